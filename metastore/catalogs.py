@@ -1,9 +1,9 @@
-"""All Iceberg tables that a deployment can name: those of its components, and those of the catalogs of others.
+"""All Iceberg tables with a name in this deployment: the components' tables and those of configured catalogs.
 
-Place in the flow: procedures, metadata tables and queries say ``catalog.schema.table``, and get a :class:`TargetTable`
-here, whoever's it is. The catalog ``metastore`` has one schema, ``components``, with a table for each component; the
-others are ``drill.metastore.catalogs.<name>``. Nothing is opened before it is asked for. Errors of foreign catalogs
-are mapped here: what cannot be found is a NotFoundError that names what is near, what fails is a StorageError.
+Procedures, metadata tables and queries name ``catalog.schema.table`` and get a :class:`TargetTable` here, for own and
+foreign tables alike. The catalog ``metastore`` has one schema, ``components``, with one table for each component. Other
+catalogs are configured as ``drill.metastore.catalogs.<name>``. Catalogs are opened on first use. Errors of foreign
+catalogs are mapped here: a missing object is a NotFoundError that suggests near names; a failure is a StorageError.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from metastore.storage.table import ComponentTable
 from metastore.suggestions import did_you_mean
 
 COMPONENTS: Final = "components"
-"""The one schema of the catalog of the component tables."""
+"""The only schema of the catalog ``metastore``."""
 
 _NESTED: Final = ("sql", "rest", "in-memory")
-"""Kinds of catalogs whose nested namespaces are listed; a file system's would take a walk through all data."""
+"""Kinds of catalogs whose nested namespaces are listed; on a file system, that would walk all data."""
 
 
 class Catalogs:
-    """Every catalog of a deployment by its name, our own included; closes those that it opened. Shared by threads."""
+    """All catalogs of a deployment by name, including ``metastore``. Threads may share it. Closes what it opened."""
 
     def __init__(self, metastore: Metastore) -> None:
         self.metastore = metastore
-        """Whose components are the tables of the catalog ``metastore``."""
+        """The metastore whose components are the tables of the catalog ``metastore``."""
         self.known_reach = KnownReach()
-        """What metadata files and manifests of any table are known to reach, for as long as this object lives."""
+        """Cache of what metadata files and manifests of any table reach, for the life of this object."""
         configured = metastore.settings.catalogs
         self._foreign = {
             name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()
         }
 
     def names(self) -> list[str]:
-        """Names of all catalogs: ``metastore`` first, then the configured ones as they stand."""
+        """Return the names of all catalogs: ``metastore`` first, then the others in the order of the configuration."""
         return [OWN_CATALOG, *self._foreign]
 
     def canonical(self, catalog: str) -> str:
-        """The name as it is configured, found without regard to case. Raises NotFoundError, and names what is near."""
+        """Return the configured spelling of ``catalog``, ignoring case. Raises NotFoundError with near names."""
         by_lower = {name.lower(): name for name in self.names()}
         found = by_lower.get(catalog.lower())
         if found is None:
@@ -66,16 +66,16 @@ class Catalogs:
         return found
 
     def schemas(self, catalog: str) -> list[str]:
-        """Schemas of ``catalog``, sorted; nested ones with dots. Raises NotFoundError, StorageError.
+        """Return the schemas of ``catalog``, sorted; nested ones with dots. Raises NotFoundError, StorageError.
 
-        A file system whose warehouse is no folder yet is an empty catalog: the first table makes the folder.
+        A file system catalog whose warehouse folder does not exist yet is empty: the first table creates the folder.
         """
         return sorted(self.walk_schemas(catalog, _raised))
 
     def walk_schemas(self, catalog: str, trouble: Callable[[str, Exception], object]) -> Iterator[str]:
-        """Schemas of ``catalog`` as they are listed, an outer one before those inside it. Raises as :meth:`schemas`.
+        """Yield the schemas of ``catalog`` while they are listed, parents before children. Raises as :meth:`schemas`.
 
-        ``trouble`` is called with the name of a schema whose own schemas cannot be listed, and with the error.
+        If the children of a schema cannot be listed, calls ``trouble`` with the schema's name and the error.
         """
         source = self._source(catalog)
         if source is None:
@@ -101,11 +101,11 @@ class Catalogs:
                 return list(source.opened.list_namespaces(above) if above else source.opened.list_namespaces())
             except NoSuchNamespaceError as error:
                 if above or source.settings.type == "filesystem":
-                    return []  # Dropped since it was listed, or not made yet.
+                    return []  # Dropped since the listing, or not created yet.
                 raise StorageError(f"{source} does not answer: {said(error)}") from showable(error)
 
     def tables(self, catalog: str, schema: str) -> list[str]:
-        """Tables of one schema, sorted; of components those that exist. Raises NotFoundError, StorageError."""
+        """Return the tables of a schema, sorted; only existing components. Raises NotFoundError, StorageError."""
         source = self._source(catalog)
         if source is None:
             return sorted(name for name, table in self._components(schema).items() if table.load() is not None)
@@ -116,10 +116,10 @@ class Catalogs:
             raise self._no_schema(catalog, schema) from error
 
     def table(self, catalog: str, schema: str, name: str) -> TargetTable:
-        """The table of that name, which exists at this moment.
+        """Return an existing table.
 
-        Raises NotFoundError, which names what is near, for a catalog, schema or table that does not exist, and as
-        :meth:`TargetTable.load`.
+        Raises NotFoundError, which suggests near names, if the catalog, schema or table does not exist, and the errors
+        of :meth:`TargetTable.load`.
         """
         target = self.target(catalog, schema, name)
         try:
@@ -134,7 +134,7 @@ class Catalogs:
         return target
 
     def target(self, catalog: str, schema: str, name: str) -> TargetTable:
-        """The place of that name, which a table may stand at or not; asks nothing of a catalog of others.
+        """Return the target of a name, whether or not the table exists; sends no request to a foreign catalog.
 
         Raises NotFoundError for a catalog that is not configured, InvalidRequestError for an empty name.
         """
@@ -153,7 +153,7 @@ class Catalogs:
         return TargetTable(OWN_CATALOG, schema, name, table.entry.source, table.entry.identifier, table.load)
 
     def open(self, catalog: str) -> Catalog:
-        """PyIceberg's catalog of a configured one; a database of SQLite that is not there is made.
+        """Open a configured catalog as PyIceberg's; a missing SQLite database is created.
 
         Raises NotFoundError, ConfigError, StorageError.
         """
@@ -166,7 +166,7 @@ class Catalogs:
         return source.opened
 
     def close(self) -> None:
-        """Give connections back; a later use opens new ones."""
+        """Release connections; a later use opens new ones."""
         for source in self._foreign.values():
             source.close()
 

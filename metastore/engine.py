@@ -1,13 +1,13 @@
-"""Where the heavy middle of a job runs: an engine maps a task over chunks and hands Arrow batches back.
+"""Engines: an engine runs a task on chunks of work, locally or on a cluster, and returns Arrow batches.
 
-Everything distributed in this package has one shape: the caller cuts its work into chunks of plain data, the engine
-runs one importable function on every chunk, somewhere, and streams the Arrow batches back in any order; the caller
-finishes the job. :class:`LocalEngine` runs chunks in this process and in helper processes; a cluster engine
-implements the same protocol. A job therefore never knows where its tasks ran.
+All distributed work in this package has one shape. The caller cuts its work into chunks of plain data. The engine runs
+one importable function on every chunk and streams the Arrow batches back in any order. The caller finishes the job.
+:class:`LocalEngine` runs chunks in this process and in helper processes; a cluster engine implements the same protocol.
+The job does not depend on where its tasks run.
 
-Promises of every engine: each chunk's batches arrive exactly once, or the run fails; the first failing task ends the
-run with its own error when that is one of :mod:`metastore.errors` (a FormatError still names its file), else with an
-EngineError; a run that is abandoned, closed or interrupted stops its tasks.
+Every engine guarantees: the batches of each chunk arrive exactly once, or the run fails. The first failing task ends
+the run with its own error if that is one of :mod:`metastore.errors` (a FormatError still names its file), else with an
+EngineError. A run that is abandoned, closed or interrupted stops its tasks.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ _Outcome = list[pa.RecordBatch] | MetastoreError
 _Task = Callable[[Any], Iterable[pa.RecordBatch]]
 
 _HELPERS_PAY_FROM: Final = 1.5
-"""A core is busy for 0.6 s before a helper is ready: Python and pyarrow 0.2 s, the rest what tasks import."""
+"""Seconds of work from which helpers are started. A helper needs 0.6 s of one core to start: Python and pyarrow 0.2 s,
+the tasks' imports the rest."""
 
 _PIPE_BYTES: Final = 1 << 20
-"""What the kernel holds between two processes: as much as it grants everybody, since batches are megabytes."""
+"""Pipe buffer between two processes: batches are megabytes, and this is the most that the kernel grants everybody."""
 
 _BOOTSTRAP: Final = (
     "import sys; from multiprocessing.connection import Connection; requests = Connection(0); "
@@ -51,60 +52,61 @@ _BOOTSTRAP: Final = (
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine does beside tasks: as a ``DatabaseEngine`` of sources, and as a ``QueryRunner`` of views."""
+    """What an engine can do besides tasks: a ``DatabaseEngine`` of sources, a ``QueryRunner`` of views."""
 
     reads_databases: bool = False
     runs_queries: bool = False
 
 
 class Engine(Protocol):
-    """What a job needs from the place where its tasks run."""
+    """The interface that a job needs to run its tasks."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do beside running tasks."""
+        """Return what the engine can do besides running tasks."""
 
     @property
     def name(self) -> str:
-        """How the engine is called in settings and messages."""
+        """The engine's name in settings and messages."""
 
     @property
     def parallelism(self) -> int:
-        """How many chunks can be worked on at once; cut work into a few times as many."""
+        """How many chunks run concurrently; cut the work into a few times as many."""
 
     def run(
         self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """Run ``task`` on every chunk and yield all batches, in any order, each of exactly ``schema``.
 
-        ``task`` must be importable on the other side (a module's function, or a ``functools.partial`` of one) and
-        pickle together with its chunk. No chunk, no batch. A task may run more than once if the engine retries, but
-        only one attempt's batches are yielded. Tasks may begin at once, where something is ready to run them, so that
-        the caller can do other work before it asks for the first batch; else they begin then.
+        ``task`` must be importable in the other process (a module's function, or a ``functools.partial`` of one) and
+        pickle together with its chunk. Without chunks there are no batches. If the engine retries, a task may run more
+        than once, but the batches of only one attempt are yielded. If workers are ready, tasks begin at once, so the
+        caller can do other work before it asks for the first batch. Otherwise they begin when the caller asks for it.
         """
 
     def close(self) -> None:
-        """Let go of processes and sessions that the engine started; it starts them again when needed."""
+        """Release the processes and sessions that the engine started; it starts new ones when needed."""
 
 
 class ResultsTooLargeError(EngineError):
-    """What one chunk's task returned is more than the engine hands over at once: cut the work into smaller chunks."""
+    """One chunk's result is larger than the engine can return at once: cut the work into smaller chunks."""
 
 
 EngineFor = Callable[[int], Engine]
-"""Chooses the engine for a job by its number of work items."""
+"""Returns the engine for a job, given its number of work items."""
 
 
 class LocalEngine:
-    """Runs tasks on this machine: in this process at once, and in helper processes when the work is long enough.
+    """Runs tasks on this machine: in this process at once, and in helper processes if the work takes long enough.
 
-    The calling thread works itself until ``processes`` helpers are ready, and then only takes what they return: so it
-    is free to go on with that. Helpers, up to ``processes`` of them, are started by the first run that lasts long
-    enough to pay for them, or follows so many that they would have; they stay warm, and are used at once from then on.
-    ``processes`` = 0 means one per usable core; 1 means no helpers. ``helpers_pay_from`` are the seconds of work, left
-    or done alone by earlier runs, from which on helpers are started; 0 starts them with the first chunk. Batches that
-    helpers have finished and the caller has not yet taken wait in memory. May be used from several threads; close it,
-    or use it as a context manager.
+    The calling thread works on chunks until ``processes`` helpers are ready. Then it only collects their results, so it
+    is free to process them. The first run that is long enough to pay for helpers starts them, up to ``processes``; so
+    does a run that follows enough short runs. Helpers keep running, and later runs use them at once.
+
+    ``processes`` = 0 means one per usable core; 1 means no helpers. ``helpers_pay_from`` is the work in seconds from
+    which helpers are started: the work that is left, or that earlier runs did alone. 0 starts helpers with the first
+    chunk. Finished batches of helpers wait in memory until the caller takes them. Threads may share an engine. Close
+    it, or use it as a context manager.
     """
 
     name: Final = "local"
@@ -122,7 +124,7 @@ class LocalEngine:
     def run(
         self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """As :meth:`Engine.run`; helpers that are there begin at once."""
+        """As :meth:`Engine.run`; idle helpers begin at once."""
         batches = self._run(chunks, task, schema)
         next(batches)
         return cast("Iterator[pa.RecordBatch]", batches)
@@ -130,7 +132,7 @@ class LocalEngine:
     def _run(
         self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch | None]:
-        """The batches after a None, by which helpers have begun. From there on it can be closed, which stops them."""
+        """Yield None once helpers have begun, then the batches. From the None on, closing the generator stops them."""
         todo = deque(chunks)
         finished: SimpleQueue[_Outcome] = SimpleQueue()
         lent: list[_Helper] = []
@@ -142,7 +144,7 @@ class LocalEngine:
             while outstanding:
                 done = len(chunks) - outstanding
                 if done == 1:
-                    began = time.monotonic()  # The first one had to import and prepare: it says little of the others.
+                    began = time.monotonic()  # The first chunk includes imports, so its time is not typical.
                 left = len(todo) / max(1, done - 1)
                 if len(lent) < self.parallelism and self._helpers_pay(time.monotonic() - began, left):
                     self._lend(lent, min(self.parallelism - len(lent), len(todo)), todo, task, finished)
@@ -159,17 +161,17 @@ class LocalEngine:
             self._idle.extend(lent)
             lent = []
         finally:
-            # Only a run that did not end well still has helpers: they may be in the middle of a chunk nobody wants.
+            # Only a failed or abandoned run still has helpers here, possibly in the middle of a chunk.
             todo.clear()
             _stop_all(lent)
 
     @property
     def helpers(self) -> frozenset[int]:
-        """The process numbers of the helpers that are idle now."""
+        """The process ids of the idle helpers."""
         return frozenset(helper.process for helper in self._idle)
 
     def ready_for(self, task: Callable[[Any], Iterable[pa.RecordBatch]]) -> int:
-        """How many idle helpers have imported the module of ``task`` and begin at once."""
+        """Return how many idle helpers have imported the module of ``task`` and can begin at once."""
         return sum(helper.is_ready_for(task) for helper in self._idle)
 
     def close(self) -> None:
@@ -185,8 +187,8 @@ class LocalEngine:
         self.close()
 
     def _helpers_pay(self, elapsed: float, left: float) -> bool:
-        """After this number of seconds, if the work left is ``left`` times the work done."""
-        if self.parallelism == 1 or elapsed <= self._helpers_pay_from / 5:  # too early to tell how long the rest takes
+        """Whether helpers pay after ``elapsed`` seconds, if the remaining work is ``left`` times the work done."""
+        if self.parallelism == 1 or elapsed <= self._helpers_pay_from / 5:  # too early to estimate the rest
             return False
         return elapsed * left + self._seconds_alone > self._helpers_pay_from
 
@@ -198,7 +200,7 @@ class LocalEngine:
         task: Callable[[Chunk], Iterable[pa.RecordBatch]],
         finished: SimpleQueue[_Outcome],
     ) -> None:
-        """Have ``count`` more helpers work, and add them to ``lent``."""
+        """Give work to ``count`` more helpers, and add them to ``lent``."""
         for _ in range(count):
             lent.append(self._alive_and_idle() or _Helper())
             lent[-1].work(todo, task, finished)
@@ -213,17 +215,17 @@ class LocalEngine:
 
 
 class _Helper:
-    """One helper process, spoken to in pickles over its standard input and output.
+    """One helper process; the protocol is pickles over its standard input and output.
 
-    These are connections here and not streams, which have locks: a child that is forked while somebody reads would wait
-    for such a one for ever.
+    They are connections instead of streams because streams have locks: a child that is forked while another thread
+    reads would wait for the lock forever.
 
-    A plain child interpreter and not ``multiprocessing``: forking a process that has threads (pyarrow's) can deadlock,
-    and spawning would import the caller's main script once more. The helper leaves when its input ends, so it cannot
-    outlive this process, and it has its own session, so that Ctrl-C reaches only the caller, who then stops it. One
-    thread speaks to it as long as it lives: whoever starts a thread waits until that one has begun, which takes
-    milliseconds when it begins by pickling. What a run begins with is sent by whoever brings it, since a thread that
-    is woken may wait five milliseconds for a caller who goes on computing (the interpreter's switch interval).
+    The helper is a plain Python interpreter instead of a ``multiprocessing`` child. Forking a process with threads
+    (pyarrow's) can deadlock, and spawning would import the caller's main script again. The helper exits when its input
+    ends, so it cannot outlive this process. It has its own session, so Ctrl-C reaches only the caller, which then stops
+    the helper. One thread serves the helper for its whole life: starting a thread waits until the thread runs, which
+    takes milliseconds if it begins by pickling. The calling thread sends the first chunk of a run itself: a thread that
+    is woken may wait 5 ms for a caller that keeps computing (the interpreter's switch interval).
     """
 
     def __init__(self) -> None:
@@ -245,17 +247,17 @@ class _Helper:
 
     @property
     def process(self) -> int:
-        """The number of its process."""
+        """The helper's process id."""
         return self._process.pid
 
     def is_ready_for(self, task: _Task) -> bool:
-        """Whether the module of ``task`` is imported there, which takes longer than many a task."""
+        """Whether the helper has imported the module of ``task``; the import takes longer than many tasks."""
         return _module(task) in self._loaded
 
     def work(self, todo: deque[Any], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
-        """Have chunks taken until none is left, and each one's batches put, or the error that ends the run.
+        """Process chunks until none is left; put each chunk's batches, or the error that ends the run, on ``finished``.
 
-        None is taken before the helper is ready.
+        The helper takes no chunk before it is ready.
         """
         chunk = _take(todo) if self.is_ready_for(task) else None
         chunks = () if chunk is None else (chunk,)
@@ -269,7 +271,7 @@ class _Helper:
             self._work(*run)
 
     def _work(self, asked: int, todo: deque[Any], task: _Task, finished: SimpleQueue[_Outcome]) -> None:
-        """Have chunks answered, after so many that the helper was ``asked`` for already: one, or none."""
+        """Process chunks, starting with the answer to ``asked`` chunks that were sent already: one, or none."""
         outcome = self._answer()
         self._loaded.add(_module(task))
         while not isinstance(outcome, MetastoreError) and (chunk := _take(todo)) is not None:
@@ -282,10 +284,10 @@ class _Helper:
             finished.put(outcome)
 
     def _asked(self, task: _Task, *chunks: Any) -> MetastoreError | None:
-        """Send chunks, or with none of them only have the task loaded; the error where that fails."""
+        """Send chunks, or without chunks only load the task; returns the error if that fails."""
         try:
             self._requests.send_bytes(_pickled((task, *chunks)))
-        except MetastoreError as error:  # of a chunk that fetches what it is sent with
+        except MetastoreError as error:  # raised by a chunk that fetches content when it is pickled
             return error
         except OSError as error:
             return self._ended(error)
@@ -316,20 +318,20 @@ class _Helper:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """End the process at once, whatever it is doing."""
+        """Kill the process, whatever it is doing."""
         self._runs.put(None)
         self._process.kill()
         self._process.wait()
-        self._thread.join()  # It has been told, and its wait has ended; what it holds must not be closed before.
+        self._thread.join()  # Its wait has ended; close its connections only after it has.
         self._answers.close()
         self._requests.close()
 
 
 def serve(requests: Connection[Any, Any]) -> None:
-    """The helper's side: answer (task, chunk …) with all batches or the first error until the input ends."""
+    """Run in the helper: answer (task, chunk …) with all batches or the first error, until the input ends."""
     mark_expendable()
     replies: Connection[Any, Any] = Connection(os.dup(1))
-    os.dup2(2, 1)  # a task that prints must not speak into the protocol
+    os.dup2(2, 1)  # a task that prints must not write into the protocol
     pa.set_cpu_count(1)
     while True:
         try:
@@ -345,7 +347,7 @@ def serve(requests: Connection[Any, Any]) -> None:
 
 
 def _connection(stream: IO[bytes] | None) -> Connection[Any, Any]:
-    """What ``stream``, which ends by this, leads to."""
+    """Return a connection to the file of ``stream``, and close ``stream``."""
     assert stream is not None
     with stream:
         return Connection(os.dup(stream.fileno()))
@@ -371,7 +373,7 @@ def _checked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _take(items: Any) -> Any:
-    """The last item, taken away in one atomic step, or None when nothing is left."""
+    """Remove the last item in one atomic step and return it, or None when nothing is left."""
     try:
         return items.pop()
     except IndexError:

@@ -1,7 +1,6 @@
-"""An open metastore: its components over one catalog, with their caches and expiration; and the registry of kinds.
+"""An open metastore: its components in one catalog, with their caches and expiration; and the registry of classes.
 
-``Metastore.open(conf)`` is the door for those who want the components alone; ``metastore.connect`` adds sources,
-procedures and an engine.
+``Metastore.open(conf)`` opens the components alone; ``metastore.connect`` adds sources, procedures and an engine.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from metastore.storage.table import ComponentTable
 
 
 class Metastore:
-    """The components of one metastore; a context manager. Safe to share between threads."""
+    """The components of one metastore; a context manager. Threads may share it."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         settings.remember_secrets()
@@ -51,10 +50,10 @@ class Metastore:
 
     @classmethod
     def open(cls, conf: str | Path | Settings | None = None, *, clock: Clock | None = None) -> Metastore:
-        """Open the metastore that ``conf`` describes: a directory or file of HOCON, settings, or None for the search.
+        """Open the metastore that ``conf`` describes: a HOCON directory or file, settings, or None to search for one.
 
-        Nothing is written or created. Store and catalog are asked nothing; the local disk is asked for links. Raises
-        ConfigError, and StorageError for a store that is not served.
+        Writes and creates nothing. Sends no request to the store or catalog; resolves links on the local disk. Raises
+        ConfigError, and StorageError for an unsupported store.
         """
         return cls(conf if isinstance(conf, Settings) else load(conf), clock)
 
@@ -76,20 +75,21 @@ class Metastore:
 
     @cached_property
     def materialized_views(self) -> MaterializedViews:
-        """Definitions of materialized views, and where their rows lie."""
+        """Definitions of materialized views, and the locations of their rows."""
         return MaterializedViews(MATERIALIZED_VIEWS, self._backing(MATERIALIZED_VIEWS))
 
     @cached_property
     def runs(self) -> Runs:
-        """What the daemon did."""
+        """The history of the daemon's runs."""
         return Runs(RUNS, self._backing(RUNS))
 
     def register(self, source: Settings | None = None) -> list[Registered]:
-        """Bring the component tables of ``source`` into the configured catalog, which owns their commits from then on.
+        """Register the component tables of ``source`` in the configured catalog, which then owns their commits.
 
-        ``source`` is by default the same metastore without a catalog, on the file system. Stop its writers first; who
-        still uses it afterwards is refused. An interrupted call is completed by the next. Raises NotFoundError when
-        there is no table in the source, and otherwise as :func:`metastore.storage.handover.hand_over`.
+        ``source`` defaults to the same metastore without a catalog, on the file system. Stop its writers first:
+        afterwards, readers and writers of the source are refused. If a call is interrupted, the next call completes it.
+        Raises NotFoundError when the source has no table, and the errors of
+        :func:`metastore.storage.handover.hand_over`.
         """
         iceberg = self.settings.iceberg
         given = source.iceberg if source else replace(iceberg, catalog=replace(iceberg.catalog, type="filesystem"))
@@ -107,7 +107,7 @@ class Metastore:
         return found
 
     def close(self) -> None:
-        """Start no further background work; an expiration that is under way is not waited for."""
+        """Stop starting background work; does not wait for an expiration in progress."""
         for worker in self._workers:
             worker.close()
         self._catalog.close()
@@ -121,7 +121,7 @@ class Metastore:
         self.close()
 
     def __reduce__(self) -> tuple[Callable[[Settings], Metastore], tuple[Settings]]:
-        """Pickles as its settings: in another process it opens anew, with nothing cached."""
+        """Pickle the settings only: another process opens the metastore again, with empty caches."""
         return Metastore, (self.settings,)
 
     def _backing(self, definition: Definition[U]) -> Backing:
@@ -147,9 +147,9 @@ class Metastore:
 
 
 class MetastoreRegistry:
-    """One open metastore for each implementation class, made on first use and shared; safe across threads.
+    """One open metastore for each implementation class, created on first use and shared between threads.
 
-    ``implementation`` is a dotted class path whose ``open(conf)`` gives a metastore, as Drill names implementations.
+    ``implementation`` is the dotted path of a class whose ``open(conf)`` returns a metastore, as in Drill's settings.
     """
 
     DEFAULT: Final = "metastore.metastore.Metastore"
@@ -160,14 +160,14 @@ class MetastoreRegistry:
         self._lock = threading.Lock()
 
     def get(self, implementation: str = DEFAULT) -> Metastore:
-        """The metastore of ``implementation``. Raises ConfigError when there is no such class or it is no metastore."""
+        """Return the metastore of ``implementation``. Raises ConfigError if it is missing or not a metastore class."""
         with self._lock:
             if implementation not in self._open:
                 self._open[implementation] = _implementation(implementation).open(self._conf)
             return self._open[implementation]
 
     def close(self) -> None:
-        """Close every metastore that was opened; a later :meth:`get` opens anew."""
+        """Close every open metastore; a later :meth:`get` opens it again."""
         with self._lock:
             for metastore in self._open.values():
                 metastore.close()

@@ -1,11 +1,11 @@
-"""A session: an open metastore with its sources and an engine. The door for programs: ``metastore.connect()``.
+"""A session: an open metastore with its sources and an engine. Programs open one with ``metastore.connect()``.
 
-Place in the flow: names and paths become source tables (``sources``), ANALYZE and pruning are given what they need
-from the metastore and the store, and the engine is chosen by the size of the work. Spark is injected from above as a
-factory, so that a program which never needs it never loads it; and of this package's own parts each is loaded by what
-needs it first, since all of them take longer to load than many a command takes to run.
+A session resolves names and paths to source tables (``sources``), gives ANALYZE and pruning the metastore and the
+store, and chooses the engine by the size of the work. The caller passes Spark as a factory, so a program that does not
+need Spark never imports it. Methods import the modules they need on first use, because these imports take longer than
+many commands run.
 """
-# ruff: noqa: PLC0415 - a session loads what opens a metastore, and a call what it is about
+# ruff: noqa: PLC0415 - opening a session imports little; each method imports what it needs
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ EngineName = Literal["local", "spark"]
 class Session:
     """A metastore, its sources, and an engine; a context manager.
 
-    ``engine`` runs everything if it is given, and stays the caller's to close. Without one the settings choose: the
-    local engine for small work, the one that ``spark_engine`` makes for large work. Both are made on first use, kept,
-    and closed with the session.
+    If ``engine`` is given, it runs all work, and the caller closes it. Otherwise the settings choose: the local engine
+    for small work, the engine that ``spark_engine`` returns for large work. The session creates both on first use and
+    closes them when it closes.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class Session:
         self._spark_engine = spark_engine
         self._engines: dict[str, Engine] = {}
         self.catalogs = Catalogs(metastore)
-        """All Iceberg tables that can be named: the components, and those of ``drill.metastore.catalogs``."""
+        """All Iceberg tables with a name: the components, and the tables of ``drill.metastore.catalogs``."""
 
     def _repr_html_(self) -> str:
-        """Where the metastore is, and what it can name, as a notebook shows it; nothing is opened."""
+        """Show the metastore's location, storage plugins and catalogs in a notebook, without opening any of them."""
         from metastore.notebook import facts
 
         settings, catalogs = self.settings, ", ".join(self.catalogs.names())
@@ -101,16 +101,16 @@ class Session:
 
     @cached_property
     def procedures(self) -> Procedures:
-        """What can be called on :attr:`catalogs`."""
+        """The procedures, which run on tables of :attr:`catalogs`."""
         from metastore.procedures.framework.calls import Procedures
 
         return Procedures(self.catalogs, self.settings, self.engine_for, self.metastore.clock.now_ms)
 
     @cached_property
     def tables(self) -> ScannedTables:
-        """Metadata of tables: read, modify, ready requests, versions; and scans of the tables themselves.
+        """Metadata of tables (read, modify, ready requests, versions), and scans of the tables' rows.
 
-        ``metastore.tables`` are the same without scans.
+        ``metastore.tables`` is the same without scans.
         """
         from metastore.scan.tables import ScannedTables
 
@@ -118,31 +118,31 @@ class Session:
 
     @cached_property
     def views(self) -> DefinedViews:
-        """Views: from SQL, by name; read, modify, versions."""
+        """Views: create them from SQL, look them up by name, read, modify, list versions."""
         from metastore.views.of_session import DefinedViews
 
         return DefinedViews(self.metastore.views.backing, self)
 
     @cached_property
     def materialized_views(self) -> RefreshedViews:
-        """Materialized views: from SQL, by name; refresh and status; read, modify, versions."""
+        """Materialized views: create them from SQL, refresh, ask for their status, read, modify, list versions."""
         from metastore.views.of_session import RefreshedViews
 
         return RefreshedViews(self.metastore.materialized_views.backing, self)
 
     @property
     def information_schema(self) -> InformationSchema:
-        """What the metastore knows, as the tables of INFORMATION_SCHEMA in Arrow."""
+        """The contents of the metastore as the tables of INFORMATION_SCHEMA, in Arrow."""
         from metastore.information_schema import InformationSchema
 
         return InformationSchema(self.metastore)
 
     def check(self, catalog_timeout: timedelta | None = None) -> CheckReport:
-        """Check that every file of the components stands, and the configuration; see :mod:`metastore.integrity.check`.
+        """Check the configuration and that every file of the components exists; see :mod:`metastore.integrity.check`.
 
-        ``catalog_timeout`` is how long a catalog may take to answer, by default 10 s. Changes nothing, and raises
-        nothing for what it finds. Policies that match nothing are not among the findings: the command ``metastore
-        check`` adds them, since policies are the daemon's, which is built on the session.
+        ``catalog_timeout`` is how long a catalog may take to answer, by default 10 s. The check changes nothing, and
+        returns problems instead of raising them. It does not report policies that match no table: the command
+        ``metastore check`` adds these, because policies belong to the daemon, which is built on the session.
         """
         from metastore.integrity.check import CATALOG_TIMEOUT, checked
 
@@ -150,9 +150,9 @@ class Session:
         return checked(self.catalogs, now_ms, CATALOG_TIMEOUT if catalog_timeout is None else catalog_timeout)
 
     def repair(self, *, dry_run: bool = False) -> RepairReport:
-        """Bring each damaged component back to its newest whole version; see :mod:`metastore.integrity.repair`.
+        """Restore each damaged component to its newest intact version; see :mod:`metastore.integrity.repair`.
 
-        Nothing is deleted: damaged version files are moved aside. Stop the writers first. Raises StorageError.
+        Deletes nothing: damaged version files are moved aside. Stop all writers first. Raises StorageError.
         """
         from metastore.integrity.repair import repaired
 
@@ -163,12 +163,12 @@ class Session:
         return self.procedures.call(name, *values, on_progress=on_progress, **named)
 
     def sql(self, text: str, on_progress: Progress | None = None) -> pa.Table:
-        """Run one statement; its rows. See :func:`metastore.sql.door.execute`."""
+        """Run one SQL statement and return its rows. See :func:`metastore.sql.door.execute`."""
         from metastore.sql.door import execute
 
         return execute(self, text, on_progress)
 
-    def analyze(  # noqa: PLR0913 - one for each thing that can be asked for, all by name
+    def analyze(  # noqa: PLR0913 - one keyword-only argument for each option
         self,
         table: TableLike,
         *,
@@ -183,12 +183,12 @@ class Session:
         case_sensitive: bool | None = None,
         on_progress: Progress | None = None,
     ) -> AnalyzeResult:
-        """Bring the metadata of ``table`` up to date with its files, on the engine that suits how many are to be read.
+        """Bring the metadata of ``table`` up to date with its files; the number of files to read chooses the engine.
 
-        The options are those of :class:`metastore.analyze.run.Request`; ``case_sensitive`` is by default the setting
-        ``drill.metastore.case_sensitive``. ``on_progress`` is called with the number of
-        files read and to read. Raises as :func:`metastore.analyze.run.analyze` does, and EngineError when the engine
-        cannot be had.
+        The options are those of :class:`metastore.analyze.run.Request`; ``case_sensitive`` defaults to the setting
+        ``drill.metastore.case_sensitive``. ``on_progress`` is called with the number of files read and the number to
+        read. Raises the errors of :func:`metastore.analyze.run.analyze`, and EngineError when the engine is not
+        available.
         """
         from metastore.analyze.run import Request, analyze
 
@@ -207,13 +207,13 @@ class Session:
         return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
 
     def tables_matching(self, *patterns: str) -> list[TableInfo]:
-        """The tables with metadata, and new ones, that fit one of ``patterns`` such as ``dfs.shop.a*``; else all."""
+        """Return the tables, with or without metadata, that match a pattern like ``dfs.shop.a*``; by default all."""
         from metastore.analyze.worklist import worklist
 
         return worklist(self.settings, self.metastore.tables, patterns)
 
     def analyze_all(self, tables: Iterable[TableInfo] | None = None, **asked: Any) -> Iterator[TableOutcome]:
-        """Bring ``tables``, by default all, up to date as :meth:`analyze`; a failure is an outcome too."""
+        """Run :meth:`analyze` on each of ``tables``, by default on all; a failure is returned as an outcome."""
         from metastore.analyze.worklist import analyze_each
 
         wanted = self.tables_matching() if tables is None else tables
@@ -228,12 +228,12 @@ class Session:
         list_files: bool = True,
         time_zone: str | None = None,
     ) -> PruneResult:
-        """What of ``table`` must be read for the rows that satisfy ``where``, a Spark SQL predicate or an expression.
+        """Return which files and row groups of ``table`` may hold rows matching ``where``: Spark SQL or an expression.
 
-        The files that exist now are listed, so that those which changed since ANALYZE, and new ones, are kept. With
-        ``list_files=False`` the metadata is trusted instead: right only if the files are as they were. ``time_zone``
-        is that of timestamps in ``where`` that name none. Raises NotFoundError for a table that was never analyzed,
-        InvalidRequestError for a predicate that does not fit it.
+        Lists the files that exist now, so new files and files that changed since ANALYZE are kept. ``list_files=False``
+        trusts the metadata instead, which is correct only if no file has changed. ``time_zone`` applies to timestamps
+        in ``where`` without a zone. Raises NotFoundError for a table without metadata, InvalidRequestError for a
+        predicate that does not fit the table.
         """
         from metastore.pruning.prune import prune
         from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
@@ -259,7 +259,7 @@ class Session:
         return in_newest(tables, ask)
 
     def drop_metadata(self, table: TableLike, *, if_exists: bool = False) -> bool:
-        """Remove all metadata of ``table``, in one version; its data is not touched. True if there was any.
+        """Remove all metadata of ``table`` in one version, and return whether there was any. The data is not touched.
 
         Raises NotFoundError when there is none, unless ``if_exists``.
         """
@@ -272,11 +272,11 @@ class Session:
         return dropped
 
     def register(self, source: Settings | None = None) -> list[Registered]:
-        """Bring the component tables of ``source`` into the configured catalog; see :meth:`Metastore.register`."""
+        """Register the component tables of ``source`` in the configured catalog; see :meth:`Metastore.register`."""
         return self.metastore.register(source)
 
     def source(self, table: TableLike) -> SourceTable:
-        """Where the data of ``table`` lies. Raises NotFoundError for a plugin or workspace that is not configured."""
+        """Return where the data of ``table`` lies. Raises NotFoundError for an unconfigured plugin or workspace."""
         storage = self.settings.storage
         found = self._without_own_folders(resolve(storage, table))
         plugin = storage.get(found.table.storage_plugin)
@@ -288,14 +288,14 @@ class Session:
         return find(found, plugin, self._asking)
 
     def table_info(self, table: TableLike) -> TableInfo:
-        """The name that the metastore knows ``table`` by; its plugin need not be configured here."""
+        """Return the name of ``table`` in the metastore; its plugin need not be configured."""
         try:
             return resolve(self.settings.storage, table).table
         except NotFoundError:
             return table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
 
     def no_metadata(self, table: TableInfo) -> NotFoundError:
-        """The error for a table without metadata; names the nearest that have some."""
+        """Return the error for a table without metadata; the message suggests the nearest names with metadata."""
         from metastore.analyze.worklist import analyzed_tables, plain_name
 
         known = set(map(plain_name, analyzed_tables(self.metastore.tables)))
@@ -306,7 +306,7 @@ class Session:
         return NotFoundError(f"the metastore knows nothing of {table}; {hint} the table first")
 
     def close(self) -> None:
-        """Close the metastore and the engines that this session made."""
+        """Close the metastore and the engines that this session created."""
         while self._engines:
             _, engine = self._engines.popitem()
             engine.close()
@@ -322,14 +322,14 @@ class Session:
         self.close()
 
     def query_runner(self, files: int) -> QueryRunner:
-        """What runs the query of a materialized view over ``files`` files: Spark if it is the engine, else DuckDB."""
+        """Return the runner for a materialized view's query: Spark if it is the engine for ``files``, else DuckDB."""
         from metastore.views.runner import DuckDBRunner
 
         engine = self.engine_for(files)
         return cast("QueryRunner", engine) if engine.capabilities.runs_queries else DuckDBRunner()
 
     def engine_for(self, files: int) -> Engine:
-        """The engine that was given, else the one that the settings name, by the number of ``files`` if they say so."""
+        """Return the given engine, else the one that the settings choose, possibly by the number of ``files``."""
         if self._given is not None:
             return self._given
         settings = self.settings.engine
@@ -343,7 +343,7 @@ class Session:
         return self._engine(chosen)
 
     def _without_own_folders(self, source: SourceTable) -> SourceTable:
-        """``source``, whose files are not those of the metastore itself. Raises InvalidRequestError for its folders."""
+        """Return ``source`` without the metastore's own files. Raises InvalidRequestError if it is such a folder."""
         plugin = self.settings.storage.get(source.table.storage_plugin)
         if plugin is not None and not KINDS[plugin.type].in_folders:
             return source  # Its location is a name.
@@ -369,7 +369,7 @@ class Session:
         return self._spark_engine()
 
     def _jdbc_reader(self) -> JdbcReader:
-        """What reads tables of databases: Spark, if there is any."""
+        """Return the reader for tables of databases: Spark, if it is available."""
         from metastore.sources.database import no_reader
 
         engine = self._given or (self._engine("spark") if self._spark_engine is not None else None)
@@ -379,7 +379,7 @@ class Session:
 
 
 def _hive_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
-    """The finder of Hive's tables, whose client is loaded when one is looked for."""
+    """Find a Hive table; the Hive client is imported on the first call."""
     from metastore.hive.source import hive_table
 
     return hive_table(source, plugin, asking)
@@ -391,8 +391,8 @@ def connect(
     *,
     spark_engine: EngineFactory | None = None,
 ) -> Session:
-    """Open a session on the metastore that ``conf`` describes (as :meth:`Metastore.open` reads it).
+    """Open a session on the metastore that ``conf`` describes; :meth:`Metastore.open` explains ``conf``.
 
-    Nothing is written or started. Raises ConfigError.
+    Writes nothing and starts nothing. Raises ConfigError.
     """
     return Session(Metastore.open(conf), engine, spark_engine=spark_engine)

@@ -1,1 +1,1 @@
-"""The components of a metastore: each is a unit and what is special about its rows; the rest they share."""
+"""The components of a metastore: each defines its unit and its filters, and shares the rest."""

@@ -1,4 +1,4 @@
-"""Partitions of the tables component that have no columns beside their rows are written anew with columns.
+"""Rewrites partitions of the tables component that have no embedded columns, so that they have them.
 
 Partitions lack columns if an older release or another program wrote them. Planning then reads their JSON, which gives
 the same answers and takes ten times as long.
@@ -24,23 +24,23 @@ from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.storage.file_groups import FileGroup
 
 _ROWS: Final = 20_000
-"""Of the partitions that are written by one commit, about; no partition is cut."""
+"""Approximate number of rows that one commit rewrites; partitions are not split."""
 _ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True)
 class Upgraded:
-    """How many partitions were written anew, and the version that is current then."""
+    """The number of rewritten partitions, and the version that is current afterwards."""
 
     partitions: int
     version: int
 
 
 def write_columns(tables: Tables) -> Upgraded:
-    """Write partitions without columns anew, with the same units, a few thousand files by each commit.
+    """Rewrite partitions without columns with the same units, a few thousand files in each commit.
 
-    What others write meanwhile stays as they wrote it. Raises ConflictError if others were first five times in a row,
-    and what reading and committing raise; what was committed by then stays, and the next call goes on.
+    Partitions that others write meanwhile are left as they are. Raises ConflictError if others win five times in a row,
+    and the errors of reading and committing. Completed commits stay, and the next call continues.
     """
     done: set[PartitionKey] = set()
     written = failures = 0
@@ -62,7 +62,7 @@ def write_columns(tables: Tables) -> Upgraded:
 
 
 def _write(tables: Tables, version: int, batch: dict[PartitionKey, pa.Table]) -> int:
-    """Write partitions of one table anew on top of ``version``; how many there were that can have columns."""
+    """Rewrite partitions of one table, based on ``version``; returns how many of them can have columns."""
     units = [rows for rows in batch.values() if embedded(rows) is not None]
     if units:
         modify = tables.modify().overwrite(pa.concat_tables(units))
@@ -74,7 +74,7 @@ def _write(tables: Tables, version: int, batch: dict[PartitionKey, pa.Table]) ->
 
 
 def _batches(tables: Tables, version: int, done: set[PartitionKey]) -> Iterator[dict[PartitionKey, pa.Table]]:
-    """Partitions of one table in ``version`` that have no columns, but for those that are ``done``, a few at a time."""
+    """Yield partitions of one table without columns in ``version``, a few at a time, except those in ``done``."""
     partitions = tables.read().metadata_types(MetadataType.ALL).at(version).partitions()
     lacking = [key for key, group in partitions.items() if key not in done and _lacks_columns(key, group)]
     for _, keys in groupby(sorted(lacking), key=lambda key: key[:-1]):
@@ -94,6 +94,6 @@ def _lacks_columns(key: PartitionKey, group: FileGroup) -> bool:
 
 
 def _within(keys: dict[PartitionKey, pa.Table]) -> BooleanExpression:
-    """A filter of the partitions ``keys``, all of one table."""
+    """Return a filter for the partitions ``keys``, all of one table."""
     [table] = {key[:-1] for key in keys}
     return And(of_table(TableInfo(*table)), In("metadataKey", {key[-1] for key in keys}))

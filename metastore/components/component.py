@@ -1,4 +1,4 @@
-"""What every component has: read, modify, metadata. A component is its unit and how metadata types meet its columns."""
+"""The base of all components: read, modify, metadata. A component defines its unit and how types map to columns."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ TypesFilter = Callable[[frozenset[MetadataType]], BooleanExpression]
 
 @dataclass(frozen=True)
 class Definition(Generic[U]):
-    """What makes a component: its name, its unit, and its filters for metadata types.
+    """Defines a component: its name, its unit, and its filters for metadata types.
 
     ``rows_of`` selects the rows of given types; ``partitions_of`` the partitions that can hold them, by partition
-    columns only. ``whole_types`` are those whose units fill partitions of their own, and so can be deleted alone.
+    columns only. ``whole_types`` are the types whose units have partitions of their own, so they can be deleted alone.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Definition(Generic[U]):
 
 
 def single_type(name: str, unit_type: type[U], kind: MetadataType) -> Definition[U]:
-    """The definition of a component whose units are all of one ``kind``, each in a partition of its own."""
+    """Return the definition of a component whose units have one ``kind`` and one partition each."""
 
     def rows_of(types: frozenset[MetadataType]) -> BooleanExpression:
         return AlwaysTrue() if types & {MetadataType.ALL, kind} else AlwaysFalse()
@@ -49,7 +49,7 @@ def single_type(name: str, unit_type: type[U], kind: MetadataType) -> Definition
 
 @dataclass(frozen=True)
 class Backing:
-    """The parts that carry out a component's operations, put together by the metastore."""
+    """The objects that execute a component's operations; the metastore assembles them."""
 
     table: ComponentTable
     reader: Reader
@@ -67,15 +67,15 @@ class Component(Generic[U]):
 
     @property
     def backing(self) -> Backing:
-        """What carries out the operations; a component with more to it is built on the same."""
+        """The objects that execute the operations; an extended component is built on the same ones."""
         return self._backing
 
     def read(self) -> Read[U]:
-        """A new read request."""
+        """Start a read request."""
         return Read(self.definition.unit_type, self._backing.reader, self.definition.rows_of)
 
     def modify(self) -> Modify[U]:
-        """A new transaction. Nothing is written before it is executed."""
+        """Start a transaction. Nothing is written before it is executed."""
         backing = self._backing
         return Modify(
             self.definition.unit_type,
@@ -88,7 +88,7 @@ class Component(Generic[U]):
 
     @property
     def table(self) -> ComponentTable:
-        """The Iceberg table beneath, for what works on any Iceberg table."""
+        """The component's Iceberg table, for code that works on any Iceberg table."""
         return self._backing.table
 
     @property
@@ -98,14 +98,14 @@ class Component(Generic[U]):
 
     @property
     def expiration(self) -> ExpirationHandler:
-        """Expires old versions now, when asked; after modifications it is asked by the worker."""
+        """Expires old versions on request; the worker calls it after modifications."""
         return self._backing.expiration
 
     @property
     def expiration_worker(self) -> ExpirationWorker:
-        """The thread that expires after modifications, with its counts."""
+        """The thread that expires versions after modifications, with its counts."""
         return self._backing.worker
 
     def initialize(self) -> str:
-        """Create the component's table if there is none, bring schema and properties up to date; its location."""
+        """Create the component's table if needed, update its schema and properties, and return its location."""
         return self._backing.table.writable().metadata.location

@@ -1,4 +1,4 @@
-"""The materialized views component: one unit a view, in Drill's columns."""
+"""The materialized views component: one unit for each view, in Drill's columns."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ MATERIALIZED_VIEWS = single_type("materialized_views", MaterializedViewMetadataU
 
 
 class MaterializedViews(NamedComponent[MaterializedViewMetadataUnit]):
-    """Definitions of materialized views and where their rows lie, by name."""
+    """Definitions of materialized views and the locations of their rows, by name."""
 
     noun: ClassVar[str] = "materialized view"

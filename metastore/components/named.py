@@ -1,8 +1,8 @@
-"""Components whose units are things with a name of their own, one unit each: views and materialized views.
+"""Components with one unit for each name: views and materialized views.
 
-Beside read, modify and metadata they can be created, replaced, got, listed, renamed and dropped by name. Each of these
-is one transaction that holds only if nobody touched the names concerned since they were looked at; if somebody did, it
-looks again, so that of two who create the same name one gets the error that it exists.
+Besides read, modify and metadata, they support create, replace, get, list, rename and drop by name. Each of these is
+one transaction that commits only if the names concerned have not changed since they were read. Otherwise it reads them
+again: if two callers create the same name, one gets the error that the name exists.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from metastore.suggestions import did_you_mean
 N = TypeVar("N", bound=NamedUnit)
 
 _Change = Callable[[Modify[N], N | None, int], bool]
-"""Stages what is to be done, given the unit that is there and the version it was seen in; False for nothing to do."""
+"""Stages a change, given the existing unit and the version it was read in; returns False if there is nothing to do."""
 
 
 def named(name: TableInfo) -> BooleanExpression:
-    """The unit with this name."""
+    """Return a filter for the unit with this name."""
     return all_of(
         [
             EqualTo("storagePlugin", name.storage_plugin),
@@ -43,12 +43,12 @@ def named(name: TableInfo) -> BooleanExpression:
 
 
 class NamedComponent(Component[N]):
-    """A component of named things; ``noun`` is what one is called in messages."""
+    """A component of named units; ``noun`` is the word for one of them in messages."""
 
     noun: ClassVar[str]
 
     def get(self, name: TableInfo | str, *, at: int | None = None, as_of: datetime | None = None) -> N:
-        """The unit called ``name``, in the newest version or in another. NotFoundError, with the nearest names."""
+        """Return the unit ``name``, from the newest version or another. NotFoundError suggests the nearest names."""
         info = _info(name)
         found = self.find(info, at=at, as_of=as_of)
         if found is None:
@@ -56,7 +56,7 @@ class NamedComponent(Component[N]):
         return found
 
     def find(self, name: TableInfo | str, *, at: int | None = None, as_of: datetime | None = None) -> N | None:
-        """The unit called ``name``; None when there is none. NotFoundError for a version that is not kept."""
+        """Return the unit ``name``, or None. Raises NotFoundError for a version that is not kept."""
         found = self._all(at, as_of).filter(named(_info(name))).execute()
         return found[0] if found else None
 
@@ -68,7 +68,7 @@ class NamedComponent(Component[N]):
         at: int | None = None,
         as_of: datetime | None = None,
     ) -> list[N]:
-        """All units, or those of one plugin or workspace, by name."""
+        """Return all units, or those of one plugin or workspace, sorted by name."""
         parts = {"storagePlugin": storage_plugin, "workspace": workspace}
         chosen = all_of(EqualTo(column, value) for column, value in parts.items() if value is not None)
         read = self._all(at, as_of)
@@ -76,9 +76,9 @@ class NamedComponent(Component[N]):
         return sorted(found, key=lambda unit: unit.info)
 
     def create(self, unit: N, *, replace: bool = False, if_not_exists: bool = False) -> int:
-        """Write ``unit``; the version that holds it. With ``if_not_exists`` one that is there already stays as it is.
+        """Write ``unit`` and return its version. With ``if_not_exists``, an existing unit stays as it is.
 
-        Raises InvalidRequestError when the name is taken, unless ``replace``, and for a name that cannot be a folder.
+        Raises InvalidRequestError if the name is taken (unless ``replace``), or cannot be a folder.
         """
         info = unit.info
         unit = _renamed(unit, info)
@@ -94,9 +94,9 @@ class NamedComponent(Component[N]):
         return self._transact(info, change)
 
     def replace(self, unit: N, *, seen: N | None = None) -> int:
-        """Write ``unit`` over the one of its name, which must be there, and be ``seen`` if that is given.
+        """Replace the existing unit of the same name; if ``seen`` is given, the existing unit must equal it.
 
-        Raises NotFoundError, and ConflictError when it is another than ``seen`` by now.
+        Raises NotFoundError, and ConflictError if the unit differs from ``seen`` by now.
         """
         info = unit.info
         unit = _renamed(unit, info)
@@ -112,7 +112,7 @@ class NamedComponent(Component[N]):
         return self._transact(info, change)
 
     def drop(self, name: TableInfo | str, *, if_exists: bool = False) -> bool:
-        """Remove the unit called ``name``; True if there was one. NotFoundError if not, unless ``if_exists``."""
+        """Remove the unit ``name``; returns whether it existed. Raises NotFoundError if not, unless ``if_exists``."""
         info = _info(name)
         was_there = False
 
@@ -128,7 +128,7 @@ class NamedComponent(Component[N]):
         return was_there
 
     def rename(self, name: TableInfo | str, to: TableInfo | str, *, now_ms: int | None = None) -> int:
-        """Give the unit called ``name`` the name ``to``, in one version: nobody sees both, or neither.
+        """Rename the unit ``name`` to ``to`` in one version, so that readers never see both or neither.
 
         ``now_ms`` becomes its modification time. Raises NotFoundError, and InvalidRequestError when ``to`` is taken.
         """
@@ -150,9 +150,9 @@ class NamedComponent(Component[N]):
         return self._transact(old, change, Or(named(old), named(new)))
 
     def versions(self, name: TableInfo | str) -> Sequence[tuple[Version, N | None]]:
-        """The kept versions in which the unit called ``name`` changed, newest first, with the unit as it was then.
+        """Return the kept versions that changed the unit ``name``, newest first, each with the unit as it was then.
 
-        None stands for not being there. The oldest kept version counts as a change if the unit stands in it.
+        None means that the unit did not exist. The oldest kept version counts as a change if it has the unit.
         """
         info = _info(name)
 
@@ -163,15 +163,15 @@ class NamedComponent(Component[N]):
             except (NotFoundError, StorageError):
                 if all(self.metadata.keeps(version.version) for version in kept):
                     raise
-                return None  # One of them expired while it was looked at.
+                return None  # A version expired while it was read.
 
         lost = StorageError(f"versions of {self.noun} {info} expired faster than they could be read")
         return on_newest(self.metadata, attempt, lost)
 
     def restore(self, name: TableInfo | str, version: int) -> int:
-        """Bring the unit called ``name`` back to what it was in ``version``; others stay. The new version.
+        """Restore the unit ``name`` from ``version``, without changing other units; returns the new version.
 
-        Raises NotFoundError when the version is not kept, or the unit was not in it.
+        Raises NotFoundError when the version is not kept or does not have the unit.
         """
         info = _info(name)
         earlier = self.find(info, at=version)
@@ -180,7 +180,7 @@ class NamedComponent(Component[N]):
         return self.create(earlier, replace=True)
 
     def unknown(self, name: TableInfo) -> NotFoundError:
-        """The error for a name that is not there; names the nearest."""
+        """Return the error for a missing name; it suggests the nearest ones."""
         known = [str(unit.info) for unit in self.list()]
         return NotFoundError(f"there is no {self.noun} {name}{did_you_mean(str(name), known)}")
 
@@ -205,7 +205,7 @@ class NamedComponent(Component[N]):
         return read
 
     def _transact(self, name: TableInfo, change: _Change[N], within: BooleanExpression | None = None) -> int:
-        """Carry out what ``change`` stages when it is shown the unit called ``name``; watched by compare-and-set."""
+        """Commit what ``change`` stages for the unit ``name``, with compare-and-set on the version it was read in."""
         watched = named(name) if within is None else within
 
         def attempt(version: int) -> int | None:
@@ -219,7 +219,7 @@ class NamedComponent(Component[N]):
 
 
 def _renamed(unit: N, name: TableInfo) -> N:
-    """``unit`` under ``name``, spelled as it is looked for."""
+    """Return ``unit`` renamed to ``name``, in the spelling that look-ups use."""
     return dataclasses.replace(unit, storage_plugin=name.storage_plugin, workspace=name.workspace, name=name.name)
 
 

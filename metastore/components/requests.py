@@ -1,7 +1,7 @@
-"""Ready requests to the tables component: the questions that planners ask, without writing filters.
+"""Ready requests to the tables component: common questions of query planners, without writing filters.
 
-Each narrows by partition columns as far as its arguments allow, so that a request opens the files of the named
-segments only. Requests for one thing return None when it is not there, and refuse to choose among several.
+Each request prunes by partition columns as far as its arguments allow, so it opens only the files of the named
+segments. Requests for one object return None when it does not exist, and raise an error when several match.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Units = list[TableMetadataUnit]
 
 @dataclass(frozen=True)
 class MetastoreTableInfo:
-    """What is known of a table at a version of the metastore; ``last_modified_time`` in epoch ms, None if unknown."""
+    """State of a table at a version of the metastore; ``last_modified_time`` in epoch ms, None if unknown."""
 
     table: TableInfo
     exists: bool
@@ -37,9 +37,9 @@ class MetastoreTableInfo:
 
 @dataclass(frozen=True)
 class Request:
-    """A request built from parts; parts that are None do not narrow. An empty sequence asks for nothing.
+    """A request built from parts. A part that is None does not narrow the result; an empty sequence matches nothing.
 
-    ``filter`` means what it means to Apache Drill: NULL differs from every value, and passes ``!=`` and ``NOT IN``.
+    ``filter`` has the meaning of Apache Drill: NULL differs from every value, so it passes ``!=`` and ``NOT IN``.
     """
 
     table: TableInfo | None = None
@@ -72,7 +72,7 @@ class Request:
 
 @lru_cache(maxsize=1024)
 def of_table(table: TableInfo) -> BooleanExpression:
-    """Rows of one table. Kept for tables that are asked for over and over: it takes longer than to look them up."""
+    """Return a filter for the rows of one table. Cached, because building it takes longer than looking it up."""
     return all_of(
         [
             EqualTo("storagePlugin", table.storage_plugin),
@@ -83,7 +83,7 @@ def of_table(table: TableInfo) -> BooleanExpression:
 
 
 def of_names(names: Iterable[str]) -> BooleanExpression:
-    """Rows of the tables of these names, in whichever workspaces."""
+    """Return a filter for the rows of the tables with these names, in any workspace."""
     return In("tableName", set(names))
 
 
@@ -93,7 +93,7 @@ def _general_information(table: TableInfo) -> BooleanExpression:
 
 
 class TablesRequests:
-    """Ready requests; ``read`` opens a read of the component, ``version`` tells its current version."""
+    """Ready requests; ``read`` starts a read of the component, ``version`` returns its current version."""
 
     def __init__(self, read: Callable[[], Read[TableMetadataUnit]], version: Callable[[], int]) -> None:
         self._read = read
@@ -110,35 +110,35 @@ class TablesRequests:
         return read.execute()
 
     def metastore_table_info(self, table: TableInfo) -> MetastoreTableInfo:
-        """Whether the table is known, when its metadata changed last, and the version that says so."""
+        """Return whether the table has metadata, when that last changed, and the metastore version of this answer."""
         version = self._version()
         unit = _single(table, self._general(table, ("lastModifiedTime",)))
         return MetastoreTableInfo(table, unit is not None, unit.last_modified_time if unit else None, version)
 
     def has_metastore_table_info_changed(self, info: MetastoreTableInfo) -> bool:
-        """Whether the table's metadata differs from what ``info`` says; an unchanged version answers at once."""
+        """Whether the table's metadata differs from ``info``; an unchanged version is answered without reading."""
         if info.version == self._version():
             return False
         current = self.metastore_table_info(info.table)
         return (current.exists, current.last_modified_time) != (info.exists, info.last_modified_time)
 
     def tables_metadata(self, filter_: Filter | None = None) -> _Units:
-        """General information of all tables that the filter matches."""
+        """Return the general information of all tables that match the filter."""
         columns = column_names(TableMetadataUnit, (MetadataType.TABLE,))
         return self.request(Request(metadata_types=(MetadataType.TABLE,), filter=filter_, columns=columns))
 
     def table_metadata(self, table: TableInfo) -> TableMetadataUnit | None:
-        """General information of one table; None when it is not known."""
+        """Return the general information of one table, or None when it has no metadata."""
         return _single(table, self._general(table, column_names(TableMetadataUnit, (MetadataType.TABLE,))))
 
     def segments_metadata_by_metadata_key(
         self, table: TableInfo, locations: Sequence[str], metadata_key: str
     ) -> _Units:
-        """Segments of one top-level segment at the given locations."""
+        """Return the segments of one top-level segment at the given locations."""
         return self._of_type(MetadataType.SEGMENT, Request(table, metadata_keys=(metadata_key,), locations=locations))
 
     def segments_metadata_by_column(self, table: TableInfo, locations: Sequence[str], column: str) -> _Units:
-        """Segments that the directory column makes, at the given locations."""
+        """Return the segments that belong to the directory column ``column``, at the given locations."""
         return self._of_type(MetadataType.SEGMENT, Request(table, locations=locations, column=column))
 
     def segments_metadata(self, table: TableInfo, infos: Iterable[MetadataInfo]) -> _Units:
@@ -188,10 +188,10 @@ class TablesRequests:
     def full_segments_metadata_without_partitions(
         self, table: TableInfo, infos: Iterable[MetadataInfo | str], locations: Sequence[str] | None = None
     ) -> _Units:
-        """Everything but partitions in some top-level segments: segments, files, row groups.
+        """Return all metadata of some top-level segments except partitions: segments, files, row groups.
 
-        ``infos`` are the segments' metadata keys, or infos that hold them. With ``locations``, folders, only units that
-        lie there: segments of these folders, and the files and row groups right in them.
+        ``infos`` are the segments' metadata keys, or infos that hold them. With ``locations``, folders, the result has
+        only the segments of these folders, and the files and row groups directly in them.
         """
         keys = tuple(dict.fromkeys(info if isinstance(info, str) else info.key for info in infos))
         types = (MetadataType.SEGMENT, MetadataType.FILE, MetadataType.ROW_GROUP)
@@ -205,10 +205,10 @@ class TablesRequests:
         *,
         paths: Sequence[str] = (),
     ) -> dict[str, int | None]:
-        """Last modified times (epoch ms) of one top-level segment's files, by path.
+        """Return the last modified times (epoch ms) of one top-level segment's files, by path.
 
-        ``locations`` are folders, as in Drill, whose own files are meant. Single files may be named there, too, or as
-        ``paths``.
+        As in Drill, ``locations`` are folders and mean the files directly in them. They may also name single files, as
+        may ``paths``.
         """
         wanted = {*locations, *paths}
         request = Request(
@@ -221,13 +221,13 @@ class TablesRequests:
         return {unit.path: unit.last_modified_time for unit in self.request(request) if unit.path is not None}
 
     def segments_last_modified_time(self, table: TableInfo, locations: Sequence[str]) -> dict[str, int | None]:
-        """Last modified times (epoch ms) of segments, by metadata key of the segment at each location."""
+        """Return last modified times (epoch ms) of the segments at ``locations``, by the segments' metadata keys."""
         columns = ("metadataKey", "lastModifiedTime")
         found = self.request(Request(table, (MetadataType.SEGMENT,), locations=locations, columns=columns))
         return {unit.metadata_key: unit.last_modified_time for unit in found if unit.metadata_key is not None}
 
     def interesting_columns_and_partition_keys(self, table: TableInfo) -> TableMetadataUnit | None:
-        """The table's unit with only its interesting columns and partition keys set; None when it is not known."""
+        """Return the table's unit with only interesting columns and partition keys; None when it has no metadata."""
         return _single(table, self._general(table, ("interestingColumns", "partitionKeys")))
 
     def _general(self, table: TableInfo, columns: Sequence[str]) -> _Units:

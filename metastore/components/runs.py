@@ -1,4 +1,4 @@
-"""The runs component: the history of what the daemon did, a file for each day."""
+"""The runs component: the history of the daemon's runs, one file for each day."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metastore.operations.versions import on_newest
 
 
 def _of_types(types: frozenset[MetadataType]) -> BooleanExpression:
-    """Runs are of no type that metadata of tables has: they are asked for with all others, or not at all."""
+    """Runs have none of the metadata types of tables: only a read of all types returns them."""
     return AlwaysTrue() if MetadataType.ALL in types else AlwaysFalse()
 
 
@@ -23,17 +23,17 @@ RUNS = Definition("runs", RunUnit, _of_types, _of_types, frozenset())
 
 
 class Runs(Component[RunUnit]):
-    """What the daemon did; every partition holds one day."""
+    """The history of the daemon's runs; each partition holds one day."""
 
     def since(self, day: str) -> list[RunUnit]:
-        """All runs that began on ``day`` (``2026-11-20``, UTC) or later, oldest first."""
+        """Return all runs that began on ``day`` (``2026-11-20``, UTC) or later, oldest first."""
         read = self.read().metadata_types(MetadataType.ALL).filter(GreaterThanOrEqual("day", day))
         return sorted(read.execute(), key=lambda run: (run.started or 0, run.run_id or ""))
 
     def add(self, runs: Sequence[RunUnit]) -> int:
-        """Write ``runs`` beside those of their days, in one version for each day; the last version.
+        """Add ``runs`` to their days, one commit for each day; returns the last version.
 
-        Raises ConflictError when others kept adding, and as :meth:`Modify.execute`.
+        Raises ConflictError when others kept adding, and the errors of :meth:`Modify.execute`.
         """
         days: dict[str, list[RunUnit]] = defaultdict(list)
         for run in runs:
@@ -44,7 +44,7 @@ class Runs(Component[RunUnit]):
         return version
 
     def forget_before(self, day: str) -> int:
-        """Remove whole days older than ``day``; the version that is current then."""
+        """Remove all days before ``day``; returns the version that is current afterwards."""
         return self.modify().delete(LessThan("day", day)).execute()
 
     def _add(self, day: str, runs: Sequence[RunUnit]) -> int:

@@ -15,7 +15,7 @@ from metastore.notebook import grid
 
 
 def _partitions_of(types: frozenset[MetadataType]) -> BooleanExpression:
-    """TABLE units live in the partition of general information, all others in those of segments."""
+    """TABLE units are in the partition of general information, all others in the partitions of segments."""
     if MetadataType.ALL in types or (MetadataType.TABLE in types and len(types) > 1):
         return AlwaysTrue()
     if MetadataType.TABLE in types:
@@ -34,7 +34,7 @@ TABLES = Definition("tables", TableMetadataUnit, _rows_of, _partitions_of, froze
 
 
 class Tables(Component[TableMetadataUnit]):
-    """Metadata of tables; :attr:`requests` has ready questions."""
+    """Metadata of tables; :attr:`requests` has ready requests."""
 
     @cached_property
     def requests(self) -> TablesRequests:
@@ -42,7 +42,7 @@ class Tables(Component[TableMetadataUnit]):
         return TablesRequests(self.read, lambda: self.metadata.version)
 
     def _repr_html_(self) -> str:
-        """The tables that have metadata, with their rows, as a notebook shows them."""
+        """Show the tables that have metadata, with their rows, in a notebook."""
         asked = ("storagePlugin", "workspace", "tableName", "metadataStatistics")
         units = self.read().metadata_types(MetadataType.TABLE).columns(*asked).to_arrow().to_pylist()
         names = [".".join((unit["storagePlugin"], unit["workspace"], unit["tableName"])) for unit in units]

@@ -1,4 +1,4 @@
-"""The views component: one unit a view."""
+"""The views component: one unit for each view."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is Iceberg and not ours alone: Avro, manifests, catalogs, version files, snapshots, the sweep."""
+"""Iceberg in general, for own and foreign tables: Avro, manifests, catalogs, version files, snapshots, expiration."""

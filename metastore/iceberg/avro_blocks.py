@@ -1,9 +1,9 @@
-"""Avro files of Iceberg metadata, opened: header, schema and blocks, and never a byte read that is not theirs.
+"""Opens Avro files of Iceberg metadata (header, schema, blocks) without reading memory outside their content.
 
-Place in the flow: below everything that decodes manifests and their lists. PyIceberg's compiled decoder takes the
-lengths that it meets at their word: in a damaged file it reads what lies beside it in memory, goes backwards, or counts
-to billions. So files that this package wrote carry a checksum, and are decoded by it only when that is right; those of
-others are decoded by :class:`CheckedDecoder`, which looks at each length before it is used.
+All decoding of manifests and manifest lists is built on this. PyIceberg's compiled decoder does not check the lengths
+in a file. In a damaged file it reads adjacent memory, moves backwards, or counts to billions. So files that this
+package wrote carry a checksum, and the compiled decoder reads them only if the checksum matches. Files of other writers
+are decoded by :class:`CheckedDecoder`, which checks each length before it uses it.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ SCHEMA: Final = "avro.schema"
 """Key of the schema in a file's header."""
 
 CHECKSUM: Final = "metastore.crc32"
-"""Key of the checksum over the schema and the only block, in the header of each file that this package writes."""
+"""Header key of the checksum over the schema and the only block, in each file that this package writes."""
 
 _HEADER: Final = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 _PADDING: Final = bytes(16)
-"""More than a number takes: one that begins within the content ends before this does."""
+"""Longer than an encoded number, so a number that begins within the content ends within the padding."""
 
 
-new_decoder(b"")  # imports the compiled decoder, which PyIceberg does when one is first made: see metastore.forks
+new_decoder(b"")  # imports the compiled decoder, as PyIceberg does on first use: see metastore.forks
 
 
 class CheckedDecoder:
-    """Decodes as PyIceberg's compiled decoder does. EOFError where a length is not that of bytes that are there.
+    """Decodes like PyIceberg's compiled decoder. Raises EOFError if a length exceeds the available bytes.
 
-    A number may end up to a few zero bytes beyond the end: see where :meth:`tell` is when all is read.
+    A number may end up to a few zero bytes beyond the end: compare :meth:`tell` with the length when all is read.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -57,33 +57,33 @@ class CheckedDecoder:
         self.skip_bytes = self.skip_utf8 = self.read_bytes
 
     def read(self, n: int) -> bytes:
-        """The next ``n`` bytes."""
+        """Return the next ``n`` bytes."""
         if not 0 <= n <= self._size - self.tell():
             raise EOFError(f"{n} bytes at {self.tell()} of {self._size}")
         return self._read(n)
 
     def skip(self, n: int) -> None:
-        """Pass over ``n`` bytes."""
+        """Skip ``n`` bytes."""
         self.read(n)
 
     def skip_double(self) -> None:
-        """Pass over a double."""
+        """Skip a double."""
         self.read(DOUBLE.size)
 
     def read_bytes(self) -> bytes:
-        """A number, and that number of bytes."""
+        """Read a length, and return that number of bytes."""
         return self.read(self.read_int())
 
     def read_utf8(self) -> str:
-        """The same, as text."""
+        """As :meth:`read_bytes`, decoded as text."""
         return self.read_bytes().decode()
 
     def read_ints(self, n: int) -> tuple[int, ...]:
-        """``n`` numbers."""
+        """Return ``n`` numbers."""
         return tuple(self.read_int() for _ in range(n))
 
     def read_int_bytes_dict(self, n: int, dest: dict[int, bytes]) -> None:
-        """Put ``n`` numbers with their bytes into ``dest``."""
+        """Read ``n`` numbers, each with bytes, into ``dest``."""
         for _ in range(n):
             key = self.read_int()
             dest[key] = self.read_bytes()
@@ -91,14 +91,14 @@ class CheckedDecoder:
 
 @dataclass(frozen=True)
 class Block:
-    """A number of records, uncompressed, and what decodes them."""
+    """A block of uncompressed records, and its decoder."""
 
     count: int
     content: bytes
     decoder: Any
 
     def records(self, reader: Reader) -> Iterator[Any]:
-        """The records, as ``reader`` decodes them. ValueError, at last, when they end elsewhere than the block."""
+        """Yield the records, decoded by ``reader``. ValueError after the last if they do not end with the block."""
         for _ in range(self.count):
             yield reader.read(self.decoder)
         if self.decoder.tell() != len(self.content):
@@ -106,9 +106,9 @@ class Block:
 
 
 def opened(content: bytes, most: int = LimitSettings.manifest) -> tuple[AvroFileHeader, Iterator[Block]]:
-    """Header of an Avro file, and its blocks, which hold ``most`` bytes together at most, uncompressed.
+    """Return the header of an Avro file, and its blocks; their uncompressed total may be at most ``most`` bytes.
 
-    Raises ValueError for what is none, or is not what was written, and whatever the decoder meets.
+    Raises ValueError for a file that is not Avro or does not match its checksum, and the errors of the decoder.
     """
     decoder: Any = CheckedDecoder(content)
     header: AvroFileHeader = _HEADER.read(decoder)
@@ -118,12 +118,12 @@ def opened(content: bytes, most: int = LimitSettings.manifest) -> tuple[AvroFile
 
 
 def checksum(schema: str, count: int, content: bytes) -> str:
-    """What stands under :data:`CHECKSUM` for a file of ``schema`` with one block of ``count`` records; uncompressed."""
+    """Return the :data:`CHECKSUM` of a file of ``schema`` with one uncompressed block of ``count`` records."""
     return f"{zlib.crc32(content, zlib.crc32(f'{count} {schema}'.encode())):08x}"
 
 
 def schema_of(text: str) -> Schema:
-    """What an Avro file's schema means. ValueError where a list's elements would take no bytes: it could be endless."""
+    """Parse an Avro file's schema. ValueError if a list's elements take no bytes, because it could be endless."""
     schema = AvroSchemaConversion().avro_to_iceberg(json.loads(text))
     if _is_endless(schema.as_struct()):
         raise ValueError("its schema has lists of nothing")

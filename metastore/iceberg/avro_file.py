@@ -1,10 +1,9 @@
-"""Avro files of Iceberg metadata, read and written whole; what was read can be written again as it stood.
+"""Reads and writes whole Avro files of Iceberg metadata; records that were read can be written again unchanged.
 
-Place in the flow: below manifests and their lists. PyIceberg's own reader resolves the schema anew for each file, and
-its writer encodes every record again in every file that carries it over. Here a schema is resolved once, a file goes
-to the store in one write, with a checksum, and a record that was read keeps its bytes beside it, for files of the very
-same schema.
-Schemas, codecs and the encoding of records are PyIceberg's.
+Manifests and manifest lists are built on this. PyIceberg's reader resolves the schema again for each file, and its
+writer encodes every carried-over record again. Here a schema is resolved once. A file is written to the store in one
+request, with a checksum. A record that was read keeps its encoded bytes for files of exactly the same schema. Schemas,
+codecs and the encoding of records are PyIceberg's.
 """
 
 from __future__ import annotations
@@ -39,41 +38,41 @@ _HEADER_WRITER: Final = construct_writer(META_SCHEMA)
 
 
 class Encoded(NamedTuple):
-    """The bytes of a record in files of the Avro schema ``schema``."""
+    """The encoded bytes of a record in files of the Avro schema ``schema``."""
 
     schema: str
     content: bytes
 
 
 def encoded(record: Record) -> Encoded | None:
-    """The bytes that are kept beside ``record``, as it was read or last written; None where there are none.
+    """Return the bytes kept with ``record``, as it was last read or written; None if there are none.
 
-    Only for records that nobody changes: the bytes are those of the record as it was.
+    Only for records that are never changed: the bytes are those of the original record.
     """
     known: Encoded | None = vars(record).get(_NOTE)
     return known
 
 
 def keep(record: Record, content: Encoded) -> Encoded:
-    """Keep ``content`` beside ``record``, a struct of PyIceberg's; returns it."""
+    """Keep ``content`` with ``record``, a PyIceberg struct; returns it."""
     vars(record)[_NOTE] = content
     return content
 
 
 def schema_text(schema: Schema, name: str) -> str:
-    """``schema`` as files name it; one object for equal texts, so that comparing them costs nothing."""
+    """Return the JSON of ``schema`` for file headers; equal texts are one object, so comparing them is free."""
     return intern(json.dumps(AvroSchemaConversion().iceberg_to_avro(schema, schema_name=name)))
 
 
 def encode(writer: Writer, record: Record) -> bytes:
-    """The bytes of ``record``, as ``writer`` encodes it."""
+    """Return the bytes of ``record``, encoded by ``writer``."""
     buffer = BytesIO()
     writer.write(BinaryEncoder(buffer), record)
     return buffer.getvalue()
 
 
 def avro_file(schema: str, metadata: Mapping[str, str], records: Sequence[bytes], sync: bytes | None = None) -> bytes:
-    """A file of one block, compressed by deflate; ``sync`` is its marker of 16 bytes, by default a random one."""
+    """Return a file of one block, compressed with deflate; ``sync`` is its 16-byte marker, by default random."""
     plain = b"".join(records)
     block, length = DeflateCodec.compress(plain)
     meta = {**metadata, SCHEMA: schema, _CODEC: "deflate", CHECKSUM: checksum(schema, len(records), plain)}
@@ -94,10 +93,10 @@ def read_avro_file(
     kept: Callable[[R], Iterable[Record]],
     most: int = LimitSettings.manifest,
 ) -> list[R]:
-    """The records of a file, decoded by what ``reader_of`` makes of its schema.
+    """Return the records of a file, decoded by the reader that ``reader_of`` creates for its schema.
 
-    ``kept`` gives those parts of each record that keep their bytes; a :class:`Noting` must have read them. The blocks
-    may hold ``most`` bytes together, uncompressed.
+    ``kept`` returns the parts of each record that keep their bytes; a :class:`Noting` must have read them. The blocks
+    may have at most ``most`` bytes in total, uncompressed.
     """
     header, blocks = opened(content, most)
     schema = intern(header.meta[SCHEMA])
@@ -113,18 +112,18 @@ def read_avro_file(
 
 
 class Noting(Reader):
-    """Reads as ``reader`` does, and notes on what it read where that stood in its block."""
+    """Reads like ``reader``, and keeps with each record its bytes in the block."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     def read(self, decoder: BinaryDecoder) -> Record:
-        """The record."""
+        """Return the record."""
         start = decoder.tell()
         record: Record = self._reader.read(decoder)
         vars(record)[_PLACE] = start, decoder.tell()
         return record
 
     def skip(self, decoder: BinaryDecoder) -> None:
-        """Pass over the record."""
+        """Skip the record."""
         self._reader.skip(decoder)

@@ -1,9 +1,9 @@
-"""What manifests say of data files and of themselves, as far as it is believed: faults of those who write manifests.
+"""Corrects bounds and counts in manifests, because some writers of manifests have known defects.
 
-Place in the flow: pruning and ANALYZE ask here before they use a bound or a count. A manifest names no writer, so a
-fault is looked for in the numbers. What can be made wide enough is widened, and all else is unknown.
+Pruning and ANALYZE call this before they use a bound or a count. A manifest does not name its writer, so defects are
+detected in the numbers. A bound that can be made safe is widened; everything else is treated as unknown.
 
-| fault | public report | here |
+| defect | public report | result |
 |---|---|---|
 | upper bounds of times cut to milliseconds (UniForm) | delta-io/delta#7444 | 999 microseconds more |
 | lower bounds with zero bytes at the end | apache/beam#38580 | without them |
@@ -45,27 +45,27 @@ _UNDECODABLE: Final = (ValueError, TypeError, struct.error, OverflowError)
 
 
 class Bounds(NamedTuple):
-    """Both bounds of a column as PyIceberg has values; None for what is not known."""
+    """Both bounds of a column as PyIceberg's values; None if unknown."""
 
     low: Any = None
     high: Any = None
     is_exact: bool = True
-    """Whether both are what the manifest says."""
+    """Whether both are unchanged from the manifest."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Judges what the manifests of one table say of its data files; ``of_delta``: UniForm writes them."""
+    """Checks the metrics of one table's manifests; ``of_delta``: UniForm writes them."""
 
     of_delta: bool = False
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Metrics:
-        """For a table with these ``properties``."""
+        """Create it for a table with these ``properties``."""
         return cls(OF_DELTA in properties)
 
     def bounds(self, type_: PrimitiveType, low: bytes | None, high: bytes | None) -> Bounds:
-        """The bounds of a column of ``type_``, in each of whose values they hold."""
+        """Return bounds of a column of ``type_`` that are safe for all its values."""
         lower, upper = _lower(type_, low), _upper(type_, high)
         is_cut = self.of_delta and isinstance(type_, (TimestampType, TimestamptzType))
         if is_cut and upper is not None and upper % _MILLI_MICROS == 0:
@@ -76,7 +76,7 @@ class Metrics:
         return Bounds(lower, upper)
 
     def file(self, data: DataFile, fields: Sequence[NestedField]) -> DataFile:
-        """``data`` with what is believed of ``fields``, for PyIceberg's evaluation; itself where that is all."""
+        """Return ``data`` with the believed metrics of ``fields``, for PyIceberg's evaluation; unchanged if all are."""
         lows, highs = dict(data.lower_bounds or {}), dict(data.upper_bounds or {})
         for field in fields:
             type_ = field.field_type
@@ -109,7 +109,7 @@ class Metrics:
 
 
 def believed_manifest(manifest: ManifestFile, types: Sequence[PrimitiveType]) -> ManifestFile | None:
-    """``manifest`` with the bounds of its partitions, of ``types``, as they are believed; None if they say nothing."""
+    """Return ``manifest`` with believed bounds of its partitions, of ``types``; None if a bound proves nothing."""
     summaries = manifest.partitions
     if not summaries or not any(map(_may_be_cut, summaries, types)):
         return manifest
@@ -133,7 +133,7 @@ def believed_manifest(manifest: ManifestFile, types: Sequence[PrimitiveType]) ->
 
 
 def primitive_leaves(schema: Schema) -> Iterator[NestedField]:
-    """The fields of ``schema`` that hold values and stand in no list or map."""
+    """Yield the fields of ``schema`` that hold values and are not within a list or map."""
     pending = list(schema.fields)
     while pending:
         field = pending.pop()
@@ -168,7 +168,7 @@ def _decoded(type_: PrimitiveType, stored: bytes) -> Any:
 
 
 def _prefix(type_: PrimitiveType, stored: bytes) -> Any:
-    """A text up to the first character that is not whole, or the bytes themselves."""
+    """Return a text without an incomplete last character, or the bytes themselves."""
     if isinstance(type_, BinaryType):
         return stored
     try:
@@ -178,11 +178,11 @@ def _prefix(type_: PrimitiveType, stored: bytes) -> Any:
 
 
 def _rounded_up(type_: PrimitiveType, prefix: Any) -> Any:
-    """A value above all that begin with ``prefix``; None if there is none."""
+    """Return a value above all values that begin with ``prefix``; None if there is none."""
     if isinstance(type_, BinaryType):
         return truncate_upper_bound_binary_string(prefix + b"\0", len(prefix))
     found = truncate_upper_bound_text_string(prefix + "\0", len(prefix))
-    # Half of a surrogate pair is no text.
+    # Half of a surrogate pair is not valid text.
     return None if found is None or any("\ud800" <= each <= "\udfff" for each in found) else found
 
 

@@ -1,8 +1,8 @@
 """One table's entry in the configured catalog: looked up, created, committed to, registered.
 
-The seam between the component tables and catalogs of any kind. Its errors are the same for all: lookups raise
-StorageError; a commit raises CommitFailedException when it was certainly lost to others, StorageError when it was
-certainly refused, and lets through whatever leaves the outcome open.
+This class separates component tables from the kind of catalog. Errors are the same for all kinds. Lookups raise
+StorageError. A commit raises CommitFailedException if it certainly lost a race, StorageError if it was certainly
+refused, and passes on every error that leaves the outcome unknown.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from metastore.stores.locations import is_local
 from metastore.stores.opening import open_store
 
 _ODD_JSON: Final = (TypeError, AttributeError, LookupError)
-"""What reading JSON raises that has not the shape of metadata."""
+"""Errors of reading JSON that does not have the structure of table metadata."""
 
 
 _NUMBERED: Final = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
-"""Metadata files of catalogs that keep their pointers elsewhere: the number of the version comes first."""
+"""Metadata files of catalogs that keep the pointer elsewhere: the name starts with the version's number."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CatalogEntry:
 
     @classmethod
     def of(cls, source: ConfiguredCatalog, component: ComponentSettings) -> CatalogEntry:
-        """The entry of a component's table. Asks nothing of the catalog."""
+        """Return the entry of a component's table. Sends no request to the catalog."""
         return cls(source, source.identifier_of(component), source.location_of(component))
 
     @property
@@ -75,14 +75,14 @@ class CatalogEntry:
 
     @property
     def catalog(self) -> Catalog:
-        """PyIceberg's catalog, opened if need be."""
+        """PyIceberg's catalog, opened if needed."""
         return self.source.opened
 
     def load(self) -> Table | None:
-        """The table at its newest version; None while there is none.
+        """Return the table at its newest version; None if there is none.
 
-        Raises StorageError when catalog or store fail, FormatError for an entry that is no Iceberg table, ConfigError
-        for a table of another metastore.
+        Raises StorageError when catalog or store fail, FormatError for an entry that is not an Iceberg table,
+        ConfigError for a table of another metastore.
         """
         with self._lookup_errors():
             table = newest(self.source, self.identifier)
@@ -91,9 +91,10 @@ class CatalogEntry:
             return table
 
     def traces(self) -> str | None:
-        """A metadata file of a table that somebody committed to, in the folder of this one; None if there is none.
+        """Return a metadata file that a commit left in the table's folder; None if there is none.
 
-        None for a catalog in memory, too: its tables end with their process. Raises StorageError when the store fails.
+        Also returns None for a catalog in memory: its tables end with their process. Raises StorageError when the store
+        fails.
         """
         if self.source.settings.type == "in-memory":
             return None
@@ -109,7 +110,7 @@ class CatalogEntry:
         return None if written is None else f"{folder}/{written}"
 
     def create(self, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str]) -> Table:
-        """Create the empty table, in its namespace; the table that stands there when another process was faster."""
+        """Create the empty table in its namespace, or return the existing one if another process was faster."""
         with self._lookup_errors(), self.source.turn:
             self._make_namespace()
             try:
@@ -127,16 +128,16 @@ class CatalogEntry:
     ) -> CommitTableResponse:
         """Publish the next version.
 
-        CommitFailedException: lost to others, certainly not committed; StorageError: refused, certainly not committed;
-        any other error leaves open whether it landed.
+        CommitFailedException: a race was lost, certainly not committed. StorageError: refused, certainly not committed.
+        After any other error the outcome is unknown.
         """
         return publish(self.source, table, requirements, updates)
 
     def register(self, metadata_location: str) -> Table:
-        """Make the entry, for the table whose newest version is the file ``metadata_location``.
+        """Create the entry for the table whose newest version is the file ``metadata_location``.
 
-        The file must be one that fits: a catalog may make the entry before it reads the file. Raises StorageError,
-        and InvalidRequestError when there is an entry already.
+        Check the file with :meth:`require_fit` first: a catalog may create the entry before it reads the file. Raises
+        StorageError, and InvalidRequestError if there already is an entry.
         """
         with self._lookup_errors(), self.source.turn:
             self._make_namespace()
@@ -146,10 +147,10 @@ class CatalogEntry:
                 raise InvalidRequestError(f"{self.source} has a table {self.name} already") from error
 
     def require_fit(self, metadata_location: str) -> None:
-        """Refuse a file that the entry could not be made of.
+        """Refuse a file that the entry cannot be created from.
 
-        Raises FormatError when it is no metadata, ConfigError when the table lies elsewhere, StorageError when the file
-        cannot be read as this catalog is configured.
+        Raises FormatError if it is not table metadata, ConfigError if the table is at another location, StorageError if
+        the file cannot be read with this catalog's configuration.
         """
         with self._lookup_errors():
             file = load_file_io(self.catalog.properties, metadata_location).new_input(metadata_location)
@@ -162,9 +163,9 @@ class CatalogEntry:
         self._check_place(metadata.location)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
-        """Delete metadata files of versions before that of ``table``, and of commits that were lost by then.
+        """Delete metadata files of versions before that of ``table``, and of commits that lost a race before it.
 
-        Only for who committed that version.
+        Only the committer of that version may call it.
         """
         if isinstance(self.catalog, FileSystemCatalog):
             return self.catalog.remove_old_metadata(table)
@@ -173,7 +174,7 @@ class CatalogEntry:
         return discard(table.io, [f"{folder}/{name}" for name in older])
 
     def _metadata_files(self, table: Table, folder: str) -> Sequence[str]:
-        """Names of metadata files: those in the folder, or where it cannot be listed those that the table knows."""
+        """Return the metadata files in the folder or, if it cannot be listed, those that the table's log names."""
         with suppress(MetastoreError, OSError):
             store, _ = open_store(folder, self.source.store_properties)
             return sorted(store.entries(folder).files)
@@ -191,12 +192,12 @@ class CatalogEntry:
         try:
             self.catalog.create_namespace(namespace)
         except Exception as error:
-            # Another process that makes it at the same moment makes this one fail, each catalog in a way of its own.
+            # If another process creates it at the same moment, this call fails, differently for each catalog.
             if not of_a_catalog(error) or not self.catalog.namespace_exists(namespace):
                 raise
 
     def _check_place(self, location: str) -> None:
-        # A REST server may place tables as it likes.
+        # A REST server may choose the location of tables.
         if self.source.settings.type != "rest" and _without_scheme(location) != _without_scheme(self.location):
             raise ConfigError(
                 f"table {self.name} in {self.source} lies at {location}, not at {self.location}: it is of another "
@@ -216,10 +217,10 @@ class CatalogEntry:
 
 
 def newest(source: CatalogSource, identifier: Identifier) -> Table | None:
-    """Any table of ``source`` at its newest version; None where there is none.
+    """Return any table of ``source`` at its newest version; None if there is none.
 
-    Raises FormatError for an entry that is no Iceberg table, StorageError for one whose metadata file is missing, and
-    whatever the catalog's library raises.
+    Raises FormatError for an entry that is not an Iceberg table, StorageError if its metadata file is missing, and the
+    errors of the catalog's library.
     """
     return looked_at_again(lambda: _look(source, identifier), f"the metadata of {'.'.join(identifier)} in {source}")
 
@@ -246,7 +247,7 @@ def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
 
 
 def _within_limits(source: CatalogSource, table: Table) -> Table:
-    """The table, with the configured limits of reading: PyIceberg lets a table's own properties win over them."""
+    """Return the table with the configured read limits: in PyIceberg, a table's own properties override them."""
     own = [name for name in table.metadata.properties if name.startswith(LIMIT_PROPERTY)]
     if own:
         kept = {name: value for name, value in table.io.properties.items() if name not in own}
@@ -256,7 +257,7 @@ def _within_limits(source: CatalogSource, table: Table) -> Table:
 
 
 def _unknown_types(source: CatalogSource, identifier: Identifier) -> Mapping[str, str]:
-    """Columns with types that PyIceberg does not know; empty where that is not what is wrong."""
+    """Return columns with types that PyIceberg does not support; empty if types are not the problem."""
     try:
         document = newest_document(source, identifier)
         return unknown_types(document.content) if document else {}
@@ -269,7 +270,7 @@ def _unknown_types(source: CatalogSource, identifier: Identifier) -> Mapping[str
 def publish(
     source: CatalogSource, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
 ) -> CommitTableResponse:
-    """Publish the next version of any table of ``source``. Raises as :meth:`CatalogEntry.commit`."""
+    """Publish the next version of any table of ``source``. Raises the errors of :meth:`CatalogEntry.commit`."""
     try:
         with source.turn:
             return source.opened.commit_table(table, tuple(requirements), tuple(updates))
@@ -291,7 +292,7 @@ def publish(
 
 
 def _is_written(name: str) -> bool:
-    """Whether a table was committed to, by the name of a metadata file; one that a dead creation left is numbered 0."""
+    """Whether a metadata file's name shows a commit; a failed creation leaves a file numbered 0."""
     found = _NUMBERED.fullmatch(name)
     return is_version_file(name) if found is None else int(found[1]) > 0
 

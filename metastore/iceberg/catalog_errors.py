@@ -1,8 +1,8 @@
-"""What the errors of foreign catalogs mean, in one place: which are a catalog's, and what they say of a commit.
+"""Classifies errors of foreign catalogs: which are the catalog's, and what they say about a commit's outcome.
 
-A commit that certainly did not land may be cleaned up after, and tried again where others were in its way. Everything
-that is not certain is left as it is: the committer then asks the fresh metadata. Libraries are recognized by their
-modules' names, so none of them is imported for it.
+If a commit certainly did not land, its files may be removed, and after a lost race it may be tried again. If the
+outcome is uncertain, nothing is removed, and the committer reads the current metadata. Libraries are recognized by
+their modules' names, so none is imported for this.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LIBRARIES: Final = frozenset(
     {"botocore", "fb303", "google", "hive_metastore", "psycopg2", "pyiceberg", "requests", "sqlalchemy", "thrift"}
 )
 UNREADABLE: Final = (ValueError, ValidationError, EOFError, gzip.BadGzipFile, zlib.error)
-"""What PyIceberg raises for a file that is no metadata: of JSON, of its fields, and of what it was compressed by."""
+"""Errors of PyIceberg for a file that is not table metadata: from JSON, from its fields, and from decompression."""
 
 _REFUSALS: Final = (
     AuthorizationExpiredError,
@@ -43,7 +43,7 @@ _REFUSALS: Final = (
     NoSuchTableError,
     UnauthorizedError,
 )
-"""Answers of a catalog that looked at the commit and did not take it."""
+"""Error classes of a catalog that checked the commit and refused it."""
 
 _THRIFT_NOT_OPEN: Final = 1
 
@@ -51,13 +51,13 @@ Fate = Literal["lost", "refused", "unknown"]
 
 
 def of_a_catalog(error: Exception) -> bool:
-    """Whether a catalog's library raised it, or the system; anything else is a defect and must be seen as one."""
+    """Whether the error is from a catalog's library or the system; any other error is a bug and must be visible."""
     return isinstance(error, OSError) or any(_library(kind) in _LIBRARIES for kind in type(error).__mro__)
 
 
 @contextmanager
 def failures_of(source: object, *passing: type[Exception]) -> Iterator[None]:
-    """Failures of the catalog become StorageErrors that name ``source``; those of ``passing`` stay what they are."""
+    """Within, failures of the catalog become StorageErrors that name ``source``, except those of ``passing``."""
     try:
         yield
     except Exception as error:
@@ -67,36 +67,36 @@ def failures_of(source: object, *passing: type[Exception]) -> Iterator[None]:
 
 
 def is_of_database(error: Exception) -> bool:
-    """Whether a database of a SQL catalog raised it."""
+    """Whether the database of a SQL catalog raised the error."""
     return _library(type(error)) == "sqlalchemy"
 
 
 def said(error: BaseException) -> str:
-    """What the error says, on one line, without secrets, and without the SQL statement and its parameters."""
+    """Return the error's message on one line, without secrets, SQL statements and parameters."""
     cause = getattr(error, "orig", None) or error
     return without_secrets(" ".join(str(cause).split())) or type(cause).__name__
 
 
 def fate_of_commit(error: Exception, *, validated_here: bool) -> Fate:
-    """What ``error``, raised by a commit, proves: lost (try again), refused (try not again), or nothing.
+    """Return what ``error`` of a commit proves: lost (try again), refused (do not try again), or nothing.
 
-    ``validated_here``: this process makes the next version, and the catalog takes it or not. Even a conflict proves
-    nothing where the catalog's client had sent the request before: it may conflict with itself.
+    ``validated_here``: this process builds the next version, and the catalog only accepts or refuses it. Even a
+    conflict proves nothing if the catalog's client had already sent the request before: it may conflict with itself.
     """
     if _was_sent_again(error) or _was_sent_again(error.__cause__):
         return "unknown"
     if isinstance(error, CommitFailedException | WaitingForLockException | TooManyRequestsError):
         return "lost"
     if isinstance(error, FileNotFoundError):
-        # The version that the catalog began from was expired by others before it was read: nothing was published.
+        # Others expired the base version before the catalog read it: nothing was published.
         return "lost"
     if validated_here and type(error) in (KeyError, ValueError):
-        # The updates do not fit what others made of the table meanwhile: no next version was made.
+        # The updates do not fit the table as others changed it: no next version was written.
         return "lost"
     if isinstance(error, _REFUSALS):
         return "refused"
     if isinstance(error, NotImplementedError):
-        return "refused"  # PyIceberg reads some catalogs, and does not commit to them.
+        return "refused"  # PyIceberg cannot commit to some catalogs that it reads.
     match _library(type(error)):
         case "sqlalchemy":
             return _fate_by_database(error)
@@ -109,22 +109,25 @@ def fate_of_commit(error: Exception, *, validated_here: bool) -> Fate:
 
 
 def _fate_by_database(error: Exception) -> Fate:
-    """Nothing is published before COMMIT: an error of a statement is certain, one without a statement is not."""
+    """Return the fate by where it failed: before COMMIT nothing is published, so an error of a statement is certain.
+
+    An error without a statement is not.
+    """
     cause = getattr(error, "orig", None)
     code = getattr(cause, "pgcode", None) or ""
-    # PostgreSQL rolled back for another transaction's sake (class 40), or did not get a lock.
+    # PostgreSQL rolled back because of another transaction (class 40), or did not get a lock.
     if "is locked" in str(cause) or code.startswith("40") or code == "55P03":
         return "lost"
     return "refused" if getattr(error, "statement", None) else "unknown"
 
 
 def _was_sent_again(error: BaseException | None) -> bool:
-    """Whether AWS's client, which repeats requests by itself when no answer comes, did so before this answer."""
+    """Whether AWS's client, which retries requests without an answer by itself, retried before this answer."""
     return error is not None and bool(_metadata_of_answer(error).get("RetryAttempts"))
 
 
 def _metadata_of_answer(error: BaseException) -> Mapping[str, int]:
-    """What botocore says of an answer; empty for errors that are none, and for those of others."""
+    """Return botocore's metadata of an answer; empty for all other errors."""
     response = getattr(error, "response", None) if _library(type(error)) == "botocore" else None
     found: Mapping[str, int] = response.get("ResponseMetadata", {}) if response else {}
     return found

@@ -1,7 +1,7 @@
-"""Opening catalogs: the file system itself, or any catalog that PyIceberg can load; our own, and those of others.
+"""Opens catalogs, own and foreign: the file system itself, or any catalog that PyIceberg can load.
 
-Nothing is asked of a catalog before its first use. Files go through the FileIOs of this package, whatever the catalog,
-unless its properties name another one (``py-io-impl``).
+No request is sent before the first use. Files are accessed through this package's FileIOs, whatever the catalog, unless
+its properties name another one (``py-io-impl``).
 """
 
 from __future__ import annotations
@@ -53,28 +53,28 @@ _SQLITE_FILE: Final = re.compile(r"sqlite(?:\+\w+)?:///(?!file:|:memory:)([^?]+)
 
 
 class CatalogSource(ABC):
-    """One catalog by its settings, opened when it is first needed; shared by threads.
+    """One catalog by its settings, opened on first use; threads may share it.
 
-    ``key`` names it in messages; ``store_properties`` say how its files are reached.
+    ``key`` names it in messages; ``store_properties`` are the properties to access its files.
     """
 
     def __init__(self, settings: CatalogSettings, key: str, store_properties: Mapping[str, str]) -> None:
         self.settings = settings
         self.store_properties: Mapping[str, str] = store_properties
-        """What opens the store of the tables, by Hadoop's keys or PyIceberg's."""
+        """Properties that open the tables' store, in Hadoop's keys or PyIceberg's."""
         self._key = key
         self._begin()
         renew_in_child(self._begin)
         if settings.type == "filesystem":
-            # Opening asks nothing of the store, and says at once when it is not one that is served.
+            # Opening sends no request, and raises at once for an unsupported store.
             self.opened  # noqa: B018
 
     def _begin(self) -> None:
-        """Not opened: a forked child does not speak on its parent's connections."""
+        """Start without a catalog: a forked child must not use its parent's connections."""
         self._opening = threading.Lock()
         one_connection = self.settings.type in _ONE_CONNECTION
         self.turn: AbstractContextManager[object] = threading.RLock() if one_connection else nullcontext()
-        """Held during each call: PyIceberg's clients for some catalogs are one connection, which threads must share."""
+        """Held during each call: some PyIceberg clients have one connection, which threads must share."""
         vars(self).pop("_catalog", None)
 
     @cached_property
@@ -83,23 +83,23 @@ class CatalogSource(ABC):
 
     @abstractmethod
     def _open(self) -> Catalog:
-        """PyIceberg's catalog. Raises as :attr:`opened`."""
+        """Open PyIceberg's catalog. Raises as :attr:`opened`."""
 
     @property
     def opened(self) -> Catalog:
-        """PyIceberg's catalog. ConfigError for what is missing or wrong, StorageError when it does not answer."""
+        """PyIceberg's catalog. ConfigError for missing or wrong settings, StorageError if it does not answer."""
         with self._opening:
             return self._catalog
 
     @property
     def validates_here(self) -> bool:
-        """Whether requirements are checked in this process, and so may be of a kind that only we know."""
+        """Whether this process checks a commit's requirements, so that they may be of this package's own kinds."""
         return self.settings.type != "rest"
 
     def close(self) -> None:
-        """Give connections back; a later use opens new ones.
+        """Release connections; a later use opens new ones.
 
-        While a thread is opening the catalog, which may never answer, nothing is done: that thread is not waited for.
+        Does nothing while a thread is opening the catalog, because it would have to wait for that thread.
         """
         if self._opening.acquire(blocking=False):
             try:
@@ -110,7 +110,7 @@ class CatalogSource(ABC):
 
 
 class ConfiguredCatalog(CatalogSource):
-    """The catalog of ``iceberg``, shared by all components."""
+    """The catalog of the settings ``iceberg``, shared by all components."""
 
     def __init__(self, iceberg: IcebergSettings) -> None:
         self._iceberg = iceberg
@@ -133,17 +133,17 @@ class ConfiguredCatalog(CatalogSource):
         return _load(self.settings, self._key, _store_properties(base, properties))
 
     def identifier_of(self, component: ComponentSettings) -> Identifier:
-        """Name of the component's table: its folder on the file system, elsewhere its own name in the namespace."""
+        """Return the name of a component's table: its folder on the file system, else its own name in the namespace."""
         if self.settings.type == "filesystem":
             return tuple(part for part in component.location.split("/") if part)
         return (*self.settings.namespace, component.name)
 
     def location_of(self, component: ComponentSettings) -> str:
-        """Folder of the component's table, the same on every catalog."""
+        """Return the folder of a component's table, the same on every catalog."""
         return f"{self._iceberg.base_location.rstrip('/')}/{component.location}"
 
     def __str__(self) -> str:
-        """How people name it; holds no secret. Others differ in it, so it also says who owns a table."""
+        """Return a name for messages, without secrets; it is unique, so it also identifies the owner of a table."""
         settings = self.settings
         if settings.type == "filesystem":
             return f"the file system at {self._iceberg.base_location}"
@@ -156,16 +156,16 @@ class ConfiguredCatalog(CatalogSource):
 
 
 class ForeignCatalog(CatalogSource):
-    """A catalog of ``drill.metastore.catalogs``, called ``name`` there; its tables are anybody's, and lie anywhere.
+    """A catalog of ``drill.metastore.catalogs``, called ``name`` there; its tables may have any owner and location.
 
-    Files go through the FileIOs of this package where the catalog says by ``warehouse`` on which store they are, else
-    through the one that PyIceberg takes for a location.
+    If the catalog's ``warehouse`` shows its store, files are accessed through this package's FileIOs, else through the
+    one that PyIceberg chooses for a location.
     """
 
     def __init__(self, name: str, settings: CatalogSettings, limits: LimitSettings) -> None:
         self.name = name
         self.may_create = False
-        """Whether a database that is not there may be made; else its path is taken for a slip."""
+        """Whether a missing database may be created; otherwise its path is taken for a mistake."""
         super().__init__(settings, f"drill.metastore.catalogs.{name}", {**settings.properties, **limits.properties})
 
     def _open(self) -> Catalog:
@@ -181,7 +181,7 @@ class ForeignCatalog(CatalogSource):
         return _load(self.settings, self._key, {"py-io-impl": _ARROW, **properties})
 
     def _require_database(self) -> None:
-        """Raises StorageError where the catalog is a file of SQLite that is not there; SQLite would make it, empty."""
+        """Raise StorageError if the catalog is a missing SQLite file; SQLite would create an empty one."""
         file = _SQLITE_FILE.fullmatch(self.settings.properties.get("uri", ""))
         if self.settings.type == "sql" and file is not None and not os.path.exists(file[1]):
             raise StorageError(
@@ -190,15 +190,15 @@ class ForeignCatalog(CatalogSource):
             )
 
     def __str__(self) -> str:
-        """How people name it; holds no secret."""
+        """Return a name for messages, without secrets."""
         return f"the {self.settings.type} catalog {self.name}"
 
 
 class DurableFileIO(LocalFileIO):
-    """Local files for catalogs that keep pointers elsewhere: metadata is on the disk before anything points to it."""
+    """Local files for catalogs that keep pointers elsewhere: metadata is on disk before a pointer refers to it."""
 
     def new_output(self, location: str) -> OutputFile:
-        """The file to create; metadata files are flushed when they are closed."""
+        """Return the file to create; metadata files are flushed when they are closed."""
         return _MetadataFile(location) if location.endswith(".metadata.json") else super().new_output(location)
 
 
@@ -208,10 +208,10 @@ class _MetadataFile(LocalFile):
 
 
 class _DurableStream(CreatedAtClose, io.BytesIO):
-    """Written when it is closed. StorageError: no catalog can point to the file yet, so nothing was changed.
+    """A file that is written on close. StorageError: no catalog can refer to it yet, so nothing was changed.
 
-    FileNotFoundError: the file went before it was flushed, as the metadata of older versions does when others commit
-    and expire meanwhile. A catalog that meets this while it commits has lost to them.
+    FileNotFoundError: the file was removed before it was flushed, as happens to metadata of older versions when others
+    commit and expire meanwhile. If this happens during a commit, another writer has won: treat it as a conflict.
     """
 
     def __init__(self, location: str, overwrite: bool) -> None:
@@ -243,7 +243,7 @@ class _DurableStream(CreatedAtClose, io.BytesIO):
 
 
 def _without_secrets(uri: str) -> str:
-    """The address alone: no user, no password (which may hold slashes and at signs), no parameters."""
+    """Return the address without user, password (which may have slashes and at signs) and parameters."""
     return re.sub(r"://\S*@", "://", uri).partition("?")[0]
 
 
@@ -258,13 +258,13 @@ def _store_properties(base_location: str, properties: Mapping[str, str]) -> dict
 def _load(settings: CatalogSettings, key: str, store_properties: Mapping[str, str]) -> Catalog:
     properties: dict[str, Any] = {**store_properties, **settings.properties, "type": settings.type}
     if _GLUE_RETRIES in properties:
-        # AWS's client wants a number, and PyIceberg hands on what it is given.
+        # AWS's client needs a number, and PyIceberg passes the value on unchanged.
         properties[_GLUE_RETRIES] = _count(properties[_GLUE_RETRIES], f"{key}.{_GLUE_RETRIES}")
     if settings.type == "in-memory":
-        # SQLite's plain ":memory:" would be another database for each thread.
+        # SQLite's plain ":memory:" is a separate database for each thread.
         properties.setdefault("uri", f"sqlite:///file:/{uuid.uuid4()}?vfs=memdb&uri=true")
     try:
-        load_file_io(properties)  # A FileIO that cannot be had is found out here, not by the first file.
+        load_file_io(properties)  # An unavailable FileIO fails here, not at the first file.
         return _load_even_in_a_race(settings.name, properties)
     except NotInstalledError as error:
         extra = _EXTRAS.get(settings.type)
@@ -288,7 +288,7 @@ def _count(text: str, key: str) -> int:
 
 
 def _load_even_in_a_race(name: str, properties: Mapping[str, Any]) -> Catalog:
-    """Another process that makes a SQL catalog's tables at the same moment makes this one fail, once."""
+    """Load a catalog, twice if needed: another process that creates the same SQL tables makes this one fail once."""
     try:
         return _loaded(name, properties)
     except Exception as error:
@@ -298,7 +298,7 @@ def _load_even_in_a_race(name: str, properties: Mapping[str, Any]) -> Catalog:
 
 
 def _loaded(name: str, properties: Mapping[str, Any]) -> Catalog:
-    """As :func:`load_catalog` has it, PyIceberg's own configuration included; no request to a server waits for ever."""
+    """As :func:`load_catalog`, with PyIceberg's own configuration; requests to a server have time limits."""
     given: Mapping[str, Any] = merge_config(Config().get_catalog_config(name) or {}, dict(properties))
     remember(given)
     if given.get("uri") and given["type"] in ("rest", "hive"):

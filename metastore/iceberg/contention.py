@@ -1,4 +1,4 @@
-"""Trying again when others were faster: what every procedure that commits does with a lost race."""
+"""Retries after lost races, for every procedure that commits."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _CLOCK: Final = Clock()
 
 
 def until_won(target: TargetTable, timeout: timedelta, attempt: Callable[[Table], T], clock: Clock = _CLOCK) -> T:
-    """What ``attempt`` returns, made on the fresh table again and again while it loses to other writers.
+    """Return the result of ``attempt`` on the newest table, repeated as long as other writers win.
 
-    It says so by CommitFailedException, after it took back what it wrote. Pauses with jitter between attempts. Raises
-    ConflictError when others keep winning for ``timeout``, and whatever else ``attempt`` raises.
+    ``attempt`` signals a lost race by CommitFailedException, after it removed what it wrote. There are pauses with
+    jitter between attempts. Raises ConflictError if others keep winning for ``timeout``, and any other error of
+    ``attempt``.
     """
     deadline = clock.monotonic() + timeout.total_seconds()
     pause = _FIRST_PAUSE_S

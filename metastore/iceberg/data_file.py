@@ -1,12 +1,12 @@
-"""Rows of one data file of an Iceberg table, as its format has them: Parquet, ORC or Avro.
+"""Reads the rows of one Iceberg data file as stored: Parquet, ORC or Avro.
 
-The one place that opens such files for their rows. A reader has two ways to them: ``batches`` streams parts of the file
-in order with bounded memory, ``matching`` lets Arrow skip what a condition excludes. Columns keep the file's names and
-types; :mod:`metastore.iceberg.projection` turns them into the table's.
+This is the only module that opens such files for their rows. A reader has two methods: ``batches`` streams parts of the
+file in order with bounded memory; ``matching`` lets Arrow skip what a condition excludes. Columns keep the file's names
+and types; :mod:`metastore.iceberg.projection` converts them to the table's.
 
 INT96 times are read in microseconds. In nanoseconds, Arrow's default, times before 1677 and after 2262 would silently
-become others. Arrow has no such option for ORC. It refuses those times there from release 25 on; times in ORC are not
-read by earlier ones. A Parquet file that Arrow refuses for one column is read without it.
+change. Arrow has no such option for ORC. From release 25 on it refuses those times in ORC; with earlier releases, times
+in ORC are not read. A Parquet file that Arrow refuses because of one column is read without it.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ class DataFileReader(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """The file's columns; column ids, if the file has them, are in the fields' metadata."""
+        """The file's columns; the fields' metadata has column ids if the file has them."""
 
     def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches that hold rows ``first`` to ``end``, in order, each with the number of its first row.
+        """Yield batches that hold rows ``first`` to ``end``, in order, each with the number of its first row.
 
-        The first and the last may hold more rows, and each has at least the named columns. Raises FormatError when the
-        file has fewer rows than ``end``.
+        The first and last batch may hold more rows, and each batch has at least the named columns. Raises FormatError
+        if the file has fewer rows than ``end``.
         """
 
     def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of the file that an Arrow expression (None: all) is true for, in order, with the named columns."""
+        """Yield the rows that match an Arrow expression (None: all), in order, with the named columns."""
 
 
 def open_data_file(source: Any, format_: FileFormat, location: str) -> DataFileReader:
-    """Open the file ``source``, which lies at ``location``. InvalidRequestError for a format that is not read."""
+    """Open the file ``source`` at ``location``. InvalidRequestError for an unsupported format."""
     require_readable(format_, location)
     return _READERS[format_](source)
 
 
 def require_readable(format_: FileFormat, location: str) -> None:
-    """InvalidRequestError for the file at ``location`` if its format is not read."""
+    """Raise InvalidRequestError if the format of the file at ``location`` is not supported."""
     if format_ not in READABLE:
         raise InvalidRequestError(
             f"{location} is in {format_.value}, which is not read; rewrite the table's data files as Parquet"
@@ -98,7 +98,7 @@ class _Parquet:
         return map(self._as_meant, _scanned(format_(**options), self._source, condition, columns))
 
     def _meant(self, field: Any) -> Any:
-        """A column with its maps; one that must not be read is bytes, so that nothing is made of its parts."""
+        """Return a column with its maps; a column that must not be read becomes bytes, so its parts are not decoded."""
         return field.with_type(pa.binary()) if field.name in self._unread else with_maps(field)
 
     def _as_meant(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -152,7 +152,7 @@ _READERS: Final[Mapping[FileFormat, Callable[[Any], DataFileReader]]] = {
 }
 
 READABLE: Final = frozenset(_READERS)
-"""The formats that are read."""
+"""The supported formats."""
 
 
 def _scanned(format_: Any, source: Any, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

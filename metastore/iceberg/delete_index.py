@@ -1,7 +1,7 @@
-"""Which delete files apply to a data file: by path, partition and sequence number, as the specification says.
+"""Finds the delete files of a data file by path, partition and sequence number, as the specification says.
 
 A position delete file applies to data files of its own and of smaller sequence numbers, in its partition. An equality
-delete file applies to those of smaller ones; it applies to the whole table if its spec divides nothing.
+delete file applies to those of smaller ones; if its spec is unpartitioned, it applies to the whole table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metastore.iceberg.schemas import PATH_ID
 
 
 class Delete(NamedTuple):
-    """What reading needs of a delete file: of positions, or of rows that are equal in the columns ``equality_ids``."""
+    """The facts of a delete file that reading needs: of positions, or of rows equal in the columns ``equality_ids``."""
 
     path: str
     format: FileFormat
@@ -27,7 +27,7 @@ class Delete(NamedTuple):
 
     @classmethod
     def of(cls, file: DataFile) -> Delete:
-        """Of an entry. FormatError for an equality delete file that names no columns."""
+        """Create it from an entry. FormatError for an equality delete file that names no columns."""
         if file.content != DataFileContent.EQUALITY_DELETES:
             return cls(file.file_path, file.file_format)
         if not file.equality_ids:
@@ -36,7 +36,7 @@ class Delete(NamedTuple):
 
 
 class Deletes:
-    """Delete files by what they may apply to. ``unpartitioned`` are the ids of the specs that divide nothing."""
+    """Delete files by the data files they may apply to. ``unpartitioned`` are the ids of unpartitioned specs."""
 
     def __init__(self, files: Iterable[LiveFile], unpartitioned: frozenset[int]) -> None:
         self._by_path: dict[str, list[LiveFile]] = {}
@@ -52,14 +52,14 @@ class Deletes:
                 self._by_partition.setdefault(_partition(live.file), []).append(live)
 
     def of(self, data: LiveFile) -> list[LiveFile]:
-        """Delete files that may apply to rows of ``data``, by path, partition and sequence number."""
+        """Return delete files that may apply to rows of ``data``, by path, partition and sequence number."""
         by_partition = self._by_partition.get(_partition(data.file), ())
         near = [*self._by_path.get(data.path, ()), *by_partition, *self._everywhere]
         return [live for live in near if _applies(live, data)]
 
 
 def only_path(file: DataFile) -> str | None:
-    """The one data file that a position delete file names, when its bounds prove that there is one."""
+    """Return the only data file that a position delete file names, if its bounds prove that."""
     if file.content != DataFileContent.POSITION_DELETES:
         return None
     lower = (file.lower_bounds or {}).get(PATH_ID)
@@ -68,7 +68,7 @@ def only_path(file: DataFile) -> str | None:
 
 
 def unpartitioned_specs(metadata: TableMetadata) -> frozenset[int]:
-    """Ids of the specs that divide nothing; those of version 1 keep dropped fields as void ones."""
+    """Return the ids of unpartitioned specs; version 1 keeps dropped fields as void ones."""
     return frozenset(
         spec.spec_id
         for spec in metadata.partition_specs
@@ -84,11 +84,11 @@ def _applies(delete: LiveFile, data: LiveFile) -> bool:
     path = data.path.encode()
     lower = (delete.file.lower_bounds or {}).get(PATH_ID)
     upper = (delete.file.upper_bounds or {}).get(PATH_ID)
-    # Bounds of texts may be cut short; a lower one stays below, and an upper one is rounded up.
+    # Truncated bounds of texts still hold: a lower one stays below, and an upper one is rounded up.
     return (lower is None or lower <= path) and (upper is None or path <= upper)
 
 
 def _partition(file: DataFile) -> tuple[object, ...]:
-    """Spec and partition of a file as a key. NaN is a partition like others, though no NaN of Python equals another."""
+    """Return spec and partition of a file as a key; NaN is one key, although Python's NaNs are not equal."""
     values = (file.partition[position] for position in range(len(file.partition)))
     return (file.spec_id, *("NaN" if isinstance(value, float) and value != value else value for value in values))

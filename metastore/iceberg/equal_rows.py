@@ -1,8 +1,8 @@
-"""Which rows are equal to one of some keys, as equality deletes mean it: whole columns at once, exactly.
+"""Finds rows that equal one of some keys, as equality deletes define it: exactly, and for whole columns at once.
 
-Null equals null and NaN equals NaN, in the place of a value or beside others; 0.0 and -0.0 differ, as in Iceberg for
-Java. Several columns are compared as codes: each value by its place among the keys' values, each combination by its
-place among theirs.
+Null equals null and NaN equals NaN, alone or in combinations; 0.0 and -0.0 differ, as in Iceberg for Java. Several
+columns are compared as codes: the code of a value is its position among the keys' values, and the code of a combination
+is its position among the keys' combinations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _compute: Any = pc
-"""Arrow's functions where its stubs do not know what they take."""
+"""Arrow's functions, for arguments that its stubs do not accept."""
 
 Column = Any
 """An Arrow array, in one piece or in chunks, of any plain type."""
@@ -24,11 +24,11 @@ Mask = Any
 """A NumPy array of booleans."""
 
 _DENSE: Final = 1 << 26
-"""Keys that are whole numbers in a range of this length are looked up in a table of one byte a number."""
+"""Integer keys in a range up to this length are looked up in a table of one byte for each number."""
 
 
 def equal_to_one(rows: Sequence[Column], keys: Sequence[Column]) -> Mask:
-    """Whether each row is equal to one of the ``keys`` in all columns; both have the same columns of the same types."""
+    """Return whether each row equals one of the ``keys`` in all columns; both have the same columns and types."""
     rows, keys = [_comparable(column) for column in rows], [_comparable(column) for column in keys]
     if not len(keys[0]):
         return np.zeros(len(rows[0]), dtype=bool)
@@ -39,7 +39,7 @@ def equal_to_one(rows: Sequence[Column], keys: Sequence[Column]) -> Mask:
         more_of_rows, more_of_keys = _codes(row, key)
         count = int(more_of_keys.max()) + 1
         pairs = np.where((of_rows < 0) | (more_of_rows < 0), -1, of_rows * count + more_of_rows)
-        # The codes of combinations stay below the number of keys, so that no product overflows.
+        # Codes of combinations stay below the number of keys, so no product overflows.
         of_rows, of_keys = _codes(pa.array(pairs), pa.array(of_keys * count + more_of_keys))
     return of_rows >= 0
 
@@ -55,7 +55,7 @@ def _in_one_column(rows: Column, keys: Column) -> Mask:
 
 
 def _between_those_of(rows: Column, keys: Column) -> Column:
-    """The keys that are null or between the least and the greatest of ``rows``: few where rows are sorted."""
+    """Return keys that are null or within the range of ``rows``: few if the rows are sorted."""
     low, high = _compute.min_max(rows).values()
     if not low.is_valid:
         return keys.filter(keys.is_null())
@@ -64,7 +64,7 @@ def _between_those_of(rows: Column, keys: Column) -> Column:
 
 
 def _among_dense(rows: Column, keys: Column, low: int, high: int) -> Mask:
-    """As :func:`_in_one_column`, for whole numbers between ``low`` and ``high``."""
+    """As :func:`_in_one_column`, for integers between ``low`` and ``high``."""
     table = np.zeros(high - low + 1, dtype=bool)
     table[_numbers(keys.drop_null()) - low] = True
     values = _numbers(rows.fill_null(low))
@@ -76,14 +76,14 @@ def _among_dense(rows: Column, keys: Column, low: int, high: int) -> Mask:
 
 
 def _codes(rows: Column, keys: Column) -> tuple[Any, Any]:
-    """The place of each row's value, and of each key's, among the values of the keys; -1 for what is none of them."""
+    """Return the position of each row's and key's value among the keys' values; -1 if it is not there."""
     known = keys.unique()
     of_rows = _numbers(_compute.index_in(rows, value_set=known).cast(pa.int64()).fill_null(-1))
     return of_rows, _numbers(_compute.index_in(keys, value_set=known).cast(pa.int64()))
 
 
 def _comparable(column: Column) -> Column:
-    """The column with a single NaN: Arrow tells those of other bits apart."""
+    """Return the column with one bit pattern for NaN, because Arrow distinguishes others."""
     if not pa.types.is_floating(column.type):
         return column
     return _compute.if_else(_compute.is_nan(column), pa.scalar(float("nan"), column.type), column)

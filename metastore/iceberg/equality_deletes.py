@@ -1,8 +1,8 @@
-"""Rows that equality delete files take away from data files, as streaming writers delete them.
+"""Applies equality delete files to data files, as streaming writers delete rows.
 
-Keys are read by field id, in the types of the table: a column that was dropped since still counts, and one that a data
-file lacks has its default there. Keys of delete files are kept up to a limit of bytes and read again beyond it; a file
-of any size is applied piece by piece.
+Keys are read by field id, in the table's types. A column that was dropped since still counts; a column that a data file
+lacks has its default. Keys of delete files are cached up to a limit of bytes and read again beyond it; delete files of
+any size are applied piece by piece.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from metastore.stores.read_errors import reading_file
 
 _arrow: Any = pa
 _compute: Any = pc
-"""Arrow and its functions where the stubs do not know what they take."""
+"""Arrow and its functions, for arguments that the stubs do not accept."""
 
 Keys = list[Any]
-"""A column of values for each of the ids of a delete file, in the order of the ids."""
+"""One column of values for each id of a delete file, in the order of the ids."""
 
 _PIECE: Final = 32 << 20
 _KEPT: Final = 128 << 20
-"""Bytes of keys that are compared at a time, and that one scan keeps."""
+"""Bytes of keys that are compared at a time, and that one scan caches."""
 
 
 class EqualityDeletes:
     """Applies equality delete files to data files of one table; threads may share it."""
 
     def __init__(self, io: FileIO, schemas: Sequence[Schema], names: NameMapping | None, version: TableVersion) -> None:
-        """``schemas`` are those of the table, the one that is read by first. ``names`` are for files without ids."""
+        """``schemas`` are the table's, first the one to read by; ``names`` map the columns of files without ids."""
         self._io = io
         self._names = names
         self._version = version
@@ -61,11 +61,11 @@ class EqualityDeletes:
 
     @classmethod
     def of_table(cls, metadata: TableMetadata, io: FileIO) -> EqualityDeletes:
-        """Those of a table as its metadata has it."""
+        """Create it for a table from its metadata."""
         return cls(io, schemas_by_age(metadata), metadata.name_mapping(), metadata.format_version)
 
     def prepare(self, delete: Delete) -> None:
-        """Read the keys of a delete file ahead of their use, if they are few enough to be kept."""
+        """Read the keys of a delete file in advance, if they are few enough to cache."""
         for _ in self._of_file(delete, tuple(sorted(delete.equality_ids))):
             pass
 
@@ -76,9 +76,9 @@ class EqualityDeletes:
         constants: Mapping[int, Any],
         deletes: Iterable[Delete],
     ) -> list[pa.RecordBatch]:
-        """The rows of ``batches`` that no file of ``deletes`` deletes; batches of a data file with columns ``held``.
+        """Yield rows of ``batches`` that no file of ``deletes`` deletes; the batches have the columns ``held``.
 
-        ``batches`` must have every column whose id the deletes name and the file has; ``constants`` are as for
+        ``batches`` must have every column that the file has and that the deletes name by id; ``constants`` are as for
         :class:`Projection`. Raises StorageError and FormatError, which name the delete file.
         """
         gone = np.zeros(sum(batch.num_rows for batch in batches), dtype=bool)
@@ -94,14 +94,14 @@ class EqualityDeletes:
     def _columns(
         self, batches: Sequence[pa.RecordBatch], held: Schema, constants: Mapping[int, Any], ids: Iterable[int]
     ) -> list[Any]:
-        """The values of the columns ``ids`` in ``batches``, in chunks."""
+        """Return the values of the columns ``ids`` in ``batches``, in chunks."""
         return [
             _arrow.chunked_array([column.values(batch, held, constants) for batch in batches], column.type)
             for column in map(self._column, ids)
         ]
 
     def _pieces(self, files: Sequence[Delete], ids: tuple[int, ...]) -> Iterator[Keys]:
-        """The keys of ``files`` in pieces of about the same size: small files together, large ones cut."""
+        """Yield the keys of ``files`` in pieces of similar size: small files together, large ones split."""
         waiting: list[Keys] = []
         size = 0
         for keys in (piece for file in files for piece in self._of_file(file, ids)):
@@ -158,7 +158,7 @@ class EqualityDeletes:
                     yield [self._column(each).values(batch, held, {}) for each in ids]
 
     def _found(self, field_id: int) -> _KeyColumn:
-        """The column with an id in the first schema that has it."""
+        """Return the column with an id, from the first schema that has it."""
         for schema in self._schemas:
             if field_id in schema.field_ids:
                 type_ = schema.find_type(field_id)
@@ -171,13 +171,13 @@ class EqualityDeletes:
 
 
 def schemas_by_age(metadata: TableMetadata) -> list[Schema]:
-    """The current schema of a table, then its other ones, the newest first."""
+    """Return the table's current schema, then the others, newest first."""
     return [metadata.schema(), *sorted(metadata.schemas, key=lambda schema: -schema.schema_id)]
 
 
 @dataclass(frozen=True)
 class _KeyColumn:
-    """One column of plain values, by itself or within structs; the ``schema`` has nothing else."""
+    """One column of primitive values, top-level or within structs; the ``schema`` has only this column."""
 
     schema: Schema
     arrow: pa.Schema
@@ -185,7 +185,7 @@ class _KeyColumn:
 
     @classmethod
     def made(cls, schema: Schema) -> _KeyColumn:
-        """Of a schema with this column alone. A file that lacks it has nulls, even if the table requires it now."""
+        """Create it from a schema with only this column. Files without it have nulls, even if it is now required."""
         optional = Schema(*map(_optional, schema.fields))
         arrow = schema_to_pyarrow(optional, include_field_ids=False)
         type_: Any = arrow.field(0).type
@@ -194,7 +194,7 @@ class _KeyColumn:
         return cls(optional, arrow, type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_)
 
     def values(self, batch: pa.RecordBatch, held: Schema, constants: Mapping[int, Any]) -> Any:
-        """The column's values in a batch of a file with columns ``held``."""
+        """Return the column's values in a batch of a file with columns ``held``."""
         found: Any = Projection(held, self.schema, self.arrow, constants).apply(batch).column(0)
         while pa.types.is_struct(found.type):
             found = _compute.struct_field(found, [0])

@@ -1,10 +1,9 @@
-"""Doubles in Avro are read with all of their 64 bits: a mend of PyIceberg, for everything in the process.
+"""Reads doubles in Avro with all 64 bits: a patch of PyIceberg for the whole process.
 
-PyIceberg's compiled decoder cuts doubles, as partition values are, to 32 bits. With 0.10000000149 for the 0.1 of a
-partition, a scan passes over the files that have the rows it is asked for. PyIceberg makes its readers itself, of no
-subclass, so the method of its reader is replaced when this module is imported: for this package, and for all that
-PyIceberg decodes on its own, to plan a scan or to fill in a column that only the partition has. A test fails once
-PyIceberg reads them whole; then this module goes.
+PyIceberg's compiled decoder truncates doubles, such as partition values, to 32 bits. A partition of 0.1 then reads as
+0.10000000149, and a scan skips the files that have the requested rows. PyIceberg creates its readers itself, so a
+subclass does not help; importing this module replaces the reader's method. The patch covers this package and
+PyIceberg's own planning and partition columns. A test fails once PyIceberg reads all 64 bits; then remove this module.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from pyiceberg.avro.decoder import BinaryDecoder
 from pyiceberg.avro.reader import DoubleReader
 
 DOUBLE: Final = struct.Struct("<d")
-"""How a double is laid out."""
+"""The binary layout of a double."""
 
 
-def _read_double(self: DoubleReader, decoder: BinaryDecoder) -> float:  # noqa: ARG001 - it is made a method below
+def _read_double(self: DoubleReader, decoder: BinaryDecoder) -> float:  # noqa: ARG001 - becomes a method below
     number: float = DOUBLE.unpack(decoder.read(DOUBLE.size))[0]
     return number
 

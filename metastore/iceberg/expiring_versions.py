@@ -1,7 +1,6 @@
-"""Reading the newest version of a table that others commit to and expire: looked at again when its file has gone.
+"""Reads the newest version of a table while others commit and expire: if its file is gone, looks again.
 
-An expiration may remove a version between the look at its pointer and the read of its file. The catalog then knows a
-newer one.
+An expiration may remove a version between reading its pointer and reading its file. The catalog then has a newer one.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ _LOOKS: Final = 10
 
 
 def looked_at_again(look: Callable[[], T], subject: str) -> T:
-    """What ``look`` gives once it meets no FileNotFoundError.
+    """Return the result of ``look``, repeated while it raises FileNotFoundError.
 
-    Raises StorageError, which says that ``subject`` is missing, when the last look meets one too.
+    Raises StorageError, which says that ``subject`` is missing, if the last look also raises it.
     """
     for _ in range(_LOOKS - 1):
         with suppress(FileNotFoundError):

@@ -1,8 +1,8 @@
-"""A PyIceberg catalog that is the file system itself: a table is a folder, laid out as Hadoop tables.
+"""A PyIceberg catalog on the file system: a table is a folder in the layout of Hadoop tables.
 
-Identifiers are folder names below the warehouse: ``("tables",)`` is ``<warehouse>/tables``. The commit is the atomic
-creation of the next version file (:mod:`metastore.iceberg.version_files`), so any number of processes and engines that
-keep to that layout can write at once. Loaded metadata is kept by the identity of its immutable file.
+Identifiers are folder names below the warehouse: ``("tables",)`` is ``<warehouse>/tables``. A commit atomically creates
+the next version file (:mod:`metastore.iceberg.version_files`), so any number of processes and engines that follow this
+layout can write concurrently. Loaded metadata is cached by the identity of its immutable file.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ _LOOKS: Final = 100
 
 @dataclass(frozen=True)
 class _Loaded:
-    """Metadata and the file that it is of: a folder removed and filled anew is not taken for the old table."""
+    """Metadata and the identity of its file, so that a recreated folder is not taken for the old table."""
 
     file: FoundVersion
     metadata: TableMetadata
 
 
 RECENT_COMMITS: Final = "metastore.recent-commits"
-"""Table property: marks of the last commits, by which a slow writer knows whether its version is among them."""
+"""Table property: marks of the last commits; a slow writer finds out whether its version is one of them."""
 
 _MARKS_KEPT: Final = 64
 _MARK_DIGITS: Final = 12
 
 
 class FileSystemCatalog(Catalog):
-    """Iceberg tables by folder below ``warehouse``: a plain absolute path, a ``file:`` URI or that of an object store.
+    """Iceberg tables by folder below ``warehouse``: an absolute path, a ``file:`` URI, or an object store's URI.
 
-    ``properties`` open the store, by Hadoop's keys or PyIceberg's. Raises StorageError for a store that is not served.
+    ``properties`` open the store, in Hadoop's keys or PyIceberg's. Raises StorageError for an unsupported store.
     """
 
     def __init__(self, name: str, warehouse: str, **properties: str) -> None:
@@ -80,7 +80,7 @@ class FileSystemCatalog(Catalog):
         self._lock = threading.Lock()
 
     def load_table(self, identifier: str | Identifier) -> Table:
-        """The table at its newest version. Raises NoSuchTableError."""
+        """Return the table at its newest version. Raises NoSuchTableError."""
         key = self.identifier_to_tuple(identifier)
         versions = self._versions(self.location_of(key))
         with self._lock:
@@ -93,18 +93,18 @@ class FileSystemCatalog(Catalog):
                 metadata = known.metadata if known and known.file == found else self._load_metadata(key, found)
                 return self._table(key, metadata, found.location)
             except FileNotFoundError:
-                continue  # An expiration removed that version between the look and the read; a newer one stands.
+                continue  # An expiration removed that version before the read; a newer one exists.
         raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
 
     def metadata_location_of(self, identifier: str | Identifier) -> str:
-        """Where the newest version file of a table lies; it is not read. Raises NoSuchTableError."""
+        """Return the location of a table's newest version file without reading it. Raises NoSuchTableError."""
         found = self._versions(self.location_of(identifier)).find()
         if found is None:
             raise NoSuchTableError(f"no Iceberg table at {self.location_of(identifier)}")
         return found.location
 
     def table_exists(self, identifier: str | Identifier) -> bool:
-        """Whether the folder holds a version of a table; True for a table that has lost its newest ones."""
+        """Whether the folder has a version of a table; also True for a table that has lost its newest versions."""
         try:
             return self._versions(self.location_of(identifier)).current() is not None
         except DamageError:
@@ -119,7 +119,7 @@ class FileSystemCatalog(Catalog):
         sort_order: SortOrder = UNSORTED_SORT_ORDER,
         properties: Properties = EMPTY_DICT,
     ) -> Table:
-        """Create an empty table as version 1. Raises TableAlreadyExistsError, also when another process was faster."""
+        """Create an empty table as version 1. Raises TableAlreadyExistsError, also if another process was faster."""
         if not isinstance(schema, Schema):
             raise InvalidRequestError("the file system catalog creates tables from an Iceberg schema")
         key = self.identifier_to_tuple(identifier)
@@ -154,9 +154,9 @@ class FileSystemCatalog(Catalog):
         raise CommitFailedException(f"another writer committed version {version} of {current.location()} first")
 
     def _is_loaded(self, table: Table) -> bool:
-        """Whether ``table`` is as this catalog loaded it last: then publishing itself finds out whether it is current.
+        """Whether ``table`` is as last loaded here: then publishing itself finds out whether it is current.
 
-        A version file is never replaced, so the look for a newer version would tell what the next one's creation tells.
+        Version files are never replaced, so creating the next one shows the same as looking for a newer version.
         """
         with self._lock:
             known = self._loaded.get(self.identifier_to_tuple(table.name()))
@@ -169,7 +169,7 @@ class FileSystemCatalog(Catalog):
         requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> CommitTableResponse | None:
-        """Publish the version after ``current``; None when another writer has it. Raises as :meth:`commit_table`."""
+        """Publish the version after ``current``; None if another writer has it. Raises as :meth:`commit_table`."""
         for requirement in requirements:
             requirement.validate(current.metadata)
         base = current.metadata_location
@@ -186,7 +186,7 @@ class FileSystemCatalog(Catalog):
         try:
             won = versions.publish(version, content, lambda: self._is_built_upon(table, version, mark), base)
         except FileNotFoundError as error:
-            # Raised by what is loaded, this means that a race was lost; here it says nothing.
+            # When loading raises this, a race was lost; here it has no such meaning.
             raise OSError(errno.EIO, f"it is open whether version {version} was published: {error}") from error
         if won is None:
             return None
@@ -195,22 +195,22 @@ class FileSystemCatalog(Catalog):
         return CommitTableResponse(metadata=metadata, metadata_location=won.location)
 
     def _content(self, base: str, metadata: TableMetadata) -> bytes:
-        """The next version file; of format version 3 it is made from the JSON of the one at ``base``."""
+        """Return the next version file; for format version 3 it is based on the JSON of the file at ``base``."""
         if metadata.format_version <= WRITTEN_BY_PYICEBERG:
             return serialized(metadata)
         return json.dumps(next_document(read_document(self.io, base), metadata)).encode()
 
     def remove_old_metadata(self, table: Table) -> Deleted:
-        """Delete the version files before that of ``table``, oldest first; stops at the first that will not go.
+        """Delete the version files before that of ``table``, oldest first; stops at the first failure.
 
-        Only for who committed that version (:meth:`VersionFiles.remove_before`).
+        Only the committer of that version may call it (:meth:`VersionFiles.remove_before`).
         """
         versions = self._versions(table.metadata.location)
         removed, failed = versions.remove_before(_version_of(table.metadata_location))
         return Deleted(removed, tuple((versions.folder, error) for error in failed))
 
     def drop_table(self, identifier: str | Identifier) -> NoReturn:
-        """Refused: a folder's table is gone only when its files are, and files are never dropped with a name."""
+        """Refused: a table exists as long as its files, and dropping a name never deletes files."""
         raise InvalidRequestError(
             "a table of the file system cannot be dropped without its files: "
             f"delete {self.location_of(identifier)}, or purge the component"
@@ -241,22 +241,22 @@ class FileSystemCatalog(Catalog):
         raise InvalidRequestError("the file system catalog creates a table at once; create it, then write to it")
 
     def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
-        """Tables directly below the namespace's folder, sorted; folders that cannot be looked into among them."""
+        """Return the tables directly below the namespace's folder, sorted, including folders that cannot be read."""
         parent = self.identifier_to_tuple(namespace) if namespace else ()
         return [child for child in self._children(parent) if self._may_be_table(child)]
 
     # -- namespaces: folders that are not tables
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
-        """Make the folder; folders keep no properties."""
+        """Create the folder; folders have no properties."""
         self._store.make_folder(self.location_of(namespace))
 
     def drop_namespace(self, namespace: str | Identifier) -> None:
-        """Remove the folder when it is empty; raises OSError otherwise."""
+        """Remove the folder if it is empty; raises OSError otherwise."""
         self._store.remove_folder(self.location_of(namespace))
 
     def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
-        """Folders below ``namespace`` that are not tables, sorted; those that cannot be looked into among them."""
+        """Return folders below ``namespace`` that are not tables, sorted, including folders that cannot be read."""
         parent = self.identifier_to_tuple(namespace) if namespace else ()
         return [child for child in self._children(parent) if not self._may_be_table(child, otherwise=False)]
 
@@ -277,7 +277,7 @@ class FileSystemCatalog(Catalog):
     def update_namespace_properties(
         self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
     ) -> PropertiesUpdateSummary:
-        """Refused: folders keep no properties."""
+        """Refused: folders have no properties."""
         raise InvalidRequestError("namespaces of the file system catalog are folders and keep no properties")
 
     def list_views(self, namespace: str | Identifier) -> list[Identifier]:
@@ -312,11 +312,11 @@ class FileSystemCatalog(Catalog):
         return self.load_view(identifier)
 
     def supports_server_side_planning(self) -> bool:
-        """There is no server."""
+        """Return False: there is no server."""
         return False
 
     def location_of(self, identifier: str | Identifier) -> str:
-        """The folder of a table or namespace. InvalidRequestError for names that would lead out of the warehouse."""
+        """Return the folder of a table or namespace. InvalidRequestError for names that lead out of the warehouse."""
         parts = self.identifier_to_tuple(identifier)
         if any(part in ("", ".", "..") or "/" in part or "\0" in part for part in parts):
             raise InvalidRequestError(f"{identifier!r} cannot name a folder below {self.warehouse}")
@@ -330,13 +330,13 @@ class FileSystemCatalog(Catalog):
         return ((*parent, name) for name in sorted(folders))
 
     def _may_be_table(self, child: Identifier, *, otherwise: bool = True) -> bool:
-        """Whether a table stands there; ``otherwise`` where that cannot be told: it must not hide the others."""
+        """Whether the folder is a table; ``otherwise`` if it cannot be read, so that it does not hide the others."""
         with suppress(OSError, MetastoreError):
             return self.table_exists(child)
         return otherwise
 
     def _is_built_upon(self, table: Table, version: int, mark: str) -> bool:
-        """Whether the newest version goes back to the one with ``mark``. OSError when that is too long ago to tell."""
+        """Whether the newest version descends from the one with ``mark``. OSError if that is too long ago to know."""
         try:
             newest = self.load_table(table.name())
         except FormatError as error:
@@ -366,7 +366,7 @@ class FileSystemCatalog(Catalog):
             self._loaded[key] = _Loaded(file, metadata)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickles as its configuration: an executor starts with nothing loaded."""
+        """Pickle only the configuration: an executor starts with nothing loaded."""
         return {"name": self.name, "warehouse": self.warehouse, "properties": self.io.properties}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

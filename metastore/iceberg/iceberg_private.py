@@ -1,11 +1,11 @@
-"""The private names of PyIceberg that this package leans on, in one place; a test fails when one changes.
+"""The private names of PyIceberg that this package uses, in one place; a test fails when one changes.
 
-``_InclusiveMetricsEvaluator`` tells from a manifest entry's counts and bounds whether its file can hold a matching row.
-PyIceberg has no public form of it, and a second implementation here would be one to keep right.
-``_get_parquet_writer_kwargs`` reads the table properties that say how data files are written.
-``MetastoreCatalog._write_metadata`` writes metadata.json for every catalog that keeps a pointer to it.
-``_pyarrow_to_schema_without_ids`` makes a schema of the columns of a query, whose ids are given afterwards.
-``Transaction._updates`` is what a transaction would commit, so that it is committed by our own rules.
+``_InclusiveMetricsEvaluator`` decides by a manifest entry's counts and bounds whether its file can hold a matching row.
+PyIceberg has no public equivalent, and a copy here would have to be maintained. ``_get_parquet_writer_kwargs`` reads
+the table properties for writing data files. ``MetastoreCatalog._write_metadata`` writes metadata.json for every catalog
+that stores a pointer to it. ``_pyarrow_to_schema_without_ids`` creates a schema for the columns of a query, which get
+their ids afterwards. ``Transaction._updates`` are the updates that a transaction would commit; this package commits
+them by its own rules.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 
 
 def metrics_evaluator(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
-    """A test of data files: False only when no row of the file can match ``expression``."""
+    """Return a test of data files: False only if no row of the file can match ``expression``."""
     return _InclusiveMetricsEvaluator(schema, expression, case_sensitive=True).eval
 
 
 def parquet_writer_options(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of pyarrow's Parquet writer that a table with ``properties`` asks for: codec, page sizes."""
+    """Return arguments of pyarrow's Parquet writer for a table with ``properties``: codec, page sizes."""
     return _get_parquet_writer_kwargs(dict(properties))
 
 
 def writing_metadata_by(write: Callable[..., None], catalog: Catalog) -> Catalog:
-    """``catalog``, which from now on writes metadata files by ``write``. One whose server writes them stays as it is.
+    """Make ``catalog`` write metadata files by ``write``; unchanged if its server writes them. Returns it.
 
     ``write`` takes the metadata, a FileIO, a path, and by name ``overwrite``.
     """
@@ -47,10 +47,10 @@ def writing_metadata_by(write: Callable[..., None], catalog: Catalog) -> Catalog
 
 
 def pending(transaction: Transaction) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
-    """What ``transaction``, which is not committed, has gathered."""
+    """Return the requirements and updates of an uncommitted transaction."""
     return transaction._requirements, transaction._updates  # noqa: SLF001
 
 
 def schema_of_columns(columns: pa.Schema) -> Schema:
-    """The schema of a new table with ``columns``. Raises what PyIceberg does for a type that Iceberg does not have."""
+    """Return the schema of a new table with ``columns``. Raises PyIceberg's errors for types Iceberg does not have."""
     return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))

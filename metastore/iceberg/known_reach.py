@@ -1,7 +1,7 @@
-"""What files of metadata are known to reach: remembered, since neither a metadata file nor a manifest ever changes.
+"""Caches which locations metadata files and manifests refer to; this never changes, because they are immutable.
 
-Place in the flow: the proof that a file may be deleted goes through the tables of all catalogs. What a manifest named
-once it names for ever, so a process reads it once, and later proofs ask only whether a candidate lies where it points.
+Before a file may be deleted, the tables of all catalogs must prove that they do not use it. A manifest always names the
+same files, so a process reads it once. Later proofs only check whether a candidate is in an area that it refers to.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Final
 
 _MOST: Final = 200_000
-"""Files of metadata that are remembered, at about 300 bytes each."""
+"""Most cached files, at about 300 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """All that a file of metadata names lies in or below ``extent``, a canonical path; None: it names nothing.
+    """The reach of a metadata file: all it names is in ``extent`` (a canonical path); None means it names nothing.
 
-    ``folders`` are those that a table's metadata claims: its location, and where it writes.
+    ``folders`` are the folders that a table's metadata claims: its location, and those it writes to.
     """
 
     extent: str | None
@@ -27,7 +27,7 @@ class Reach:
 
 
 class KnownReach:
-    """The reach of files by location; what was not asked for lately is forgotten first. Shared by threads."""
+    """The reach of files by location; least recently used entries are dropped first. Threads may share it."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
@@ -35,7 +35,7 @@ class KnownReach:
         self._lock = threading.Lock()
 
     def get(self, location: str) -> Reach | None:
-        """What is known of the file; None: it must be read."""
+        """Return the reach of the file; None if it must be read."""
         with self._lock:
             found = self._known.get(location)
             if found is not None:
@@ -43,7 +43,7 @@ class KnownReach:
             return found
 
     def remember(self, location: str, reach: Reach) -> None:
-        """Keep what was found."""
+        """Store the reach of a file."""
         with self._lock:
             self._known[location] = reach
             self._known.move_to_end(location)
@@ -52,7 +52,7 @@ class KnownReach:
 
 
 def common(one: str | None, other: str | None) -> str | None:
-    """The deepest folder that holds both canonical paths of folders; None stands for no folder at all."""
+    """Return the deepest folder that contains both canonical folders; None means no folder."""
     if one is None or other is None:
         return one if other is None else other
     steps = []

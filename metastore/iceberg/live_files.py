@@ -1,4 +1,4 @@
-"""The live files of one snapshot by what they hold, read from its manifests; a condition may choose the data files."""
+"""The live files of one snapshot by content, read from its manifests; a condition may limit the data files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _THREADS: Final = 8
 
 
 class LiveFile(NamedTuple):
-    """A data or delete file as a snapshot has it."""
+    """A data or delete file in a snapshot."""
 
     file: DataFile
     sequence_number: int
@@ -41,18 +41,18 @@ class LiveFile(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where the file lies, spelled as in the manifest."""
+        """The file's location, spelled as in the manifest."""
         return self.file.file_path
 
     @property
     def entry(self) -> tuple[str, int]:
-        """Path and sequence number: what is one in every snapshot. A file that was added twice may have it twice."""
+        """Path and sequence number: identifies an entry across snapshots, unless a file was added twice."""
         return self.path, self.sequence_number
 
 
 @dataclass(frozen=True)
 class LiveFiles:
-    """The live files of one snapshot, by what they hold; data files may be limited to those that a filter means.
+    """The live files of one snapshot, by content; a filter may limit the data files.
 
     ``manifests`` are the paths of all its manifests.
     """
@@ -69,17 +69,17 @@ class LiveFiles:
 
 
 def live_file(entry: ManifestEntry, manifest: ManifestFile) -> LiveFile:
-    """The file of a live entry."""
+    """Return the file of a live entry."""
     return LiveFile(entry.data_file, entry.sequence_number or 0, manifest.manifest_path)
 
 
 def live_files(
     metadata: TableMetadata, io: FileIO, snapshot: Snapshot, expression: BooleanExpression | None = None
 ) -> LiveFiles:
-    """The live files of ``snapshot``; of data files only those that can hold a row matching ``expression``.
+    """Return the live files of ``snapshot``; data files only if they can hold a row matching ``expression``.
 
-    ``expression`` must fit the current schema. It chooses no delete files: a delete file may hold other columns of
-    the deleted rows, and bounds of these say nothing. Raises StorageError when a manifest cannot be read.
+    ``expression`` must fit the current schema. It does not limit delete files: they may hold other columns of the
+    deleted rows, whose bounds say nothing about them. Raises StorageError if a manifest cannot be read.
     """
     tests: dict[int, _FileTest] = {}
     if expression is not None:
@@ -119,7 +119,7 @@ def live_files(
 
 @dataclass(frozen=True)
 class _FileTest:
-    """What a filter requires of manifests and files of one spec."""
+    """A filter compiled for manifests and files of one spec."""
 
     manifest: Callable[[ManifestFile], bool]
     file: Callable[[DataFile], bool]

@@ -1,8 +1,8 @@
-"""metadata.json of format version 3, written from the JSON before it: what this package does not know stays in it.
+"""Writes metadata.json of format version 3 from the JSON of the version before, so that unknown fields are kept.
 
-PyIceberg reads such metadata and applies updates to it, and refuses to write it. So its answer is laid over the JSON of
-the version that it was made from. Entries of lists are taken from the JSON as they stand there; only new ones come from
-PyIceberg. A change that needs more than metadata, such as a new snapshot, is refused before anything is written.
+PyIceberg reads such metadata and applies updates, but refuses to write it. So its result is merged into the JSON of the
+base version. Existing list entries stay as they are in the JSON; only new ones come from PyIceberg. A change that needs
+more than metadata, such as a new snapshot, is refused before anything is written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from metastore.errors import StorageError
 from metastore.iceberg.metadata_json import read_document
 
 WRITTEN_BY_PYICEBERG: Final = 2
-"""The newest format version whose metadata PyIceberg writes; it knows all of its fields."""
+"""The newest format version that PyIceberg writes; it knows all of its fields."""
 
 _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
     "snapshots": ("snapshot-id",),
@@ -31,7 +31,7 @@ _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
     "statistics": ("snapshot-id", "statistics-path"),
     "partition-statistics": ("snapshot-id", "statistics-path"),
 }
-"""Lists of entries, and what tells an entry from the others. No entry ever changes."""
+"""Lists of entries, with the key that identifies an entry. Entries never change."""
 
 _VALUES: Final = (
     "location",
@@ -46,16 +46,16 @@ _VALUES: Final = (
     "snapshot-log",
     "metadata-log",
 )
-"""Values that an update may set, and that hold nothing unknown."""
+"""Values that an update may set and that have no unknown parts."""
 
 _OF_A_REF: Final = frozenset({"snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"})
 
 
 def write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str, *, overwrite: bool = False) -> None:
-    """Write a new metadata file, in place of PyIceberg's function of these arguments.
+    """Write a new metadata file; replaces PyIceberg's function with the same arguments.
 
-    Raises StorageError for a change of version 3 that cannot be written, FileNotFoundError when the version before is
-    gone, and what reading and writing raise.
+    Raises StorageError for a change of version 3 that cannot be written, FileNotFoundError if the base version is gone,
+    and the errors of reading and writing.
     """
     output = io.new_output(metadata_path)
     if metadata.format_version <= WRITTEN_BY_PYICEBERG:
@@ -73,9 +73,9 @@ def write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str, *, o
 
 
 def next_document(before: Mapping[str, Any], metadata: TableMetadata) -> dict[str, Any]:
-    """The JSON of ``metadata``, which PyIceberg made by updates of the JSON ``before``.
+    """Return the JSON of ``metadata``, which PyIceberg derived from the JSON ``before``.
 
-    Raises StorageError for a new snapshot, and for a new schema where the one before has what PyIceberg does not know.
+    Raises StorageError for a new snapshot, and for a new schema if the base has fields that PyIceberg does not know.
     """
     version = metadata.format_version
     after: dict[str, Any] = json.loads(IcebergBaseModel.model_dump_json(metadata))
@@ -114,7 +114,7 @@ def _ref(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require_known(version: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Refuse a schema that was made from one which PyIceberg does not know as a whole."""
+    """Refuse a schema derived from one that PyIceberg does not fully know."""
     for schema in before["schemas"]:
         if schema["schema-id"] == before["current-schema-id"]:
             read = next(each for each in after["schemas"] if each["schema-id"] == schema["schema-id"])
@@ -123,7 +123,7 @@ def _require_known(version: int, before: Mapping[str, Any], after: Mapping[str, 
 
 
 def _as_text(fields: object) -> str:
-    """Fields as text that compares by content: types are written with and without blanks."""
+    """Return fields as text that compares by content: types are written with or without blanks."""
     return re.sub(r"\s", "", json.dumps(fields, sort_keys=True))
 
 

@@ -1,7 +1,7 @@
-"""Manifests and manifest lists read from the store, ready to be carried over without being encoded again.
+"""Reads manifests and manifest lists; their records can be written again without being encoded again.
 
-The schema of each record is PyIceberg's newest; files of any format version are read into it. What an entry leaves to
-its manifest it inherits, as the specification says.
+Records of any format version are read into PyIceberg's newest schema. Entries inherit unset values from their manifest,
+as the specification says.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from metastore.stores.bounded_reading import ReadLimits, whole
 
 
 def read_list(io: FileIO, location: str) -> tuple[ListedManifest, ...]:
-    """The manifests of the list at ``location``, in its order."""
+    """Return the manifests of the list at ``location``, in order."""
     return tuple(read_avro_file(_content(io, location), _list_reader, lambda manifest: (manifest,), _most(io)))
 
 
 def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
-    """The entries of ``manifest`` that are not deleted, in its order, with what they inherit from it."""
+    """Return the entries of ``manifest`` that are not deleted, in order, with inherited values."""
     live = (entry for entry in _stored(io, manifest) if entry.status != ManifestEntryStatus.DELETED)
     return tuple(_inherited(entry, manifest) for entry in live)
 
 
 def read_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
-    """All entries of ``manifest``, in its order, with what they inherit from it."""
+    """Return all entries of ``manifest``, in order, with inherited values."""
     return tuple(_inherited(entry, manifest) for entry in _stored(io, manifest))
 
 
@@ -58,19 +58,19 @@ def _content(io: FileIO, location: str) -> bytes:
 
 
 def _most(io: FileIO) -> int:
-    """How much a manifest may hold, uncompressed."""
+    """Return the most bytes that a manifest may hold, uncompressed."""
     return ReadLimits.of(io.properties).named("manifest").most
 
 
 def _carried(entry: ManifestEntry) -> Iterable[Record]:
-    """What stays as it is in manifests to come: the data file, and an entry that exists and inherits nothing."""
+    """Return what later manifests reuse unchanged: the data file, and an existing entry that inherits nothing."""
     return (entry.data_file, entry) if is_settled(entry) else (entry.data_file,)
 
 
 def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
     if entry.snapshot_id is None and manifest.added_snapshot_id is not None:
         entry.snapshot_id = manifest.added_snapshot_id
-    # Version 1 wrote no sequence numbers: a manifest of that time has 0, and so have all of its entries.
+    # Version 1 has no sequence numbers: its manifests have 0, and so have all their entries.
     if manifest.sequence_number == 0 or entry.status == ManifestEntryStatus.ADDED:
         if entry.sequence_number is None:
             entry.sequence_number = manifest.sequence_number

@@ -1,8 +1,8 @@
-"""Manifests and manifest lists as Avro files, written in one block from records that are encoded once.
+"""Writes manifests and manifest lists as Avro files of one block, from records that are encoded once.
 
-Most records of a commit are carried over, so one that does not change any more keeps its bytes beside it, whether it
-was read or written: a commit encodes what it changes. Schemas and the encoding of records are PyIceberg's, whose own
-writers encode every record again in every file that carries it over.
+Most records of a commit are carried over. A record that no longer changes keeps its encoded bytes, whether it was read
+or written, so a commit encodes only its changes. Schemas and the encoding of records are PyIceberg's; PyIceberg's own
+writers encode every carried-over record again.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _FormatVersion = Literal[1, 2]
 
 
 class ListedManifest(ManifestFile):
-    """A manifest as a list that has landed names it, and so keeps its bytes there."""
+    """A manifest as a published list names it, so it keeps its encoded bytes."""
 
 
 def is_settled(entry: ManifestEntry) -> bool:
-    """Whether ``entry`` was carried over from an older snapshot and says so itself, and so never changes any more."""
+    """Whether ``entry`` was carried over from an older snapshot and records that itself, so it never changes again."""
     return (
         entry.status == ManifestEntryStatus.EXISTING
         and entry.snapshot_id is not None
@@ -52,14 +52,14 @@ def is_settled(entry: ManifestEntry) -> bool:
 
 
 class _EntryWriter(NamedTuple):
-    """Encodes entries of one Avro schema: a data file once, whatever becomes of it, and an entry that exists once."""
+    """Encodes entries of one Avro schema; data files and existing entries are encoded once."""
 
     schema: str
     head: Writer
     data_file: Writer
 
     def encoded(self, entry: ManifestEntry) -> bytes:
-        """The entry's bytes."""
+        """Return the entry's bytes."""
         return _once(entry, self.schema, self._whole) if is_settled(entry) else self._whole(entry)
 
     def _whole(self, entry: Record) -> bytes:
@@ -85,7 +85,7 @@ def write_manifest_file(
     entries: Sequence[ManifestEntry],
     content: ManifestContent = ManifestContent.DATA,
 ) -> ManifestFile:
-    """Write ``entries``, at least one, as they are marked; the manifest as a list names it before its commit.
+    """Write ``entries``, at least one, as marked; returns the manifest for the list of a commit to come.
 
     ``content`` says whether they are of data files or, from format version 2 on, of delete files.
     """
@@ -107,7 +107,7 @@ def write_manifest_file(
 def write_manifest_list_file(
     files: NewFiles, format_version: int, snapshot: Snapshot, manifests: Sequence[ListedManifest]
 ) -> None:
-    """Write the list of ``snapshot`` at the place that it names."""
+    """Write the list of ``snapshot`` to the location that it names."""
     version = _writable(format_version)
     parent = snapshot.parent_snapshot_id
     metadata = {
@@ -138,16 +138,16 @@ def _entry_writer(version: _FormatVersion, partition_type: StructType) -> _Entry
         manifest_entry_schema_with_data_file(v, data_file_with_partition(partition_type, v))
         for v in (version, DEFAULT_READ_VERSION)
     )
-    # The data file comes last in both, so an entry's bytes are those of the rest and then its own.
+    # The data file is last in the schema, so an entry's bytes are the other fields' and then the data file's.
     head = resolve_writer(record_schema=Schema(*of_record.fields[:-1]), file_schema=Schema(*of_file.fields[:-1]))
     data_file = resolve_writer(record_schema=of_record.fields[-1].field_type, file_schema=of_file.fields[-1].field_type)
     return _EntryWriter(schema_text(_specified(version, partition_type), "manifest_entry"), head, data_file)
 
 
 def _specified(version: _FormatVersion, partition_type: StructType) -> Schema:
-    """The schema that a file of entries names: with ids of equality deletes as ints, where PyIceberg has longs.
+    """Return the schema for a file of entries: ids of equality deletes are ints, where PyIceberg has longs.
 
-    The bytes are the same. Iceberg's Java library takes ids for what the schema says, and fails at longs.
+    The bytes are the same. Iceberg's Java library reads ids by the schema's type, and fails for longs.
     """
     fields = data_file_with_partition(partition_type, version).fields
     ids = ListType(element_id=136, element_type=IntegerType(), element_required=True)
@@ -178,7 +178,7 @@ def _listed(
         manifest_length=length,
         partition_spec_id=spec.spec_id,
         content=content,
-        # Left open: the commit's number, which the writer of the list fills in.
+        # Unset: the writer of the list fills in the commit's number.
         sequence_number=UNASSIGNED_SEQ,
         min_sequence_number=min(numbers, default=UNASSIGNED_SEQ),
         added_snapshot_id=snapshot_id,

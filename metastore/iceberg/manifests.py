@@ -1,8 +1,7 @@
-"""Manifest lists and manifests of a component: read, written, decoded ones cached.
+"""Manifest lists and manifests of a component: read, written, and cached in decoded form.
 
-A decoded manifest is its live entries beside their partition keys, as tuples for look-ups and as an Arrow table for
-filters. What a commit has just written is put into the cache as a reader would decode it, so the next commit and the
-next read decode nothing.
+A decoded manifest has its live entries and their partition keys, as tuples for look-ups and as an Arrow table for
+filters. A commit puts the manifests it wrote into the cache, so the next commit and the next read decode nothing.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ _READ_AT_ONCE: Final = 8
 
 
 def key_of(data_file: DataFile) -> PartitionKey:
-    """Partition values of a data file, in the order of the partition spec."""
+    """Return the partition values of a data file, in the order of the partition spec."""
     return tuple(data_file.partition[position] for position in range(len(data_file.partition)))
 
 
 @dataclass(frozen=True)
 class DecodedManifest:
-    """The live entries of one manifest, beside their partition keys in the same order."""
+    """The live entries of one manifest, and their partition keys in the same order."""
 
     file: ManifestFile
     entries: tuple[ManifestEntry, ...]
@@ -58,7 +57,7 @@ class DecodedManifest:
 
     @cached_property
     def positions(self) -> dict[PartitionKey, list[int]]:
-        """Positions of the entries of each key; more than one only where another writer put several files."""
+        """Positions of the entries of each key; more than one only if another writer wrote several files."""
         found: dict[PartitionKey, list[int]] = {}
         for position, key in enumerate(self.keys):
             found.setdefault(key, []).append(position)
@@ -69,32 +68,32 @@ class DecodedManifest:
         return [pa.array(column, pa.string()) for column in zip(*self.keys, strict=True)]
 
     def key_table(self, names: Sequence[str]) -> pa.Table:
-        """The keys as Arrow columns named ``names``, a row an entry; there is at least one."""
+        """Return the keys as Arrow columns named ``names``, one row for each entry; there is at least one."""
         return pa.table(self._key_columns, names=list(names))
 
 
 def live_count(manifest: ManifestFile) -> int:
-    """How many live entries a manifest holds, by its own counts."""
+    """Return the number of live entries of a manifest, by its own counts."""
     return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
 
 
 class Manifests:
-    """Manifests of one component's table, read through ``io`` and kept in ``cache``."""
+    """Manifests of one component's table, read through ``io`` and cached in ``cache``."""
 
     def __init__(self, io: FileIO, cache: FileCache) -> None:
         self._io = io
         self._cache = cache
 
     def all_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-        """The snapshot's manifests, in the order of its list.
+        """Return the snapshot's manifests, in the order of its list.
 
-        Raises FormatError when there are delete manifests: only whole files are ever removed from a component.
+        Raises FormatError for delete manifests: only whole files are removed from a component.
         """
         path = snapshot.manifest_list
         return self._cache.get(path, lambda: self._read_list(path), lambda found: _MANIFEST_BYTES * len(found))
 
     def of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
-        """The snapshot's manifests with live entries; none for no snapshot. Raises as :meth:`all_of`."""
+        """Return the snapshot's manifests with live entries; none for no snapshot. Raises as :meth:`all_of`."""
         if snapshot is None:
             return ()
         return tuple(manifest for manifest in self.all_of(snapshot) if live_count(manifest))
@@ -108,7 +107,7 @@ class Manifests:
         return manifests
 
     def decode(self, manifest: ManifestFile) -> DecodedManifest:
-        """The manifest's live entries."""
+        """Return the manifest's live entries."""
         path = manifest.manifest_path
 
         def load() -> DecodedManifest:
@@ -118,10 +117,9 @@ class Manifests:
         return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
 
     def each_decoded(self, wanted: Sequence[ManifestFile]) -> Iterator[DecodedManifest]:
-        """The live entries of each of ``wanted``, in their order; several are read at once from a store with latency.
+        """Yield the live entries of each of ``wanted``, in order; a store with latency is read ahead concurrently.
 
-        No more are in memory at a time, beside what the cache keeps: an entry takes kilobytes, and there may be a
-        million of them.
+        Only those are in memory, besides the cache: an entry takes kilobytes, and there may be a million of them.
         """
         for start in range(0, len(wanted), _READ_AT_ONCE):
             some = wanted[start : start + _READ_AT_ONCE]
@@ -136,7 +134,7 @@ class Manifests:
     def remember(
         self, snapshot: Snapshot, listed: Sequence[ListedManifest], written: Iterable[DecodedManifest]
     ) -> None:
-        """Keep what a commit that has landed wrote: its list, and its manifests as the list names them."""
+        """Cache what a published commit wrote: its list, and its manifests as the list names them."""
         number = snapshot.sequence_number or 0
         self._cache.put(snapshot.manifest_list, tuple(listed), _MANIFEST_BYTES * len(listed))
         by_path = {manifest.manifest_path: manifest for manifest in listed}
@@ -147,27 +145,27 @@ class Manifests:
 
 
 def decode_file(path: str, read: Callable[[], V]) -> V:
-    """What ``read`` makes of the file at ``path``; FormatError names the file when it is not what it should be."""
+    """Return the result of ``read`` for the file at ``path``; FormatError names the file if it is malformed."""
     try:
         return read()
     except (OSError, MetastoreError):
         raise
     except Exception as error:
-        # The decoder has no error of its own: on a broken file it fails in whatever way comes first.
+        # The decoder has no error class of its own: a broken file may raise anything.
         raise FormatError(f"{path} cannot be decoded as an Iceberg manifest or list: {error!r}") from error
 
 
 def write_list(
     files: NewFiles, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]
 ) -> list[ListedManifest]:
-    """Write the snapshot's manifest list at the place that the snapshot names; the manifests as it lists them."""
+    """Write the snapshot's manifest list to the location it names; returns the manifests as listed."""
     listed = [_numbered(manifest, snapshot.sequence_number or 0) for manifest in manifests]
     write_manifest_list_file(files, format_version, snapshot, listed)
     return listed
 
 
 def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
-    """An entry for a file that snapshot ``snapshot_id`` adds; its sequence number comes with the commit."""
+    """Return an entry for a file that snapshot ``snapshot_id`` adds; the commit sets its sequence number."""
     return ManifestEntry.from_args(
         status=ManifestEntryStatus.ADDED,
         snapshot_id=snapshot_id,
@@ -178,14 +176,14 @@ def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
 
 
 def existing(entry: ManifestEntry) -> ManifestEntry:
-    """The entry carried over from an older snapshot."""
+    """Return the entry as carried over from an older snapshot."""
     if is_settled(entry):
         return entry
     return _marked(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
 
 
 def deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
-    """The entry as snapshot ``snapshot_id`` removes it."""
+    """Return the entry as removed by snapshot ``snapshot_id``."""
     return _marked(entry, ManifestEntryStatus.DELETED, snapshot_id)
 
 
@@ -209,7 +207,7 @@ def _landed(entry: ManifestEntry, number: int) -> ManifestEntry:
 
 
 def _numbered(manifest: ManifestFile, number: int) -> ListedManifest:
-    """The manifest as a reader of the new list sees it: numbers that were left open are the commit's."""
+    """Return the manifest as readers of the new list see it: unset numbers are the commit's."""
     if isinstance(manifest, ListedManifest):
         return manifest
     numbered = ListedManifest(*(manifest[position] for position in range(len(manifest))))

@@ -1,9 +1,9 @@
-"""The newest metadata of any table of a catalog, as the JSON that stands in its file.
+"""The newest metadata of any table of a catalog, as the JSON of its file.
 
-Place in the flow: whoever must know which files a table needs, asks here. PyIceberg parses a table as a whole, so that
-one type or field that it does not know hides the table's location and snapshots. The JSON has them all the same.
+Used where the files that a table needs must be known. PyIceberg parses a table as a whole, so a single unknown type or
+field hides the table's location and snapshots. The JSON still has them.
 
-Promise: what is returned is the metadata that the catalog's entry points to, with all its snapshots.
+Guarantee: the result is the metadata that the catalog's entry points to, with all its snapshots.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOT_FOUND: Final = 404
 
 @dataclass(frozen=True)
 class MetadataDocument:
-    """The metadata file at ``location``; ``content`` by Iceberg's names, ``io`` reads the table's files."""
+    """The metadata file at ``location``; ``content`` is its JSON, ``io`` reads the table's files."""
 
     location: str
     content: Mapping[str, Any]
@@ -39,9 +39,9 @@ class MetadataDocument:
 
 
 def newest_pointer(source: CatalogSource, identifier: Identifier) -> str | None:
-    """Where the table's newest metadata file lies, which is not read; None where there is no such table.
+    """Return the location of the table's newest metadata file without reading it; None if there is no table.
 
-    Raises FormatError for an entry that names no metadata file, and whatever the catalog's library raises.
+    Raises FormatError for an entry that names no metadata file, and the errors of the catalog's library.
     """
     try:
         with source.turn:
@@ -51,10 +51,10 @@ def newest_pointer(source: CatalogSource, identifier: Identifier) -> str | None:
 
 
 def newest_document(source: CatalogSource, identifier: Identifier) -> MetadataDocument | None:
-    """The table's newest metadata; None where there is no such table.
+    """Return the table's newest metadata; None if there is no table.
 
-    Raises StorageError when its file is missing or cannot be read, FormatError when it is no metadata, and whatever the
-    catalog's library raises.
+    Raises StorageError if its file is missing or cannot be read, FormatError if it is not table metadata, and the
+    errors of the catalog's library.
     """
     if isinstance(source.opened, RestCatalog):
         return _document_of_rest(source, source.opened, identifier)
@@ -79,7 +79,7 @@ def _pointer(catalog: Catalog, identifier: Identifier) -> str:
         return str(_answer_of_rest(catalog, identifier, "refs").get("metadata-location") or "")
     parameters = _parameters(catalog, identifier)
     if parameters is None:
-        # Another kind of catalog: PyIceberg's own door, for what PyIceberg can parse.
+        # Another kind of catalog: load by PyIceberg, which must be able to parse the table.
         return catalog.load_table(identifier).metadata_location
     if not parameters.get(_POINTER):
         raise FormatError(f"{'.'.join(identifier)} names no metadata file: it is not an Iceberg table")
@@ -87,7 +87,7 @@ def _pointer(catalog: Catalog, identifier: Identifier) -> str:
 
 
 def _parameters(catalog: Catalog, identifier: Identifier) -> Mapping[str, str] | None:
-    """What the catalog keeps of a table; None for a kind of catalog that is not known here."""
+    """Return what the catalog stores about a table; None for an unknown kind of catalog."""
     match catalog.properties.get("type"):
         case "sql" | "in-memory":
             return {_POINTER: _pointer_of_sql(catalog, identifier)}
@@ -99,7 +99,7 @@ def _parameters(catalog: Catalog, identifier: Identifier) -> Mapping[str, str] |
 
 
 def _parameters_of_hive(catalog: Any, database: str, name: str) -> Mapping[str, str]:
-    with catalog._client as client:  # noqa: SLF001 - PyIceberg has no other door
+    with catalog._client as client:  # noqa: SLF001 - PyIceberg has no public way
         return dict(catalog._get_hive_table(client, database_name=database, table_name=name).parameters)  # noqa: SLF001
 
 
@@ -129,8 +129,8 @@ def _pointer_of_sql(catalog: Catalog, identifier: Identifier) -> str:
 
 
 def _answer_of_rest(catalog: RestCatalog, identifier: Identifier, snapshots: Literal["all", "refs"]) -> dict[str, Any]:
-    """The server's own text of a table: PyIceberg would parse the metadata in it, all of it or nothing."""
-    split = catalog._split_identifier_for_path(identifier)  # noqa: SLF001 - PyIceberg has no other door
+    """Return the server's answer for a table: PyIceberg would parse all of its metadata or fail."""
+    split = catalog._split_identifier_for_path(identifier)  # noqa: SLF001 - PyIceberg has no public way
     address = catalog.url(Endpoints.load_table, prefixed=True, **split)
     response = catalog._session.get(address, params={"snapshots": snapshots})  # noqa: SLF001 - as above
     if response.status_code == _NOT_FOUND:
@@ -141,7 +141,7 @@ def _answer_of_rest(catalog: RestCatalog, identifier: Identifier, snapshots: Lit
 
 
 def _document_of_rest(source: CatalogSource, catalog: RestCatalog, identifier: Identifier) -> MetadataDocument | None:
-    """From the answer itself, whose credentials may be the only ones that open the table's files."""
+    """Create it from the answer; its credentials may be the only ones that can read the table's files."""
     try:
         with source.turn:
             answer = _answer_of_rest(catalog, identifier, "all")

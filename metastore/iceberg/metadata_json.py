@@ -1,4 +1,4 @@
-"""The JSON of a metadata file: read within the limits of the store, unpacked, and checked to be of a table."""
+"""Reads the JSON of a metadata file: within the read limits, uncompressed, and checked to be table metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metastore.stores.bounded_reading import ReadLimits, gunzipped, whole
 
 
 def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
-    """The JSON of a metadata file. Raises FileNotFoundError, StorageError, FormatError."""
+    """Return the JSON of a metadata file. Raises FileNotFoundError, StorageError, FormatError."""
     try:
         limit = ReadLimits.of(io.properties).named("metadata_json")
         content = whole(io.new_input(location), limit)
@@ -31,7 +31,7 @@ def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
 
 
 def checked(content: object, location: str) -> Mapping[str, Any]:
-    """The JSON ``content`` of the file at ``location``. FormatError where it is no metadata of a table."""
+    """Return ``content``, the JSON of the file at ``location``. FormatError if it is not table metadata."""
     if not isinstance(content, dict) or not isinstance(content.get("location"), str):
         raise FormatError(f"{location} is not the metadata of an Iceberg table: it names no location")
     return content

@@ -1,7 +1,6 @@
-"""The metadata of a table's next version: the one before with updates, in order of time, and as a file has it.
+"""The metadata of a table's next version: applies updates, keeps times in order, and serializes it.
 
-Place in the flow: the file system's catalog commits what is made here. The metadata that it starts from is shared with
-readers of other threads, and is left as it is.
+The file system catalog commits this metadata. Readers in other threads share the base metadata, so it is not changed.
 """
 
 from __future__ import annotations
@@ -22,24 +21,25 @@ T = TypeVar("T")
 
 
 def serialized(metadata: TableMetadata) -> bytes:
-    """The content of the version file, which Drill and Iceberg for Java read too."""
+    """Return the content of the version file, which Drill and Iceberg for Java can read too."""
     text = metadata.model_dump_json(exclude_none=True)
     if metadata.current_snapshot_id is None:
-        # Drill's Iceberg insists on the field; -1 is its word for none, and PyIceberg reads it as such.
+        # Drill's Iceberg requires the field; -1 means none, for PyIceberg too.
         text = f'{{"current-snapshot-id":-1,{text[1:]}'
     return text.encode()
 
 
 def updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str) -> TableMetadata:
-    """``base``, which stands at ``location``, with ``updates``. ValueError when they do not fit it.
+    """Return ``base``, whose file is ``location``, with ``updates``. ValueError if they do not fit.
 
-    PyIceberg copies all of it deeply for that: the history, which would make a commit cost what the history holds, and
-    the schemas. One that only adds to the history is therefore applied without it, and leaves the schemas as they are.
+    PyIceberg deep-copies all metadata for this. Here the schemas, specs and sort orders are shared instead. Copying the
+    history would make a commit cost more the longer it is, so an update that only adds to the history is applied
+    without the old history, which is put in front afterwards.
     """
     added = {update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)}
     known = any(snapshot.snapshot_id in added for snapshot in base.snapshots)
-    # Other threads read this metadata, and what they ask of a schema or spec is kept beside it: a deep copy that is
-    # made at that moment fails.
+    # Other threads read this metadata, and schemas and specs cache values in themselves: a deep copy made
+    # at that moment fails.
     shared = {name: _Shared(getattr(base, name)) for name in ("schemas", "partition_specs", "sort_orders")}
     if known or not all(_only_adds(update, added) for update in updates):
         return update_table_metadata(base.model_copy(update=shared), updates, metadata_location=location)
@@ -53,17 +53,17 @@ def updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str
 
 
 class _Shared(list[T]):
-    """A list that a deep copy takes over as it is."""
+    """A list that a deep copy shares instead of copying."""
 
     def __deepcopy__(self, memo: object) -> _Shared[T]:
         return self
 
 
 def in_order(new: TableMetadata, base: TableMetadata) -> TableMetadata:
-    """``new`` updated no earlier than ``base`` and its own newest snapshot, however far back this machine's clock is.
+    """Return ``new`` with an update time not before ``base`` and its newest snapshot, even if this clock is behind.
 
-    PyIceberg takes the clock where no snapshot brings its time, and Iceberg for Java refuses to load a table that was
-    updated a minute or more before the last entry of its logs.
+    PyIceberg uses the clock if no snapshot has a time. Iceberg for Java refuses to load a table whose update time is a
+    minute or more before the last entry of its logs.
     """
     earliest = max((base.last_updated_ms, *(entry.timestamp_ms for entry in new.snapshot_log[-1:])))
     if new.last_updated_ms >= earliest:

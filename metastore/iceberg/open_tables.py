@@ -1,8 +1,8 @@
-"""Decoded immutable files, and small answers from them, kept by path within a budget of bytes.
+"""A cache of decoded immutable files and small answers from them, by path, limited in bytes.
 
-Manifests, manifest lists and data files never change once written, and so what a version answers does not; an entry is
-never wrong, only dropped: least recently used first. Safe across threads, where two that miss at the same time
-may both load; a forked child begins with an empty one.
+Manifests, manifest lists and data files never change once written, so the answers of a version do not change either.
+Entries are never outdated; the least recently used are dropped first. Threads may share it; two threads that miss at
+the same time may both load. A forked child starts with an empty cache.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ABSENT: Final = object()
 
 
 class FileCache:
-    """Values by path; ``hits`` and ``misses`` count look-ups since the cache was made."""
+    """Values by path; ``hits`` and ``misses`` count look-ups since its creation."""
 
     def __init__(self, budget_bytes: int) -> None:
         self.budget_bytes = budget_bytes
@@ -35,7 +35,7 @@ class FileCache:
         self.misses = 0
 
     def get(self, path: str, load: Callable[[], V], size_of: Callable[[V], int]) -> V:
-        """The value of ``path``, loaded on a miss; a value larger than the budget is returned and not kept."""
+        """Return the value of ``path``, loaded on a miss; a value larger than the budget is not cached."""
         found = self.find(path, _ABSENT)
         if found is not _ABSENT:
             return cast("V", found)
@@ -44,7 +44,7 @@ class FileCache:
         return value
 
     def find(self, path: str, absent: object = None) -> object:
-        """The value of ``path``, or ``absent``; counts as a look-up."""
+        """Return the value of ``path``, or ``absent``; counts as a look-up."""
         with self._lock:
             entry = self._entries.get(path)
             if entry is None:
@@ -55,18 +55,18 @@ class FileCache:
             return found
 
     def holds(self, paths: Iterable[str]) -> bool:
-        """Whether all of ``paths`` are here now; counts as no look-up."""
+        """Whether all of ``paths`` are cached; does not count as a look-up."""
         with self._lock:
             return all(path in self._entries for path in paths)
 
     def put(self, path: str, value: object, size: int) -> None:
-        """Keep ``value``, which takes about ``size`` bytes of memory."""
+        """Cache ``value``, which takes about ``size`` bytes of memory."""
         with self._lock:
             if size <= self._entries.maxsize:
                 self._entries[path] = (value, size)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes held now, by the sizes that were given."""
+        """Cached bytes, by the given sizes."""
         with self._lock:
             return int(self._entries.currsize)

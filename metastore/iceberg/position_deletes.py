@@ -1,4 +1,4 @@
-"""Rows that position delete files take away from data files: which they are, and a batch without them."""
+"""Reads position delete files and removes the deleted rows from batches."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _POSITION: Final = "pos"
 def deleted_positions(
     io: FileIO, location: str, format_: FileFormat, paths: Collection[str]
 ) -> dict[str, list[Positions]]:
-    """What the delete file at ``location`` says of the data files ``paths``, by path; others are left out.
+    """Return the deleted positions of the data files ``paths`` in the delete file at ``location``, by path.
 
-    Raises pyarrow's errors, OSError, FormatError for a Puffin file beyond its limit, and as
+    Raises pyarrow's errors, OSError, FormatError for a Puffin file beyond its limit, and the errors of
     :func:`metastore.iceberg.data_file.open_data_file`.
     """
     if format_ is FileFormat.PUFFIN:
@@ -53,13 +53,13 @@ def deleted_positions(
 
 
 def merged(parts: Iterable[Positions]) -> Positions | None:
-    """The positions of all ``parts`` in order, each once; None where there are no parts."""
+    """Return the positions of all ``parts``, sorted and distinct; None if there are no parts."""
     given = list(parts)
     return np.unique(np.concatenate(given)) if given else None
 
 
 def without(batch: pa.RecordBatch, first: int, deleted: Positions | None) -> pa.RecordBatch:
-    """The rows of ``batch``, whose first is row ``first`` of its file, that are not at ``deleted`` (sorted)."""
+    """Return the rows of ``batch``, which starts at row ``first`` of its file, that are not ``deleted`` (sorted)."""
     if deleted is None:
         return batch
     low, high = np.searchsorted(deleted, (first, first + batch.num_rows))

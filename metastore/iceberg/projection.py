@@ -1,8 +1,8 @@
-"""Columns of a data file as columns of the table: by field id, renamed, reordered, widened, filled in.
+"""Converts columns of a data file to the table's: by field id; renamed, reordered, widened, filled with defaults.
 
-PyIceberg has a projection too; it turns null lists and maps of structs into empty ones. This one rebuilds nested
-columns from their parts and keeps every null. A type that Iceberg does not promote to the table's is refused: Arrow
-would read the text "1" as a number.
+PyIceberg has a projection too, but it turns null lists and maps of structs into empty ones. This one rebuilds nested
+columns from their parts and keeps every null. Types that Iceberg does not promote to the table's type are refused:
+Arrow would read the text "1" as a number.
 """
 
 from __future__ import annotations
@@ -34,39 +34,39 @@ from metastore.errors import FormatError
 from metastore.formats.map_arrays import map_array
 
 _arrow: Any = pa
-"""Arrow where its stubs do not know what it takes."""
+"""Arrow, for arguments that its stubs do not accept."""
 
 Array = Any
 """An Arrow array of any type."""
 
 _TIMES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
-"""Read as one another, as by all of Iceberg's readers: the numbers of a file do not depend on which it says."""
+"""These types are read as each other, as in all Iceberg readers: a file's numbers do not depend on its type."""
 
 
 class Projection:
-    """Turns batches of one file into batches of the table; made once for each schema that a file has."""
+    """Converts batches of one file to batches of the table; created once for each schema of a file."""
 
     def __init__(
         self, file_schema: Schema, table_schema: Schema, arrow_schema: pa.Schema, constants: Mapping[int, Any]
     ) -> None:
-        """``arrow_schema`` is that of ``table_schema``; ``constants`` are values by field id for missing columns."""
+        """``arrow_schema`` belongs to ``table_schema``; ``constants`` are values of missing columns by field id."""
         self._sources = {field.field_id: field for field in file_schema.fields}
         self._table = table_schema
         self._arrow = arrow_schema
         self._constants = constants
         wanted = {field.field_id for field in table_schema.fields}
         self.columns = [field.name for field in file_schema.fields if field.field_id in wanted]
-        """Names of the file's columns that are to be read, in the file's order."""
+        """Names of the file's columns to read, in the file's order."""
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch, of :attr:`columns`, as the table's columns. Raises FormatError for one that does not fit."""
+        """Convert a batch of :attr:`columns` to the table's columns. FormatError if it does not fit."""
         try:
             arrays = []
             for field, arrow in zip(self._table.fields, self._arrow, strict=True):
                 source = self._sources.get(field.field_id)
                 found = None if source is None else batch.column(source.name)
                 arrays.append(self._field(source, found, field, arrow.type, batch.num_rows))
-            if not arrays:  # Arrow takes the number of rows from the columns
+            if not arrays:  # without columns, Arrow does not have the number of rows
                 return pa.RecordBatch.from_struct_array(_arrow.array([{}] * batch.num_rows, pa.struct([])))
             return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
         except (pa.ArrowException, ResolveError) as error:
@@ -85,7 +85,7 @@ class Projection:
         return _arrow.nulls(length, arrow)
 
     def values(self, source: IcebergType, array: Array, target: IcebergType, arrow: pa.DataType) -> Array:
-        """Values of the type ``source`` as those of ``target``. Raises ResolveError and Arrow's errors."""
+        """Convert values of the type ``source`` to ``target``. Raises ResolveError and Arrow's errors."""
         if array.type.equals(arrow, check_metadata=True):
             return array
         if isinstance(source, StructType) and isinstance(target, StructType):
@@ -129,15 +129,15 @@ class Projection:
 
 
 def in_arrow_type(kind: IcebergType, array: Array, arrow: pa.DataType) -> Array:
-    """``array``, whose values are of ``kind`` in whatever Arrow types, as ``arrow``. Raises Arrow's errors.
+    """Return ``array``, with values of ``kind`` in any Arrow types, as ``arrow``. Raises Arrow's errors.
 
-    Unlike Arrow's cast it leaves a NULL struct NULL whose fields are required.
+    Unlike Arrow's cast, it keeps a NULL struct NULL even if its fields are required.
     """
     return Projection(Schema(), Schema(), pa.schema([]), {}).values(kind, array, kind, arrow)
 
 
 def partition_constants(spec: PartitionSpec, partition: Record) -> dict[int, Any]:
-    """Values that a file's partition gives to columns which the file may lack, as Hive's files do; by field id."""
+    """Return, by field id, the partition's values for columns that the file may lack, as Hive's files do."""
     return {
         field.source_id: partition[position]
         for position, field in enumerate(spec.fields)
@@ -146,7 +146,7 @@ def partition_constants(spec: PartitionSpec, partition: Record) -> dict[int, Any
 
 
 def _offsets(array: Array) -> tuple[Array, int, int]:
-    """Offsets of a list or map from 0 on; where its part of the values begins, and how long that is."""
+    """Return the offsets of a list or map from 0 on, and the start and length of its part of the values."""
     offsets = array.offsets
     first, end = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, first), first, end - first
@@ -158,5 +158,5 @@ def _cast(array: Array, arrow: pa.DataType) -> Array:
         return pa.ExtensionArray.from_storage(arrow, storage.cast(arrow.storage_type))
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
-    # Of nanoseconds the table can hold microseconds, and so it reads them.
+    # The table holds microseconds, so nanoseconds are read as microseconds.
     return array.cast(arrow, safe=not (pa.types.is_timestamp(array.type) and array.type.unit == "ns"))

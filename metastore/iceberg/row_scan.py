@@ -1,9 +1,9 @@
-"""Rows of an Iceberg table's data files: columns by their ids, deletes of both kinds applied, a condition judged.
+"""Reads rows of an Iceberg table's data files: columns by id, deletes of both kinds applied, rows filtered.
 
-The one reading of data files for SELECT, statistics and verification; a rewrite uses the same pieces on parts of files
-(:mod:`metastore.procedures.rewrite.reading`). PyIceberg has a scan too. It has no Avro, reads INT96 in nanoseconds,
-makes null lists of structs empty ones, refuses equality deletes, and takes rows from a file that only its neighbours'
-delete files name: one that was added again after these were written.
+SELECT, statistics and verification all read data files here; a rewrite uses the same functions on parts of files
+(:mod:`metastore.procedures.rewrite.reading`). PyIceberg's scan has these defects: it does not read Avro, reads INT96 in
+nanoseconds, turns null lists of structs into empty ones, and refuses equality deletes. It also drops rows of a file by
+delete files that do not apply to it: if the file was added again after they were written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AHEAD: Final = 32 << 20
 
 
 class RowScan:
-    """Reads data files of one table. ``schema`` is what is asked for, ``condition`` one on the table's columns."""
+    """Reads data files of one table. ``schema`` is the requested one, ``condition`` is on the table's columns."""
 
     def __init__(self, metadata: TableMetadata, io: FileIO, schema: Schema, condition: BooleanExpression) -> None:
         self._metadata = metadata
@@ -52,15 +52,15 @@ class RowScan:
         self._equality = EqualityDeletes.of_table(metadata, io)
 
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
-        """The rows file by file, in the order of ``tasks``; a file's rows are in memory at once.
+        """Yield the rows file by file, in the order of ``tasks``; the rows of one file are in memory at once.
 
-        Raises StorageError and FormatError, which name the file, and InvalidRequestError for a format that is not read.
+        Raises StorageError and FormatError, which name the file, and InvalidRequestError for an unsupported format.
         """
         for _, batches in self.by_file(tasks):
             yield from batches
 
     def by_file(self, tasks: Iterable[FileScanTask]) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
-        """The same, each file's with its path."""
+        """As :meth:`to_record_batches`, grouped by file, with the file's path."""
         tasks = list(tasks)
         executor = ExecutorFactory.get_or_create()
         paths = {task.file.file_path for task in tasks}
@@ -72,7 +72,7 @@ class RowScan:
                 return deleted_positions(self._io, delete.path, delete.format, paths)
 
         positions = dict(zip(by_position, executor.map(deleted, by_position), strict=True))
-        # Data files are read at the same time, and all of them need these.
+        # Data files are read concurrently, and all of them need these.
         list(executor.map(self._equality.prepare, _few(delete for task in tasks for delete in task.delete_files)))
 
         def rows(task: FileScanTask, deletes: Sequence[Delete]) -> list[pa.RecordBatch]:
@@ -89,7 +89,7 @@ class RowScan:
         keys = {column for delete in equality for column in delete.equality_ids}
         with open_ranges(self._io, data.file_path) as source:
             file = open_data_file(source, data.file_format, data.file_path)
-            # Versions 1 and 2 have no nanoseconds.
+            # Format versions 1 and 2 have no nanoseconds.
             held = pyarrow_to_schema(file.schema, self._names, version <= 2, version)
             constants = partition_constants(self._metadata.specs()[data.spec_id], data.partition)
             projection = Projection(held, self._schema, self._arrow, constants)
@@ -101,7 +101,7 @@ class RowScan:
             return list(map(projection.apply, self._equality.without(list(batches), held, constants, equality)))
 
     def _of_file(self, held: Schema, constants: Mapping[int, Any]) -> Any:
-        """The condition in the file's names as Arrow's expression; None for none."""
+        """Return the condition as an Arrow expression in the file's names; None if there is none."""
         if self._condition is None:
             return None
         missing = {own: value for own, value in constants.items() if own not in held.field_ids}
@@ -110,7 +110,7 @@ class RowScan:
 
 
 def _chosen(batches: Iterable[pa.RecordBatch], deleted: Positions | None, condition: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a file's ``batches`` that are not deleted; the condition is applied here where deletes count rows."""
+    """Yield the rows that are not deleted; the condition is applied here if deletes count row numbers."""
     row = 0
     for batch in batches:
         kept = without(batch, row, deleted)
@@ -122,14 +122,14 @@ def _chosen(batches: Iterable[pa.RecordBatch], deleted: Positions | None, condit
 
 
 def _few(deletes: Iterable[DataFile]) -> list[Delete]:
-    """The first equality delete files that together are small enough to be read ahead."""
+    """Return the first equality delete files whose total size is small enough to read in advance."""
     sizes = {Delete.of(delete): delete.file_size_in_bytes for delete in deletes if delete.equality_ids}
     ends = accumulate(sizes.values())
     return [delete for delete, end in zip(sizes, ends, strict=True) if end <= _AHEAD]
 
 
 def _has(field: Any, ids: set[int]) -> bool:
-    """Whether a column of a file, or a piece of it, is one of ``ids``."""
+    """Whether a file's column, or a part of it, is one of ``ids``."""
     return field.field_id in ids or not ids.isdisjoint(Schema(field).field_ids)
 
 

@@ -1,7 +1,7 @@
-"""What a scan reads: the data files of a snapshot that a condition leaves, each with the delete files that apply to it.
+"""Plans a scan: data files of a snapshot that may match a condition, each with its applicable delete files.
 
-PyIceberg plans scans too. It refuses every table that has an equality delete file, and a REST catalog that plans for it
-is not told of the snapshot of a table that was taken back in time.
+PyIceberg plans scans too. But it refuses every table with an equality delete file, and does not tell a REST catalog
+that plans scans which snapshot a time-travel read needs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def scan_tasks(
     condition: BooleanExpression | None = None,
     snapshot: Snapshot | None = None,
 ) -> list[FileScanTask]:
-    """One task an entry of the ``snapshot`` (None: the current one), less files that are known to hold no row.
+    """Return one task for each entry of ``snapshot`` (None: current), without files known to have no rows.
 
-    ``condition`` must fit the current schema; a file stays if a row of it may match. Raises StorageError when a
-    manifest cannot be read.
+    ``condition`` must fit the current schema; a file stays if a row of it may match. Raises StorageError if a manifest
+    cannot be read.
     """
     chosen = metadata.current_snapshot() if snapshot is None else snapshot
     if chosen is None:

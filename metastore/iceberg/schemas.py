@@ -1,4 +1,4 @@
-"""Ids of columns that Iceberg reserves, and the schema that a partition spec was made for."""
+"""Ids of Iceberg's reserved columns, and the schema that a partition spec refers to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATH_ID: Final = 2147483546
 
 
 def schema_of(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
-    """A schema that has all sources of ``spec``: the current one, or the newest from before one was dropped."""
+    """Return a schema with all source columns of ``spec``: the current one, or the newest that still has them."""
     wanted = {field.source_id for field in spec.fields}
     schemas = [metadata.schema(), *sorted(metadata.schemas, key=lambda schema: -schema.schema_id)]
     return next((schema for schema in schemas if wanted <= schema.field_ids), metadata.schema())

@@ -1,8 +1,8 @@
-"""REST and Hive catalogs whose every request comes to an end: PyIceberg's own clients wait for an answer for ever.
+"""REST and Hive catalogs with a time limit for every request; PyIceberg's clients may wait forever.
 
-A server that takes a connection and never answers, or that went away without a word, would keep its caller for good,
-and a daemon from all its other catalogs. Here that is an error like any other of the catalog, which leaves open what
-became of a request that was sent. Private names of PyIceberg are used for it; a test fails when one changes.
+A server that accepts a connection and never answers, or disappears, would block its caller forever, and a daemon from
+all other catalogs. Here it is an error of the catalog like any other; the outcome of a request that was sent is
+unknown. This uses private names of PyIceberg; a test fails when one changes.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from metastore.stores.hadoop_durations import seconds_of
 
 REST_CONNECTION: Final = "rest.client.connection-timeout-ms"
 REST_ANSWER: Final = "rest.client.socket-timeout-ms"
-"""Iceberg's names of time limits of a REST catalog, in milliseconds: for a connection, for each piece of an answer."""
+"""Iceberg's names of a REST catalog's time limits, in milliseconds: for connecting, for each part of an answer."""
 
 HIVE_ANSWER: Final = "hive.metastore.client.socket.timeout"
-"""Hive's name of the time limit for its connection and each piece of an answer; in seconds where it has no unit."""
+"""Hive's time limit for connecting and for each part of an answer; in seconds if it has no unit."""
 
 _CONNECTION_S: Final = 60.0
 _ANSWER_S: Final = 300.0
-"""A commit may take its time."""
+"""Default limit in seconds for an answer: a commit may take long."""
 
 
 class RestCatalogThatEnds(RestCatalog):
-    """PyIceberg's, with an end to each wait. ConfigError for a time limit that is none."""
+    """PyIceberg's catalog with time limits for all requests. Raises ConfigError for an invalid limit."""
 
     def _config_headers(self, session: Session) -> None:
-        # The first thing that is done to a session, before it asks for a token.
+        # This runs first for a session, before it requests a token.
         limits = (
             _seconds(self.properties, REST_CONNECTION, "ms", _CONNECTION_S),
             _seconds(self.properties, REST_ANSWER, "ms", _ANSWER_S),
@@ -43,17 +43,17 @@ class RestCatalogThatEnds(RestCatalog):
 
 
 class HiveCatalogThatEnds(HiveCatalog):
-    """PyIceberg's, with an end to each wait. ConfigError for a time limit that is none."""
+    """PyIceberg's catalog with time limits for all requests. Raises ConfigError for an invalid limit."""
 
     def __init__(self, name: str, **properties: str) -> None:
         super().__init__(name, **properties)
         transport = partial(_transport, self._client, _seconds(properties, HIVE_ANSWER, "s", _ANSWER_S))
-        self._client._transport = transport()  # noqa: SLF001 - PyIceberg has no other door
+        self._client._transport = transport()  # noqa: SLF001 - PyIceberg has no public way
         vars(self._client)["_init_thrift_transport"] = transport
 
 
 def _transport(client: _HiveClient, answer_s: float) -> Any:
-    """The one that the client would make, over a socket with an end; Thrift's two kinds keep it under two names."""
+    """Return the client's transport over a socket with a time limit; Thrift's two kinds name it differently."""
     made = _HiveClient._init_thrift_transport(client)  # noqa: SLF001 - as above
     parts = vars(made)
     (parts.get("transport") or parts["_TBufferedTransport__trans"]).setTimeout(answer_s * 1000)
@@ -61,7 +61,7 @@ def _transport(client: _HiveClient, answer_s: float) -> Any:
 
 
 def _seconds(properties: dict[str, str], key: str, unit: str, default: float) -> float:
-    """The time limit ``key`` in seconds; ``unit`` is that of a bare number. ConfigError for what is no time above 0."""
+    """Return the time limit ``key`` in seconds; ``unit`` applies to bare numbers. ConfigError unless above 0."""
     text = properties.get(key)
     if text is None:
         return default

@@ -1,8 +1,8 @@
-"""A snapshot of a procedure's own making on ``main``: its manifests and list written, then published or taken back.
+"""Writes a new snapshot on ``main`` for a procedure: its manifests and list, then publishes or removes them.
 
-PyIceberg's producers cannot write operation ``replace``, and drop the retention of the branch that they move. Promises:
-files are written under new names and durable before the commit; the branch must stand where it stood; what was written
-is removed when the commit surely did not land, and only then.
+PyIceberg's producers cannot write the operation ``replace``, and drop the retention of the branch they move.
+Guarantees: files are written under new names and are durable before the commit. The branch must not have moved. What
+was written is removed if, and only if, the commit certainly did not land.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from metastore.stores.new_files import NewFiles
 
 
 class NewSnapshot:
-    """The next snapshot of ``table``, while it is being made at ``now_ms``."""
+    """The next snapshot of ``table``, created at ``now_ms``."""
 
     def __init__(self, table: Table, now_ms: int) -> None:
         self.table: Final = table
@@ -49,7 +49,7 @@ class NewSnapshot:
     def write_manifest(
         self, entries: Sequence[ManifestEntry], spec_id: int, content: ManifestContent = ManifestContent.DATA
     ) -> ManifestFile:
-        """Write ``entries``, at least one and all of one spec; ``content`` says of which kind of files they are."""
+        """Write ``entries``, at least one and all of one spec; ``content`` is the kind of their files."""
         metadata = self.table.metadata
         spec = metadata.specs()[spec_id]
         path = self._path(f"m{len(self._files.created)}")
@@ -65,10 +65,10 @@ class NewSnapshot:
         updates: Sequence[TableUpdate] = (),
         requirements: Sequence[TableRequirement] = (),
     ) -> Table:
-        """Write the list of ``manifests`` and commit, beside ``updates`` that hold by ``requirements``.
+        """Write the list of ``manifests`` and commit it, with ``updates`` and their ``requirements``.
 
-        Raises CommitFailedException when it lost to others and StorageError when it was refused, OutcomeUnknownError
-        when that is open.
+        Raises CommitFailedException for a lost race, StorageError if the commit was refused, OutcomeUnknownError if
+        that is unknown.
         """
         metadata = self.table.metadata
         ref = metadata.refs.get(MAIN_BRANCH)
@@ -79,7 +79,7 @@ class NewSnapshot:
         return target.commit(self.table, (*same, *requirements), (*updates, *self.updates(manifests, summary)))
 
     def updates(self, manifests: Sequence[ManifestFile], summary: Summary) -> tuple[TableUpdate, ...]:
-        """Write the list of ``manifests``; the updates that make this the newest snapshot of ``main``."""
+        """Write the list of ``manifests``; returns updates that make this the newest snapshot of ``main``."""
         metadata = self.table.metadata
         parent_time = self.parent.timestamp_ms + 1 if self.parent else 0
         snapshot = Snapshot(
@@ -106,7 +106,7 @@ class NewSnapshot:
 
     @contextmanager
     def taken_back_unless_published(self) -> Iterator[None]:
-        """Within, what is written is removed when an error says that nothing was committed.
+        """Within, an error that proves that nothing was committed removes what was written.
 
         An OSError becomes a StorageError, except in the commit itself, whose errors are of three kinds only.
         """
@@ -122,5 +122,5 @@ class NewSnapshot:
             raise StorageError(f"cannot write metadata of {self.table.name()}: {error}; nothing was changed") from error
 
     def _path(self, name: str) -> str:
-        """A place among the table's metadata that no other attempt uses."""
+        """Return a path in the table's metadata folder that no other attempt uses."""
         return self.table.location_provider().new_metadata_location(f"{name}-{self._commit_id}.avro")

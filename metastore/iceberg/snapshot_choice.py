@@ -1,6 +1,6 @@
-"""Which version of a table a read is of: the newest, one by its id, or the one that was current at some time.
+"""Chooses the version that a read uses: the newest, one by id, or the one current at a time.
 
-Place in the flow: a request says it once, and the reader asks anew of each fresh metadata. Pure functions of that.
+A request sets it once; the reader applies it to each newly loaded metadata. Pure functions of the metadata.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SnapshotChoice = Callable[[TableMetadata], Snapshot | None]
 
 
 def newest(metadata: TableMetadata) -> Snapshot | None:
-    """The current snapshot."""
+    """Return the current snapshot."""
     return metadata.current_snapshot()
 
 
 @dataclass(frozen=True)
 class SeenVersion:
-    """The version ``id`` that the same call has found before: no look for a newer one tells more of it."""
+    """A version that the same call has found before, so it need not look for a newer one."""
 
     id: int
 
@@ -34,7 +34,7 @@ class SeenVersion:
 
 
 def at_version(version: int) -> SnapshotChoice:
-    """The snapshot with id ``version``; 0 is the empty version before the first. NotFoundError when it is not kept."""
+    """Choose the snapshot with id ``version``; 0 is the empty version before the first. NotFoundError if not kept."""
 
     def choose(metadata: TableMetadata) -> Snapshot | None:
         snapshot = metadata.snapshot_by_id(version)
@@ -46,9 +46,9 @@ def at_version(version: int) -> SnapshotChoice:
 
 
 def as_of(time: datetime) -> SnapshotChoice:
-    """The snapshot current at ``time``, to the millisecond; None before the first. NotFoundError when it is gone.
+    """Choose the snapshot current at ``time`` (in ms); None before the first. NotFoundError if it is gone.
 
-    What was rolled back since then was current all the same.
+    Snapshots that were rolled back later count too, for the time when they were current.
     """
     moment = int(time.timestamp() * 1000)
 
@@ -71,9 +71,9 @@ def as_of(time: datetime) -> SnapshotChoice:
 
 
 def _follows_a_gap(metadata: TableMetadata, version: int, before: Snapshot) -> bool:
-    """Whether other versions were current between ``before`` and ``version``, which the history has next.
+    """Whether other versions were current between ``before`` and ``version``, its successor in the history.
 
-    A version whose parent expired names none any more, and none becomes current when it is.
+    A version whose parent has expired has no parent id, and had one when it became current.
     """
     snapshot = metadata.snapshot_by_id(version)
     return snapshot is None or snapshot.parent_snapshot_id is None or version == before.snapshot_id

@@ -1,12 +1,12 @@
-"""Mark, commit, sweep: how snapshots of a table go, and then the files that only they reach.
+"""Mark, commit, sweep: removes snapshots of a table, and then the files that only they reach.
 
-Place in the flow: the expiration of a component and the procedures on tables of any catalog go this way. Each hands in
-who lists (:class:`Lister`) and who deletes. What is decided here is the same for all: which files are of no use without
-the snapshots, what must not have changed when their removal is committed, and in which order files go.
+Both the expiration of a component and the procedures on tables of any catalog use it. Each passes its own
+:class:`Lister` and its own deletion. This module decides which files are useless without the snapshots, what must be
+unchanged when the removal is committed, and in which order files are deleted.
 
-Promises: a file that a kept snapshot reaches is not marked, under any spelling that the lister knows. Where a file of a
-kept snapshot is missing, nothing is marked. What names other files stays as long as one of them does, so that a run
-that is cut short can be marked again.
+Guarantees: a file that a kept snapshot reaches is not marked, under any spelling that the lister knows. If a file of a
+kept snapshot is missing, nothing is marked. A manifest or list is deleted after all files that it names, so an
+interrupted run can be marked again.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from pyiceberg.table.update import (
 from metastore.iceberg.own_properties import OWN_PROPERTIES
 
 UNSWEPT: Final = f"{OWN_PROPERTIES}expiration.unswept"
-"""Property of a component's table: version files, one a line, whose expired snapshots may still have files."""
+"""Property of a component's table: version files, one per line, whose expired snapshots may still have files."""
 
 GC_ENABLED: Final = "gc.enabled"
 
 
 class FileKind(str, Enum):
-    """What a file is to its table."""
+    """The role of a file in its table."""
 
     DATA = "data"
     POSITION_DELETES = "position deletes"
@@ -62,7 +62,7 @@ _STAGES: Final[tuple[Collection[FileKind], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """One file of a table; ``size`` in bytes, None where nobody wrote it down; ``spec`` of manifests and data files."""
+    """One file of a table; ``size`` in bytes, None if not recorded; ``spec`` of manifests and data files."""
 
     location: str
     kind: FileKind
@@ -71,31 +71,31 @@ class TableFile:
 
 
 class Lister(Protocol):
-    """Reads what snapshots of one table reach.
+    """Reads the files that snapshots of one table reach.
 
-    Files that are missing are left out, unless they ``must_stand``: then FormatError names the file.
+    Missing files are skipped. With ``must_stand``, FormatError names the missing file.
     """
 
     def lists(self, snapshots: Iterable[Snapshot], *, must_stand: bool) -> Mapping[str, TableFile]:
-        """Manifest lists of ``snapshots`` and the manifests that they name, by location."""
+        """Return manifest lists of ``snapshots`` and the manifests they name, by location."""
 
     def live_files(self, manifests: Iterable[TableFile], *, must_stand: bool) -> Iterable[tuple[str, TableFile]]:
-        """Location and description of the files that ``manifests`` hold, as they come; a file may come twice."""
+        """Yield location and description of the files that ``manifests`` hold; a file may come twice."""
 
     def sharing(
         self, kept: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
     ) -> Sequence[TableFile]:
-        """Those of the ``kept`` manifests that could name one of ``contents``, files that ``doomed`` manifests name."""
+        """Return the ``kept`` manifests that could name one of ``contents``, the files of ``doomed`` manifests."""
 
     def path(self, location: str) -> str:
-        """What all spellings of one file have in common."""
+        """Return a canonical path, the same for all spellings of one file."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """``expired`` snapshots with the ``statistics`` that may be theirs, and what is ``kept`` of the table.
+    """``expired`` snapshots, ``statistics`` that may be theirs, and what the table has ``kept``.
 
-    ``candidates`` are files that an earlier run found to be of no use, and did not get to delete.
+    ``candidates`` are files that an earlier run found useless but did not delete.
     """
 
     expired: Sequence[Snapshot]
@@ -105,11 +105,11 @@ class Mark:
 
 
 def mark(what: Mark, lister: Lister) -> list[TableFile]:
-    """Files that nothing kept reaches, in the order in which they may go.
+    """Return the files that nothing kept reaches, in the order of their deletion.
 
-    Kept manifests are read only as far as they could name such a file, and until none is left to save. Lists and
-    manifests of expired snapshots that are missing were swept by an earlier run. Raises FormatError when one of a kept
-    snapshot is: then nothing is proven.
+    Kept manifests are read only if they could name such a file, and only until no candidate is left. Missing lists and
+    manifests of expired snapshots were deleted by an earlier run. Raises FormatError if one of a kept snapshot is
+    missing: then nothing is proven.
     """
     path = lister.path
     kept = lister.lists(what.kept.snapshots, must_stand=True)
@@ -132,16 +132,16 @@ def mark(what: Mark, lister: Lister) -> list[TableFile]:
 
 @dataclass(frozen=True)
 class Swept:
-    """The files that are gone, and those that would not go, each with the reason; the rest was held back for these."""
+    """Deleted files, and files that could not be deleted, with the reason; the rest was held back because of these."""
 
     gone: tuple[TableFile, ...]
     failed: Mapping[str, str]
 
 
 def sweep(files: Sequence[TableFile], delete: Callable[[Sequence[str]], Mapping[str, str]]) -> Swept:
-    """Delete ``files`` by ``delete``, which returns those that would not go, each with the reason.
+    """Delete ``files`` by ``delete``, which returns the files that failed, each with the reason.
 
-    What names other files goes after them, and is held back when one of them stays.
+    Files that name others are deleted after them, and kept if one of them stays.
     """
     gone: list[TableFile] = []
     for kinds in _STAGES:
@@ -154,12 +154,12 @@ def sweep(files: Sequence[TableFile], delete: Callable[[Sequence[str]], Mapping[
 
 
 def in_order(files: Iterable[TableFile]) -> list[TableFile]:
-    """Files of metadata in the order in which they go."""
+    """Return metadata files in the order of their deletion."""
     return sorted(files, key=lambda file: _OF_METADATA.index(file.kind))
 
 
 def statistics_files(metadata: TableMetadata) -> dict[str, TableFile]:
-    """Puffin and partition statistics that the metadata names, by location."""
+    """Return Puffin and partition statistics that the metadata names, by location."""
     return {
         file.statistics_path: TableFile(file.statistics_path, FileKind.STATISTICS, file.file_size_in_bytes)
         for file in (*metadata.statistics, *metadata.partition_statistics)
@@ -167,12 +167,12 @@ def statistics_files(metadata: TableMetadata) -> dict[str, TableFile]:
 
 
 def snapshot_ids(metadata: TableMetadata) -> set[int]:
-    """Ids of all snapshots; a snapshot whose parent expired is another object, without a parent."""
+    """Return the ids of all snapshots; comparing ids also works if a parent expired, which changes the snapshot."""
     return {snapshot.snapshot_id for snapshot in metadata.snapshots}
 
 
 def without(metadata: TableMetadata, snapshots: Collection[int], refs: Collection[str] = ()) -> TableMetadata:
-    """The metadata as far as files are reached by it. PyIceberg's own takes the square of the number of snapshots."""
+    """Return the metadata without snapshots and refs, for reach only. PyIceberg's own takes quadratic time."""
     gone = set(snapshots)
     return metadata.model_copy(
         update={
@@ -185,12 +185,12 @@ def without(metadata: TableMetadata, snapshots: Collection[int], refs: Collectio
 
 
 def owns_its_files(metadata: TableMetadata) -> bool:
-    """False where the table's owner says by ``gc.enabled`` that its files may be others' too."""
+    """Return False if ``gc.enabled`` says that the table's files may also belong to others."""
     return metadata.properties.get(GC_ENABLED, "true").strip().lower() != "false"
 
 
 class AssertHistory(ValidatableTableRequirement):
-    """Snapshots, branches and tags, and what is left to sweep, must be as they were when files were marked."""
+    """Requires that snapshots, branches, tags, and the files left to sweep are as they were when marked."""
 
     type: Literal["assert-history"] = Field(default="assert-history")
     snapshots: list[int]
@@ -199,23 +199,23 @@ class AssertHistory(ValidatableTableRequirement):
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> AssertHistory:
-        """The history as ``metadata`` has it."""
+        """Create it from the history in ``metadata``."""
         heads = {name: ref.snapshot_id for name, ref in metadata.refs.items()}
         return cls(snapshots=sorted(snapshot_ids(metadata)), refs=heads, unswept=metadata.properties.get(UNSWEPT, ""))
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException when the history differs."""
+        """Raise CommitFailedException if the history differs."""
         if base_metadata is None or AssertHistory.of(base_metadata) != self:
             raise CommitFailedException("Requirement failed: the history changed since the expired files were marked")
 
 
 def unchanged_history(metadata: TableMetadata, *, validates_here: bool) -> list[TableRequirement]:
-    """That the table is the same one, with the branches, tags and, where it can be checked, snapshots of ``metadata``.
+    """Return requirements: the same table, with unchanged branches, tags and, if checkable, snapshots.
 
-    A server that checks requirements itself knows only the standard's: the heads of the branches and tags there were.
-    The requirement on each of them is the one that PyIceberg leaves out: without it, an expiration that was planned
-    before somebody tagged a snapshot would take the snapshot. Snapshots that others add there meanwhile, on no branch
-    or tag, are seen in its answer to the commit, before anything is deleted.
+    A server that checks requirements itself knows only the standard ones: the heads of the existing branches and tags.
+    PyIceberg leaves these out. Without them, an expiration planned before somebody tags a snapshot would remove that
+    snapshot. Snapshots that others add meanwhile, on no branch or tag, are seen in the server's answer to the commit,
+    before anything is deleted.
     """
     same_table: TableRequirement = AssertTableUUID(uuid=metadata.table_uuid)
     if validates_here:

@@ -1,6 +1,6 @@
-"""One Iceberg table by its name, whoever's catalog it is in: loaded, and committed to.
+"""One Iceberg table by its name, in any catalog: loaded, and committed to.
 
-Place in the flow: :mod:`metastore.catalogs` finds it by ``catalog.schema.table``; procedures work on it.
+:mod:`metastore.catalogs` finds it by ``catalog.schema.table``; procedures work on it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from metastore.iceberg.metadata_document import MetadataDocument, newest_documen
 
 @dataclass(frozen=True)
 class TargetTable:
-    """One Iceberg table by its name, whoever's catalog it is in; it need not exist yet. Shared by threads."""
+    """One Iceberg table by its name, in any catalog; it need not exist yet. Threads may share it."""
 
     catalog_name: str
     schema_name: str
@@ -41,26 +41,26 @@ class TargetTable:
     source: CatalogSource
     identifier: Identifier
     load_component: Callable[[], Table | None] | None = None
-    """Loads the table of one of the metastore's own components; None for tables of others."""
+    """Loads the table of one of the metastore's components; None for other tables."""
 
     def __str__(self) -> str:
-        """The name that SQL calls it by."""
+        """Return the table's name in SQL."""
         return f"{self.catalog_name}.{self.schema_name}.{self.name}"
 
     @property
     def is_component(self) -> bool:
-        """Whether the metastore itself keeps its metadata in it."""
+        """Whether it is the table of one of the metastore's components."""
         return self.load_component is not None
 
     @property
     def validates_here(self) -> bool:
-        """Whether requirements of our own kind may be used in a commit: this process checks them."""
+        """Whether a commit may use this package's own kinds of requirements: this process checks them."""
         return self.source.validates_here
 
     def load(self) -> Table:
-        """The table at its newest version.
+        """Return the table at its newest version.
 
-        Raises NotFoundError when there is none, FormatError for what is no Iceberg table, StorageError when catalog or
+        Raises NotFoundError if there is none, FormatError if it is not an Iceberg table, StorageError when catalog or
         store fail.
         """
         if self.load_component is not None:
@@ -75,7 +75,7 @@ class TargetTable:
         return found
 
     def newest_pointer(self) -> str | None:
-        """Where the newest metadata file lies, which is not read; None when there is no table.
+        """Return the location of the newest metadata file without reading it; None if there is no table.
 
         Raises FormatError for an entry that names no metadata file, StorageError when the catalog fails.
         """
@@ -83,20 +83,20 @@ class TargetTable:
             return newest_pointer(self.source, self.identifier)
 
     def newest_document(self) -> MetadataDocument | None:
-        """The JSON of the newest metadata, also of a table that this package cannot parse; None when there is no table.
+        """Return the newest metadata as JSON, even if this package cannot parse the table; None if there is no table.
 
-        Raises FormatError for what is no metadata, StorageError when catalog or store fail.
+        Raises FormatError if it is not table metadata, StorageError when catalog or store fail.
         """
         with failures_of(self.source):
             return newest_document(self.source, self.identifier)
 
     def commit(self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Table:
-        """Publish the next version of the table that was loaded as ``table``; the table as it is then.
+        """Publish the next version of the table that was loaded as ``table``; returns the new table.
 
-        CommitFailedException: surely lost to others, plan again on the fresh table. StorageError: surely refused,
-        nothing was changed. OutcomeUnknownError: it may or may not have landed, so nothing of it may be deleted. An
-        error of unknown outcome is settled here when the fresh metadata has the snapshot that was added, or the refs
-        that were set.
+        CommitFailedException: certainly a lost race; plan again on the newest table. StorageError: certainly refused,
+        nothing was changed. OutcomeUnknownError: it may have landed, so none of its files may be deleted. Before that
+        error is raised, the newest metadata is read: if it has the added snapshot, or the refs that were set, the
+        commit succeeded.
         """
         try:
             response = publish(self.source, table, requirements, updates)
@@ -115,20 +115,20 @@ class TargetTable:
         return Table(table.name(), response.metadata, response.metadata_location, table.io, self.source.opened)
 
     def _landed(self, updates: Sequence[TableUpdate]) -> Table | None:
-        """The fresh table when it shows that the commit landed, or that all it was to do is done."""
+        """Return the newest table if it shows that the commit landed, or that all its updates are done."""
         try:
             fresh = self.load()
         except MetastoreError:
             return None
         added = [update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)]
         if added:
-            # Nobody else can have made them.
+            # No other writer can have created them.
             return fresh if all(fresh.metadata.snapshot_by_id(each) for each in added) else None
         return fresh if all(_stands(update, fresh.metadata) for update in updates) else None
 
 
 def _stands(update: TableUpdate, metadata: TableMetadata) -> bool:
-    """Whether a ref is as ``update`` would make it; False for what is no update of a ref."""
+    """Whether a ref already is as ``update`` sets it; False for other updates."""
     if isinstance(update, RemoveSnapshotRefUpdate):
         return update.ref_name not in metadata.refs
     if not isinstance(update, SetSnapshotRefUpdate):

@@ -1,8 +1,8 @@
-"""An Iceberg table as it is read at a version: its snapshot, and the schema that the read is by.
+"""Reads an Iceberg table at a version: its snapshot, and the schema of the read.
 
-Iceberg's rule for schemas: a branch is read by the table's schema, a tag, a snapshot and a point in time by that of the
-snapshot. Conditions are bound to the schema of the read, so that they mean the columns that the read shows, whatever
-these are called now. Field ids bring both to the files.
+Iceberg's rule: a branch is read with the table's schema; a tag, a snapshot and a point in time with the snapshot's
+schema. Conditions are bound to the schema of the read, so they refer to the columns as the read shows them, whatever
+they are called now. Field ids connect both to the files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def is_branch(metadata: TableMetadata, version: object) -> bool:
 
 
 def table_at(table: Table, snapshot_id: int, *, by_its_own_schema: bool) -> Table:
-    """``table`` as if ``snapshot_id`` were current, for reading; with its schema or with that of the snapshot."""
+    """Return ``table`` as if ``snapshot_id`` were current, for reading, with its schema or the snapshot's."""
     metadata = table.metadata
     snapshot = metadata.snapshot_by_id(snapshot_id)
     schema_id = metadata.current_schema_id

@@ -1,6 +1,6 @@
-"""Types of columns that PyIceberg does not know, such as ``variant``, by the JSON of a table's metadata.
+"""Finds column types that PyIceberg does not support, such as ``variant``, in the JSON of a table's metadata.
 
-PyIceberg parses a table as a whole, and says of such a one that it is no table. The error for it is to name the type.
+PyIceberg parses a table as a whole, and reports a table with such a type as invalid. The error should name the type.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pyiceberg.types import NestedField
 
 
 def unknown_types(content: Mapping[str, Any]) -> dict[str, str]:
-    """Columns of the current schema whose types cannot be read here: dotted name to type, as they are written."""
+    """Return columns of the current schema with unsupported types: dotted name to type, as written."""
     schemas = content.get("schemas", [])
     current = [each for each in schemas if each.get("schema-id") == content.get("current-schema-id")]
     return dict(_unknown("", {"type": "struct", **(current or schemas or [{}])[-1]}))
 
 
 def _unknown(path: str, kind: Any) -> Iterator[tuple[str, str]]:
-    """The primitive types below ``kind``, a type as JSON has it, that PyIceberg does not know."""
+    """Yield the primitive types below ``kind``, a type in JSON, that PyIceberg does not support."""
     if isinstance(kind, str):
         try:
             NestedField.model_validate({"id": 1, "name": "column", "required": False, "type": kind})

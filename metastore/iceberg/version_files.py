@@ -1,14 +1,13 @@
 """The pointer of a Hadoop-tables Iceberg table: ``metadata/vN.metadata.json`` and ``metadata/version-hint.text``.
 
-A commit is the creation of ``v(N+1).metadata.json``, which must never replace a file: that is the whole lock. The hint
-only tells readers where to start looking; a stale, missing or unreadable hint costs a look at the folder, never a
-wrong version. It is written after its version. So a hint beyond all versions that stand says that version files are
-lost, and so do versions beyond a gap: reading and writing are then refused by
-:class:`~metastore.errors.DamageError`.
+A commit creates ``v(N+1).metadata.json``, which must never replace a file: this is the only lock. The hint only tells
+readers where to start looking. A stale, missing or unreadable hint costs a listing of the folder, but never leads to a
+wrong version. The hint is written after its version. So a hint beyond all existing versions means that version files
+were lost, and so do versions after a gap: reading and writing then raise :class:`~metastore.errors.DamageError`.
 
-Old version files are deleted in ascending order, before a version that the remover published itself
-(:func:`VersionFiles.remove_before`); on this the checks of :func:`VersionFiles.find` and :func:`VersionFiles.publish`
-rest.
+Old version files are deleted in ascending order, and only those before a version that the deleting process published
+itself (:func:`VersionFiles.remove_before`). The checks of :func:`VersionFiles.find` and :func:`VersionFiles.publish`
+rely on this.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ _SPELLINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _VERSION = re.compile(r"v(0|[1-9]\d*)(\.gz\.metadata\.json|\.metadata\.json(\.gz)?)")
 _LOOKS: Final = 100
 _HINT_BYTES: Final = 64
-"""A hint is a number; what is longer is none."""
+"""Longest hint: it is a number, so longer content is invalid."""
 _CONFIRMATIONS: Final = 10
-"""Number of looks in a row that must show that a version is lost: a listing is no snapshot, and can miss the newest
-ones."""
+"""Number of consecutive looks that must show that a version is lost: a listing is not atomic, and can miss the newest
+versions."""
 _WAY_ON: Final = (
     "Nothing was read or changed. Restore the metadata folder from a backup, or let `metastore repair --dry-run` show "
     "what can be saved"
@@ -45,7 +44,7 @@ _WAY_ON: Final = (
 
 @dataclass(frozen=True)
 class FoundVersion:
-    """A version that stands, its file, and what the store tells that file by."""
+    """An existing version: its file, and the store's identity of that file."""
 
     version: int
     location: str
@@ -54,7 +53,7 @@ class FoundVersion:
 
 @dataclass(frozen=True)
 class Standing:
-    """What stands in a table's folder of metadata: ``hint`` None when there is none that can be read."""
+    """The content of a table's metadata folder: ``hint`` is None if it is missing or unreadable."""
 
     hint: int | None
     versions: Mapping[int, str]
@@ -66,7 +65,7 @@ def _names_of(version: int) -> list[str]:
 
 
 def is_version_file(name: str) -> bool:
-    """Whether a file in a table's folder of metadata is a version of it, by its name."""
+    """Whether a file in a table's metadata folder is a version file, by its name."""
     return _VERSION.fullmatch(name) is not None
 
 
@@ -78,19 +77,19 @@ class VersionFiles:
         self._store = store
 
     def location_of(self, version: int) -> str:
-        """Where version ``version`` stands when this package wrote it."""
+        """Return the location of ``version`` as this package writes it."""
         return f"{self.folder}/v{version}.metadata.json"
 
     def current(self) -> tuple[int, str] | None:
-        """Newest version and its file, or None when the table does not exist. Never follows a hint backwards."""
+        """Return the newest version and its file, or None if there is no table. Never follows a hint backwards."""
         found = self.find()
         return None if found is None else (found.version, found.location)
 
     def find(self, start: int | None = None) -> FoundVersion | None:
-        """The newest version, or None when the table does not exist.
+        """Return the newest version, or None if the table does not exist.
 
-        ``start`` is a version known to have been there: while it is, the search goes on from it, without the hint and
-        without a listing. Raises DamageError when version files are lost, and OSError.
+        ``start`` is a version known to have existed: while it exists, the search continues from it, without the hint
+        and without a listing. Raises DamageError if version files are lost, and OSError.
         """
         if start is not None and (known := self._onwards(start)) is not None:
             return known
@@ -114,10 +113,10 @@ class VersionFiles:
         raise OSError(errno.EBUSY, "versions go faster than they can be looked at", self.folder)
 
     def _across(self, found: FoundVersion, newest: int) -> FoundVersion | None:
-        """The newest version, from ``found`` on, where a listing shows ``newest``; None when a new look is needed.
+        """Return the newest version from ``found`` on, if a listing shows ``newest``; None if a new look is needed.
 
-        Versions are made and removed in ascending order. So a version that is missing after a later one was seen, and
-        while the one before it stands, was lost. Raises DamageError.
+        Versions are created and removed in ascending order. So a version was lost if it is missing after a later one
+        was seen, and while the one before it exists. Raises DamageError.
         """
         if newest > found.version:
             found = self._onwards(found.version + 1) or found
@@ -141,17 +140,18 @@ class VersionFiles:
         is_built_upon: Callable[[], bool] = lambda: False,
         base: str | None = None,
     ) -> FoundVersion | None:
-        """Create the file of ``version`` with ``content``; None when another writer has that version already.
+        """Create the file of ``version`` with ``content``; None if another writer already has that version.
 
-        ``base`` is the file of the version before, where its name is known. The answer's identity is None when the file
-        is gone again already.
+        ``base`` is the file of the version before, if its name is known. The identity in the answer is None if the file
+        is already gone again.
 
         A writer that slept while others committed and expired could find the name of its version free again. Version
-        files go in ascending order, so its base (``version - 1``) is gone then. But the base of a writer that won can
-        be gone as soon, when others went on from its version and expired; ``is_built_upon`` tells the two apart. Either
-        way a newer version stands, since its publisher took the base away, and this file has had its use.
+        files are deleted in ascending order, so its base (``version - 1``) is gone then. But the base of a writer that
+        won can be gone just as soon, if others continued from its version and expired. ``is_built_upon`` distinguishes
+        the two cases. In both, a newer version exists, because its publisher removed the base, and this file is no
+        longer needed.
 
-        Raises DamageError, and creates nothing, when the hint knows of a version that is lost.
+        Raises DamageError, and creates nothing, if the hint names a version that is lost.
         """
         location = self.location_of(version)
         stands, hint = self._at_once(lambda: self._stands(version), self._hint)
@@ -163,32 +163,32 @@ class VersionFiles:
             with suppress(FileNotFoundError):
                 self._store.remove(location)
             return FoundVersion(version, location, None) if is_built_upon() else None
-        # Published it is, whatever comes of the hint.
+        # The version is published, even if writing the hint fails.
         with suppress(OSError, StorageError):
             self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
         return FoundVersion(version, location, own)
 
     def _was_taken(self, version: int, hint: int | None) -> bool:
-        """Whether ``version``, which does not stand, did: others went on from it. DamageError when it is lost."""
+        """Whether the missing ``version`` existed and others continued from it. DamageError if it is lost."""
         if hint is None or hint < version:
             return False
         newest = self.find()
         return newest is not None and newest.version >= version
 
     def _overtaken(self, version: int, based_on: Sequence[Hashable | None]) -> bool:
-        """Whether others may have gone on and expired while the writer of ``version`` slept.
+        """Whether others may have committed and expired while the writer of ``version`` slept.
 
-        ``based_on`` are the identities of the version before in the spellings that it may have.
+        ``based_on`` has the identities of the version before, for each spelling of its name.
         """
         if version == 1:
             return max(self._listed_after(1)) > 1
         return not any(identity is not None for identity in based_on)
 
     def remove_before(self, version: int) -> tuple[int, list[OSError]]:
-        """Delete version files older than ``version``, oldest first; how many went, and what failed.
+        """Delete version files older than ``version``, oldest first; returns how many were deleted, and the failures.
 
-        Only for who published ``version``: another writer that did may not have looked yet whether the one before it
-        stands, and would take its own away. Stops at the first failure, so that ascending order holds.
+        Only the publisher of ``version`` may call it. Another publisher may not have checked yet whether the version
+        before its own exists, and would remove its own. Stops at the first failure, so that the ascending order holds.
         """
         removed = 0
         try:
@@ -208,26 +208,26 @@ class VersionFiles:
         return removed, []
 
     def standing(self) -> Standing:
-        """What the hint says and which version files stand; nothing is made of it. Raises OSError."""
+        """Return the hint and the existing version files, without interpreting them. Raises OSError."""
         return Standing(self._hint(), self._listed())
 
     def set_hint(self, version: int) -> None:
-        """Let readers begin at ``version``. Raises OSError, StorageError."""
+        """Set the version where readers begin to look. Raises OSError, StorageError."""
         self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
 
     def set_aside(self, name: str, target: str) -> None:
-        """Move the version file ``name`` to ``target``, a free name elsewhere. Raises OSError, StorageError."""
+        """Move the version file ``name`` to ``target``, an unused name elsewhere. Raises OSError, StorageError."""
         self._store.move(f"{self.folder}/{name}", target)
 
     def _onwards(self, version: int) -> FoundVersion | None:
-        """The newest version from ``version`` on; None when that does not stand."""
+        """Return the newest version from ``version`` on; None if that one does not exist."""
         found, following = self._look(version, version + 1)
         while found is not None and following is not None:
             found, [following] = following, self._look(following.version + 1)
         return found
 
     def _look(self, *versions: int) -> list[FoundVersion | None]:
-        """Each of ``versions`` in whichever of Iceberg's spellings it stands; None where it does not."""
+        """Look for each of ``versions`` in all of Iceberg's spellings; None for those that do not exist."""
         asked = [(version, name) for version in versions for name in _names_of(version)]
         identities = self._store.identities_in(self.folder, [name for _, name in asked])
         standing: dict[int, FoundVersion] = {}
@@ -240,7 +240,7 @@ class VersionFiles:
         return self._look(version) != [None]
 
     def _at_once(self, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
-        """What both questions answer, in the time of one where the store has latency."""
+        """Return both results, called concurrently if the store has latency."""
         if is_local(self.folder):
             return first(), second()
         with ThreadPoolExecutor(1) as thread:
@@ -254,10 +254,10 @@ class VersionFiles:
             return None
 
     def _listed_after(self, version: int) -> dict[int, str]:
-        """What stands in the folder, with a version after ``version`` in it if there is any.
+        """List the folder, including a version after ``version`` if there is one.
 
-        A listing is no snapshot: while versions come and expire, it can miss the one that goes and the one that comes.
-        So one that shows nothing is believed only where the hint knows of nothing either, or when it stays so.
+        A listing is not atomic: while versions are created and expire, it can miss the removed one and the new one. So
+        an empty result is believed only if the hint has nothing newer either, or if it repeats.
         """
         listed = self._listed()
         looks = 1

@@ -1,1 +1,1 @@
-"""What can be done with a component: read, modify, and ask about its versions."""
+"""The operations on a component: read, modify, list its versions."""

@@ -1,7 +1,7 @@
-"""Operations of one transaction as values, and what they come to when run one after another.
+"""The operations of one transaction as values, and their combined effect.
 
-The result over existing partitions does not depend on order (what goes, goes); over the partitions that the
-transaction itself writes it does: the later of two operations wins.
+Deletes and overwrites of existing partitions have the same result in any order. For partitions that the transaction
+itself writes, the order matters: the later operation wins.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from metastore.mapping.rows import PartitionKey, PartitionRows
 from metastore.storage.background_writer import Ahead
 
 Written = PartitionRows | Ahead
-"""What a partition is to hold: rows still to be written, or a file that is being written already."""
+"""The content of a partition: rows to write, or a file that is already being written."""
 
 
 @dataclass(frozen=True)
 class Overwrite:
-    """Replace each of these partitions, or add it; two groups of one key were merged by the caller."""
+    """Replace or add each of these partitions; the caller has merged groups with the same key."""
 
     partitions: Sequence[Written]
 
@@ -42,7 +42,7 @@ Operation = Overwrite | Delete
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the operations come to: partitions to write, keys to replace, and a filter of partitions to remove."""
+    """The combined effect of operations: partitions to write, keys to replace, and a filter of partitions to remove."""
 
     partitions: Sequence[Written]
     replaced: frozenset[PartitionKey]
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def outcome_of(operations: Sequence[Operation], schema: Schema, spec: PartitionSpec) -> Outcome:
-    """Fold ``operations`` in their order."""
+    """Combine ``operations`` in their order."""
     written: dict[PartitionKey, Written] = {}
     replaced: set[PartitionKey] = set()
     removed: BooleanExpression = AlwaysFalse()

@@ -1,4 +1,4 @@
-"""Modify: operations staged in order, then carried out as one transaction with one snapshot, or not at all."""
+"""Modify: operations are staged in order, then committed as one transaction with one snapshot, or not at all."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from metastore.stores.files import discard
 U = TypeVar("U", bound=Unit)
 
 PartitionsOf = Callable[[frozenset[MetadataType]], BooleanExpression]
-"""Which partitions can hold units of given types, as a filter over partition columns."""
+"""Returns a filter over partition columns: the partitions that can hold units of the given types."""
 
 
 class Modify(Generic[U]):
-    """A transaction being put together; nothing is written before :meth:`execute` or :meth:`purge`."""
+    """A transaction under construction; nothing is written before :meth:`execute` or :meth:`purge`."""
 
     def __init__(
         self,
@@ -58,10 +58,10 @@ class Modify(Generic[U]):
         self._failed: BaseException | None = None
 
     def overwrite(self, units: Iterable[U] | pa.Table) -> Modify[U]:
-        """Replace or add the partitions that ``units`` belong to: afterwards each holds exactly these units.
+        """Replace or add the partitions of ``units``: afterwards each partition holds exactly these units.
 
-        Takes units, or an Arrow table in on-disk columns. Units of one partition may stand anywhere in the call.
-        Raises InvalidRequestError for null partition keys, keys that cannot name a folder, unknown columns and values
+        Takes units, or an Arrow table in on-disk columns. Units of one partition may appear anywhere in the call.
+        Raises InvalidRequestError for null partition keys, keys that cannot name a folder, unknown columns, and values
         that do not fit.
         """
         if partitions := self._partitions(units):
@@ -69,11 +69,11 @@ class Modify(Generic[U]):
         return self
 
     def overwrite_ahead(self, units: Iterable[U] | pa.Table) -> Modify[U]:
-        """As :meth:`overwrite`, but files are written from now on, while the caller makes further units.
+        """As :meth:`overwrite`, but files are written from now on, while the caller creates more units.
 
-        So rows need not be held until all are known. The component's table is made if there is none. Who calls this
-        must call :meth:`execute`, which removes the files where it fails, or :meth:`abandon`. Raises as
-        :meth:`overwrite`, and what writing raised.
+        So the rows need not all be in memory at once. Creates the component's table if it does not exist. Afterwards,
+        call :meth:`execute`, which removes the files if it fails, or :meth:`abandon`. Raises the errors of
+        :meth:`overwrite`, and those of writing.
         """
         if partitions := self._partitions(units):
             writer = self._writer_ahead()
@@ -81,14 +81,14 @@ class Modify(Generic[U]):
         return self
 
     def encoder(self) -> PartitionEncoder:
-        """What makes the content of partitions for :meth:`overwrite_encoded`; it can be sent to tasks of an engine.
+        """The encoder of partitions for :meth:`overwrite_encoded`; it can be sent to an engine's tasks.
 
-        As :meth:`overwrite_ahead` otherwise.
+        Otherwise as :meth:`overwrite_ahead`.
         """
         return self._writer_ahead().encoder
 
     def overwrite_encoded(self, partitions: Sequence[EncodedPartition]) -> Modify[U]:
-        """As :meth:`overwrite_ahead`, with what :meth:`encoder` made of each partition's rows."""
+        """As :meth:`overwrite_ahead`, for partitions that :meth:`encoder` has encoded."""
         for partition in partitions:
             partition_folder(self._unit_type, partition.key)
         writer = self._writer_ahead()
@@ -96,17 +96,18 @@ class Modify(Generic[U]):
         return self
 
     def abandon(self) -> None:
-        """Forget all operations, and remove what was written ahead for them."""
+        """Discard all operations, and remove the files written ahead for them."""
         self._operations = []
         if self._ahead is not None:
             self._ahead.abandon()
             self._ahead = None
 
     def delete(self, filter_: Filter, *metadata_types: MetadataType) -> Modify[U]:
-        """Remove whole partitions. The filter may use partition columns only; the types, ALL or one that fills its own.
+        """Remove whole partitions. The filter may use only partition columns; the type is ALL or has own partitions.
 
-        For tables that is TABLE, the partition of general information; a single kind of unit inside a segment's
-        partition cannot be deleted, since a partition goes whole. Raises InvalidRequestError.
+        For tables that type is TABLE, the partition of general information. Other units share the partition of their
+        segment, and partitions are removed whole, so one kind of them cannot be deleted alone. Raises
+        InvalidRequestError.
         """
         expression = self._partition_filter(filter_)
         types = frozenset(metadata_types)
@@ -121,15 +122,15 @@ class Modify(Generic[U]):
         return self
 
     def execute(self, if_version: int | None = None, *, within: Filter | None = None) -> int:
-        """Carry out all operations, in their order, as one snapshot; the version that is current then.
+        """Commit all operations, in their order, as one snapshot; returns the version that is current afterwards.
 
-        With ``if_version`` nothing happens unless that version is current (compare-and-set). With ``within`` too, a
-        filter over partition columns, other partitions may have changed since that version; those it matches must not.
-        No operation, or none that changes anything, makes no snapshot.
+        With ``if_version`` the commit fails unless that version is current (compare-and-set). ``within``, a filter over
+        partition columns, limits this check: only the partitions that it matches must be unchanged since that version.
+        If no operation changes anything, there is no new snapshot.
 
-        Raises ConflictError, OutcomeUnknownError, StorageError; InvalidRequestError for an unfit ``within``. After any
-        other error the transaction is over, and nothing of it is staged any more: whoever tries again reads and stages
-        again, and who does not is refused.
+        Raises ConflictError, OutcomeUnknownError, StorageError; InvalidRequestError if ``within`` does not fit. After
+        any other error the transaction is over and nothing is staged any more: read and stage again before another try,
+        otherwise the call is refused.
         """
         if within is not None and if_version is None:
             raise InvalidRequestError(
@@ -151,16 +152,16 @@ class Modify(Generic[U]):
         return version
 
     def execute_unless_changed(self, version: int, within: BooleanExpression) -> int | None:
-        """As :meth:`execute`, on top of ``version``; None where units ``within`` were changed since by others."""
+        """As :meth:`execute`, based on ``version``; returns None if others have since changed units ``within``."""
         try:
             return self.execute(if_version=version, within=within)
         except ConflictError:
             return None
 
     def purge(self) -> int:
-        """Remove all rows, as one snapshot; table, history and files stay until they expire. Stands alone.
+        """Remove all rows, as one snapshot; table, history and files remain until they expire.
 
-        Raises InvalidRequestError when other operations are staged.
+        No other operation may be staged: then it raises InvalidRequestError.
         """
         if self._operations:
             raise InvalidRequestError("purge stands alone: execute the staged operations first")
@@ -231,7 +232,7 @@ class Modify(Generic[U]):
         return version
 
     def _require_unchanged(self, io: FileIO, fresh: TableState, since: int, watched: BooleanExpression) -> None:
-        """Refuse when the partitions that ``watched`` matches have other files now than at version ``since``."""
+        """Raise ConflictError if partitions that ``watched`` matches have other files now than at version ``since``."""
         manifests = self._table.manifests(io)
         base = fresh.metadata.snapshot_by_id(since)
         wanted = split(watched, fresh.spec)
@@ -244,7 +245,7 @@ class Modify(Generic[U]):
         try:
             then = files_at(base)
         except FileNotFoundError as error:
-            # It expired meanwhile, and what it held can no longer be proven.
+            # The version has expired, so its content can no longer be proven.
             raise ConflictError(f"version {since} of {self._table.name} expired; nothing was changed") from error
         if now != then or (base is None and since != 0):
             raise ConflictError(

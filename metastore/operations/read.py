@@ -1,4 +1,4 @@
-"""Read: which metadata types, which rows, which columns, which version; then units or Arrow."""
+"""Read: choose metadata types, rows, columns and a version; the result is units or Arrow."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 U = TypeVar("U", bound=Unit)
 
 RowsOf = Callable[[frozenset[MetadataType]], BooleanExpression]
-"""Which rows are units of given types, as a filter; conditions on partition columns in it prune."""
+"""Returns a filter for the rows of the given types; its conditions on partition columns prune."""
 
 
 class Read(Generic[U]):
-    """A request being put together; every method returns it, nothing is read before a terminal one."""
+    """A request under construction; every method returns it, and only a terminal method reads."""
 
     def __init__(self, unit_type: type[U], reader: Reader, rows_of: RowsOf) -> None:
         self._unit_type = unit_type
@@ -43,19 +43,19 @@ class Read(Generic[U]):
         self._choose: SnapshotChoice = newest
 
     def metadata_types(self, *types: MetadataType) -> Read[U]:
-        """Kinds of units to read; at least one is required, ALL reads every kind."""
+        """The metadata types to read: at least one, or ALL."""
         self._types = frozenset(MetadataType(kind) for kind in types)
         return self
 
     def columns(self, *names: str) -> Read[U]:
-        """On-disk columns to read, one at least; all when not called. InvalidRequestError names an unknown one."""
+        """On-disk columns to read, at least one; by default all. InvalidRequestError names an unknown column."""
         if not names:
             raise InvalidRequestError("name the columns to read, at least one; without the call all are read")
         self._columns = require_columns(self._unit_type, names)
         return self
 
     def filter(self, filter_: Filter) -> Read[U]:
-        """Rows to read: a condition in Spark SQL or a PyIceberg expression; called again, both must hold.
+        """Rows to read: a condition in Spark SQL or a PyIceberg expression. Several calls are combined with AND.
 
         NULL follows SQL: a row without a value passes neither ``!=`` nor ``NOT IN``, nor a comparison under NOT.
         """
@@ -65,9 +65,9 @@ class Read(Generic[U]):
         return self
 
     def drill_filter(self, filter_: Filter) -> Read[U]:
-        """As :meth:`filter`, with NULL as in Apache Drill's metastore: it differs from every value.
+        """As :meth:`filter`, with NULL as in Apache Drill's metastore: NULL differs from every value.
 
-        So ``!=`` and ``NOT IN`` pass a row without a value, as a comparison by ``=`` under NOT does.
+        So a row without a value passes ``!=`` and ``NOT IN``, and a comparison by ``=`` under NOT.
         """
         expression = as_drill(expression_of(filter_, iceberg_schema(self._unit_type)))
         require_fit(self._unit_type, expression)
@@ -75,17 +75,17 @@ class Read(Generic[U]):
         return self
 
     def at(self, version: int) -> Read[U]:
-        """Read the version with this id instead of the newest; 0 is the empty one before the first."""
+        """Read the version with this id instead of the newest; 0 is the empty version before the first."""
         self._choose = at_version(version)
         return self
 
     def at_seen(self, version: int) -> Read[U]:
-        """As :meth:`at`, of the version that the same call has found: the store is not asked for a newer one."""
+        """As :meth:`at`, for a version found earlier in the same call: the store is not asked for a newer one."""
         self._choose = SeenVersion(version)
         return self
 
     def as_of(self, time: datetime) -> Read[U]:
-        """Read what was current at ``time``, which needs a time zone."""
+        """Read the version that was current at ``time``, which needs a time zone."""
         if time.tzinfo is None:
             raise InvalidRequestError(
                 f"the time {time.isoformat()} has no zone; say which, for instance {timezone.utc}"
@@ -95,52 +95,52 @@ class Read(Generic[U]):
 
     @property
     def limits(self) -> ReadSettings:
-        """How much is read at once."""
+        """The limits of one read."""
         return self._reader.limits
 
     def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table in on-disk columns.
+        """Return the rows as an Arrow table in on-disk columns.
 
         Raises InvalidRequestError when no metadata type was given, NotFoundError when the version is not kept.
         """
         return self._reader.read(self._choose, self._expression(), self._columns)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows one batch after the other, so that they need not fit into memory. Raises as :meth:`to_arrow`."""
+        """Yield the rows batch by batch, so they need not fit into memory. Raises as :meth:`to_arrow`."""
         return self._reader.batches(self._choose, self._expression(), self._columns)
 
     def few(self, most: int) -> pa.Table | None:
-        """The rows in one chunk, kept for who asks this version again; None where over ``most`` bytes must be opened.
+        """Return the rows in one chunk, cached for their version; None if files of over ``most`` bytes must be opened.
 
-        Raises as :meth:`to_arrow`, and StorageError when the version expires meanwhile.
+        Raises as :meth:`to_arrow`, and StorageError when the version expires during the read.
         """
         return self._reader.few(self._choose, self._expression(), self._columns, most)
 
     def parts(self, *, open_small: bool = False) -> Parts:
-        """The rows in parts that can be read one after the other, or by several processes. Raises as :meth:`to_arrow`.
+        """Return the rows as parts, which this process or several others can read. Raises as :meth:`to_arrow`.
 
-        Other than :meth:`to_arrow` it keeps nothing decoded, and cannot go on when its version expires meanwhile. With
-        ``open_small`` rows of few small files are read at once, and kept.
+        Unlike :meth:`to_arrow`, it caches nothing, and fails if its version expires during the read. With
+        ``open_small``, rows of few small files are read at once and cached.
         """
         return self._reader.parts(self._choose, self._expression(), self._columns, open_small=open_small)
 
     def partitions(self) -> dict[PartitionKey, FileGroup]:
-        """The rows in all columns, each partition's by itself, to be read when they are needed, here or elsewhere.
+        """Return one file group for each partition, with all columns, to read later, here or in another process.
 
         Raises as :meth:`parts`.
         """
         return self._reader.partitions(self._choose, self._expression())
 
     def groups(self) -> tuple[FileGroup, ...]:
-        """The rows in groups of data files, which tell what manifests know of each file. Raises as :meth:`parts`."""
+        """Return the rows as groups of data files, with what manifests say of each file. Raises as :meth:`parts`."""
         return self._reader.groups(self._choose, self._expression(), self._columns)
 
     def execute(self) -> list[U]:
-        """The rows as units; columns that were not asked for stay None. Raises as :meth:`to_arrow`."""
+        """Return the rows as units; columns that were not requested are None. Raises as :meth:`to_arrow`."""
         return from_arrow(self._unit_type, self.to_arrow())
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas frame. Raises as :meth:`to_arrow`."""
+        """Return the rows as a pandas frame. Raises as :meth:`to_arrow`."""
         return self.to_arrow().to_pandas()
 
     def _expression(self) -> BooleanExpression:

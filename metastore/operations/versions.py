@@ -1,4 +1,4 @@
-"""Facts about a component's table: its versions (snapshots), and its properties."""
+"""Versions (snapshots) and properties of a component's table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ATTEMPTS: Final = 20
 
 @dataclass(frozen=True)
 class Version:
-    """One kept version: its id, the one before it (None for the first), when it came, and what it did."""
+    """One kept version: its id, the id of its parent (None for the first), its time, and its operation."""
 
     version: int
     parent: int | None
@@ -39,7 +39,7 @@ class Versions(list[Version]):
 
 @dataclass(frozen=True)
 class ComponentMetadata:
-    """What is known of a component beside its rows; each property is read afresh."""
+    """Version, properties, location and history of a component; each property is read anew."""
 
     supports_versioning: ClassVar[bool] = True
     table: ComponentTable
@@ -58,17 +58,17 @@ class ComponentMetadata:
 
     @property
     def location(self) -> str | None:
-        """Where the component's Iceberg table lies; None before the first write."""
+        """Location of the component's Iceberg table; None before the first write."""
         state = self.table.state()
         return state.metadata.location if state else None
 
     def keeps(self, version: int) -> bool:
-        """Whether ``version`` is still there to be read; the empty one before the first always is."""
+        """Whether ``version`` can still be read; the empty version before the first always can."""
         state = self.table.state()
         return version == 0 or (state is not None and state.metadata.snapshot_by_id(version) is not None)
 
     def history(self) -> Versions:
-        """Kept versions that led to the current one, newest first."""
+        """The kept ancestors of the current version, and itself, newest first."""
         state = self.table.state()
         if state is None:
             return Versions()
@@ -90,9 +90,10 @@ class ComponentMetadata:
 def on_newest(
     metadata: ComponentMetadata, attempt: Callable[[int], T | None], lost: MetastoreError, *, attempts: int = _ATTEMPTS
 ) -> T:
-    """What ``attempt`` makes of the newest version; tried again where it returns None, since others came first.
+    """Return the result of ``attempt`` on the newest version; None from it means a lost race, and it is tried again.
 
-    And where that version expired while it was read. Raises what ``attempt`` raises, and ``lost`` when it never wins.
+    It is also tried again if the version expired while it was read. Raises the errors of ``attempt``, and ``lost`` if
+    no attempt succeeds.
     """
     for _ in range(attempts):
         version = metadata.version

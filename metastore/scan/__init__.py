@@ -1,1 +1,1 @@
-"""Scans: the rows of a table through its metadata, whatever reads them, and the ids that name rows."""
+"""Scans: reading a table's rows through its metadata, and row ids."""

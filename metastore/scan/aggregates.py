@@ -1,9 +1,9 @@
-"""count, min and max from statistics where these are exact and speak for every row asked for, from the data elsewhere.
+"""Aggregates count, min and max: from exact statistics where possible, otherwise from the data.
 
-A file is answered from its statistics if it has not changed since ANALYZE, every row of it satisfies the question, and
-its statistics are exact for all that is asked. The first is the listing's word. The second is shown by pruning: no row
-satisfies the negated question, and no column that the question compares has a null in it, so the question is neither
-FALSE nor NULL anywhere in the file. All other files are read, row groups that cannot match left out as ever.
+A file is answered from its statistics under three conditions: it has not changed since ANALYZE, every row satisfies the
+question, and its statistics are exact for all aggregates. The listing shows the first. Pruning shows the second: no row
+satisfies the negated question, and no column that the question compares has a null, so the question is neither FALSE
+nor NULL for any row. All other files are read; row groups that cannot match are skipped as usual.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CALL: Final = re.compile(r"\s*(count|min|max)\s*\(\s*(.+?)\s*\)\s*", re.IGNOREC
 
 @dataclass(frozen=True)
 class Aggregate:
-    """``function`` (count, min, max) over the column at ``path``; count of rows where ``path`` is empty."""
+    """``function`` (count, min, max) over the column at ``path``; an empty ``path`` counts rows."""
 
     text: str
     function: str
@@ -60,17 +60,17 @@ class Aggregate:
 
 
 Values = list[Any]
-"""One Arrow scalar for each aggregate; null for the smallest and largest of nothing."""
+"""One Arrow scalar for each aggregate; min and max of no values are null."""
 
 
 Read = Callable[[Sequence[ScanFile], Sequence[str]], Iterable[pa.RecordBatch]]
-"""Reads the rows of some files that satisfy the question, in the columns that are named."""
+"""Reads the rows of files that satisfy the question, in the named columns."""
 
 
 def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: tzinfo, read: Read) -> pa.Table:
-    """One row with the values of ``wanted`` over the rows of ``plan``, each under the text that asked for it.
+    """Return one row with the values of ``wanted`` over the rows of ``plan``; each column is named by its expression.
 
-    Raises InvalidRequestError for the smallest or largest of what has no order, and what ``read`` raises.
+    Raises InvalidRequestError for min or max of a type without order, and the errors of ``read``.
     """
     types = [_type(one, plan.readable) for one in wanted]
     known = _from_statistics(plan, wanted, types, zone)
@@ -92,7 +92,7 @@ def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: tzinfo, read: R
 def _from_statistics(
     plan: ScanPlan, wanted: Sequence[Aggregate], types: Sequence[pa.DataType], zone: tzinfo
 ) -> dict[str, Values]:
-    """The values of each file that statistics answer for, by path."""
+    """Return, by path, the values of each file that statistics answer."""
     try:
         covered = _covered(plan, zone)
         if not covered:
@@ -105,13 +105,13 @@ def _from_statistics(
             for units in portion.files():
                 found.update(_values(units, covered, names, wanted, types))
     except (NotFoundError, StorageError):
-        # The version that was planned by has expired since: the data is still there, and has the same answer.
+        # The planned version has expired since; the data still exists and gives the same answer.
         return {}
     return found
 
 
 def _compared(plan: ScanPlan, zone: tzinfo) -> set[str]:
-    """The columns (quoted paths) that the question and its negation compare: a null in one may make it NULL."""
+    """Return the columns (quoted paths) that the question and its negation compare: a null in one may make it NULL."""
     asked = plan.question
     questions = [one for one in (asked, asked if asked is None else _negated(asked)) if one is not None]
     return {name for one in questions for name in parse_predicate(one, plan.columns, str(zone)).columns}
@@ -124,7 +124,7 @@ def _values(
     wanted: Sequence[Aggregate],
     types: Sequence[pa.DataType],
 ) -> dict[str, Values]:
-    """The values of those ``covered`` files among ``units`` that have no null in the columns ``names`` (quoted)."""
+    """Return the values of ``covered`` files among ``units`` that have no null in the columns ``names`` (quoted)."""
     paths: list[Any] = units["path"].to_pylist()
     chosen = [position for position, path in enumerate(paths) if path in covered]
     if not chosen:
@@ -143,7 +143,7 @@ def _values(
     for position, (file, schema, holders) in enumerate(zip(files, *rows_of, strict=True)):
         if file.path in doubtful:
             continue
-        # A file of which others delete rows has its count of them marked as no exact one.
+        # The row count of a file with deleted rows (delete files) is marked as not exact.
         rows = read_row_count(holders)
         values = []
         for one, type_ in zip(wanted, types, strict=True):
@@ -158,8 +158,8 @@ def _values(
 
 
 def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
-    """The unchanged files, by path, of which no row fails the question; it may be NULL where a column is."""
-    # Of some row groups of a file, statistics of the file say nothing.
+    """Return, by path, unchanged files where no row fails the question; it may be NULL where a column is null."""
+    # Statistics of a file say nothing about only some of its row groups.
     whole = {
         file.path: file
         for file in plan.files
@@ -171,14 +171,14 @@ def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     negated = _negated(where)
     if negated is None or plan.pseudo:
         return {}
-    # What exists was looked at already, and only unchanged files are asked about: so no listing.
+    # No listing: existing files were listed already, and only unchanged ones are considered.
     for path in prune(negated, plan.units, time_zone=str(zone)).paths:
         whole.pop(path, None)
     return whole
 
 
 def _negated(where: Question) -> Question | None:
-    """The question under NOT; None where it may be NULL without a null in a column."""
+    """Return the negated question; None where it may be NULL although no column is null."""
     if isinstance(where, BooleanExpression):
         return Not(where)
     if not isinstance(where, str):
@@ -188,7 +188,7 @@ def _negated(where: Question) -> Question | None:
 
 
 def _with_nulls(units: pa.Table, files: Sequence[ScanFile], names: Iterable[str]) -> set[str]:
-    """Paths of the ``files``, of which ``units`` are, that may have a null in one of the columns (quoted paths)."""
+    """Return the paths of ``files`` (``units`` are theirs) that may have a null in a column of ``names`` (quoted)."""
     found: set[str] = set()
     for name in names:
         texts = pc.map_lookup(units["columnsStatistics"], pa.scalar(name), "first").to_pylist()
@@ -210,7 +210,7 @@ def _statistics(
     column: Sequence[ColumnStatistics | None],
     position: int,
 ) -> ColumnStatistics | None:
-    """What is known of the aggregate's column in one file, None for nothing."""
+    """Return the statistics of the aggregate's column in one file, or None."""
     if rows is None:
         return None
     if not one.path:
@@ -224,7 +224,7 @@ def _statistics(
 
 
 def _value(one: Aggregate, type_: pa.DataType, known: ColumnStatistics) -> Any:
-    """The aggregate's value where it is certain, else None."""
+    """Return the aggregate's value if it is certain, else None."""
     if one.function == "count":
         count = known.non_nulls
         if count is None and known.nulls is not None and known.rows is not None:
@@ -239,7 +239,7 @@ def _value(one: Aggregate, type_: pa.DataType, known: ColumnStatistics) -> Any:
     if known.type in FLOAT_TYPES:
         if not smallest and known.nans != 0:  # a NaN would be the largest
             return None
-        value = value + 0.0 if isinstance(value, float) else value  # statistics say -0.0 for the smaller zero
+        value = value + 0.0 if isinstance(value, float) else value  # in statistics, -0.0 stands for the smaller zero
     try:
         return pa.scalar(value, type_)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -258,7 +258,7 @@ def _measured(one: Aggregate, type_: pa.DataType, batch: pa.RecordBatch) -> Any:
 
 
 def _extreme(one: Aggregate, type_: pa.DataType, values: Any) -> Any:
-    """The smallest or largest of ``values``, NaN above all numbers; null if there is none."""
+    """Return the smallest or largest of ``values``, with NaN above all numbers; null if there are none."""
     side = one.function
     if not pa.types.is_floating(type_):
         return pc.min_max(values)[side]
@@ -283,7 +283,7 @@ def _column(values: Values, type_: pa.DataType) -> Any:
 
 
 def _type(one: Aggregate, schema: pa.Schema) -> Any:
-    """The type of the aggregate's value. InvalidRequestError for the smallest or largest of what has no order."""
+    """Return the type of the aggregate's value. InvalidRequestError for min or max of a type without order."""
     if one.function == "count":
         return pa.int64()
     type_: Any = schema.field(one.path[0]).type
@@ -295,7 +295,7 @@ def _type(one: Aggregate, schema: pa.Schema) -> Any:
 
 
 def _cheapest(plan: ScanPlan) -> list[str]:
-    """The column that costs least to count rows by; none of a table without columns."""
+    """Return the column that is cheapest to count rows by; an empty list for a table without columns."""
 
     def cost(column: pa.Field[Any]) -> tuple[bool, int]:
         fixed: Mapping[str, int] = {"bool": 1, "int8": 8, "int16": 16, "int32": 32, "date32[day]": 32}

@@ -1,4 +1,4 @@
-"""The metastore's schema of a table as an Arrow schema: the one that every scan returns, whatever single files say."""
+"""A table's schema as an Arrow schema: every scan returns it, whatever schema single files have."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import IN_NANOSECONDS, LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema
 
 _DIGITS: Final = 38
-"""What Arrow's narrower decimals hold; the wider ones hold twice as many."""
+"""Precision of Arrow's 128-bit decimals; 256-bit decimals hold twice as many digits."""
 
 
 def arrow_schema(schema: TupleSchema) -> pa.Schema:
-    """The columns of ``schema`` in their order, all nullable. FormatError for a type that Arrow has no word for.
+    """Return the columns of ``schema`` in order, all nullable. FormatError for a type that Arrow does not have.
 
-    A column of decimals wider than Arrow's stands there as its widest ones, and whoever reads it refuses it.
+    A column of decimals that are too wide for Arrow gets Arrow's widest type; its reader refuses it.
     """
     return pa.schema([_field(column) for column in schema.columns])
 
@@ -30,7 +30,7 @@ def _field(column: SchemaColumn) -> pa.Field[Any]:
 
 
 def _most_digits(type_: DrillType) -> int:
-    """Digits of the widest decimal in a type; 0 if there is none."""
+    """Return the digits of the widest decimal in a type; 0 if there is none."""
     own = type_.arguments[0] if type_.name == "DECIMAL" and type_.arguments else 0
     return max([own, *map(_most_digits, type_.parts), *(_most_digits(each.type) for each in type_.fields)])
 
@@ -42,7 +42,7 @@ def arrow_type(column: SchemaColumn) -> pa.DataType:
 
 def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataType:
     name = type_.name
-    # INT96 could hold nanoseconds: Arrow's cover the years 1677 to 2262 only, and engines write times of any year so.
+    # INT96 could hold nanoseconds, but Arrow's cover only 1677 to 2262, and engines write INT96 times of any year.
     unit: Any = "ns" if column.leaf_property(LOGICAL_TYPE, path) in IN_NANOSECONDS else "us"
     if name == "TIMESTAMP":
         return pa.timestamp(unit, column.leaf_property(TIME_ZONE, path))
@@ -57,7 +57,7 @@ def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataTy
         return pa.decimal256(min(precision, 2 * _DIGITS), scale)
     if name == "STRUCT":
         return pa.struct([pa.field(f.name, _type(f.type, column, (*path, f.name))) for f in type_.fields])
-    # Inside arrays and maps no properties are kept, so the path need not go on.
+    # Elements of arrays and maps have no properties, so the path ends here.
     if name == "ARRAY" and len(type_.parts) == 1:
         return pa.list_(_type(type_.parts[0], column, (*path, "element")))
     if name == "MAP" and len(type_.parts) == 2:
@@ -67,12 +67,12 @@ def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataTy
 
 
 def has_floats(field: pa.Field[Any]) -> bool:
-    """Whether a column, or a part of it, has floats, of which the bounds of a row group leave NaN out."""
+    """Whether a column, or a part of it, has floats; the bounds of a row group ignore NaN."""
     inner = (field.type.field(index) for index in range(field.type.num_fields))
     return pa.types.is_floating(field.type) or any(map(has_floats, inner))
 
 
 def has_nanoseconds(type_: Any) -> bool:
-    """Whether a type, or a part of it, is a date-time that counts nanoseconds."""
+    """Whether a type, or a part of it, is a timestamp in nanoseconds."""
     inner = (type_.field(index).type for index in range(type_.num_fields))
     return (pa.types.is_timestamp(type_) and type_.unit == "ns") or any(map(has_nanoseconds, inner))

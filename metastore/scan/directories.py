@@ -1,9 +1,9 @@
-"""The values that a file's directories give its rows, in the types that the metastore knows of these columns.
+"""Directory columns: the values that a file's directories give its rows, in the types that the metastore has.
 
-``year=2024`` gives column ``year``, a plain directory ``dir0``, ``dir1`` … by its level. A file that lies less deep
-than others has nulls. A directory that does not fit its column's type is an error that names both: nobody could say
-which type the column has then. Such a one came after ANALYZE, or the files have a column of that name as well, and of
-another type.
+``year=2024`` gives column ``year``; a plain directory gives ``dir0``, ``dir1`` … by its level. A file in fewer
+directories than others has nulls. A directory that does not fit its column's type is an error that names both, because
+the column's type is then unclear. This happens if the directory is newer than ANALYZE, or if the files have a column of
+the same name and another type.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from metastore.sources.directories import directories_of, key_of, named_values
 from metastore.sources.directory_values import is_null, value_of
 
 LEVEL: Final = re.compile(r"dir(\d+)")
-"""A column that holds the names of directories of one level."""
+"""The name of a column for the directories of one level."""
 
 
 class DirectoryValues:
-    """The directory columns of one table at ``location``: those of ``schema`` that ``keys`` name."""
+    """The directory columns of one table at ``location``: the columns of ``schema`` in ``keys``."""
 
     def __init__(
         self, table: TableInfo, location: str, keys: Iterable[str], schema: pa.Schema, *, case_sensitive: bool = False
@@ -41,7 +41,7 @@ class DirectoryValues:
         self._of = cache(self._values)
 
     def of(self, path: str) -> Mapping[str, Any]:
-        """The value of each directory column for the file at ``path``."""
+        """Return the value of each directory column for the file at ``path``."""
         return self._of(path.rpartition("/")[0])
 
     def _values(self, folder: str) -> Mapping[str, Any]:
@@ -54,7 +54,7 @@ class DirectoryValues:
             if text is None and level is not None:
                 depth = int(level.group(1))
                 values[name] = directories[depth] if depth < len(directories) else None
-                # A number's order is not that of its digits, by which directories are pruned.
+                # Directories are pruned as text, whose order differs from that of numbers.
                 if values[name] is not None and not pa.types.is_string(type_):
                     raise self._misfit(folder, name, directories[depth])
             elif text is None or is_null(text):
@@ -75,7 +75,7 @@ class DirectoryValues:
 
 
 def _typed(text: str, type_: pa.DataType) -> Any:
-    """What ``text`` is in a column of ``type_``; times, which only catalogs give partitions, as Arrow reads them."""
+    """Return ``text`` as a value of ``type_``; times, which only partitions of catalogs have, are parsed by Arrow."""
     if (name := _NAMED.get(type_)) is not None:
         return value_of(text, DrillType(name))
     return pa.scalar(text).cast(type_).as_py()

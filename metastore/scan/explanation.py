@@ -1,4 +1,4 @@
-"""What a scan reads, what it leaves unread, and why: for programs as values, for people as text."""
+"""Explains a scan: what it reads, what it skips, and why. As values for programs, as text for people."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MOST_LISTED = 10
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a scan was decided. ``used_metastore`` is False where the metadata speaks for none of the files that exist.
+    """The decisions of a scan. ``used_metastore`` is False if no existing file is covered by the metadata.
 
-    ``segments`` counts those of ANALYZE, ``files`` the ones that exist, ``row_groups`` those of unchanged files.
-    ``skipped_by`` says how many files each part of the question excluded. ``read_in_doubt`` are files that had to be
-    read for being new or changed, ``notes`` what of the question could not be used.
+    ``segments`` counts the segments of ANALYZE, ``files`` the existing files, ``row_groups`` those of unchanged files.
+    ``skipped_by`` is the number of files that each part of the question excluded. ``read_in_doubt`` are files that are
+    read because they are new or changed. ``notes`` lists the parts of the question that could not be used.
     """
 
     table: str
@@ -29,17 +29,17 @@ class Explanation:
     row_groups: Count
     skipped_by: Mapping[str, int]
     read: Mapping[str, str]
-    """Path of each file that is read, and why, with the row groups that are left of it."""
+    """The path of each file that is read, with the reason and the remaining row groups."""
     read_in_doubt: Sequence[str]
     notes: Sequence[str]
 
     def _repr_html_(self) -> str:
-        """Its text, as a notebook shows it."""
+        """Show the text in a notebook."""
         return lines(str(self))
 
     @classmethod
     def of(cls, plan: ScanPlan) -> Explanation:
-        """What ``plan`` decided."""
+        """Create the explanation of ``plan``."""
         pruned = plan.pruned
         doubtful = {*pruned.unknown, *pruned.changed}
         return cls(
@@ -81,11 +81,11 @@ def _groups(groups: Sequence[int]) -> str:
 
 
 def counted(count: Count) -> str:
-    """A count for people."""
+    """Return a count as text."""
     return f"{count.kept} of {count.total} read, {count.skipped} skipped"
 
 
 def listed(lines: Sequence[str]) -> list[str]:
-    """The first ``lines``, indented, and how many more there are."""
+    """Return the first ``lines``, indented, and the number of further ones."""
     more = len(lines) - _MOST_LISTED
     return [f"    {line}" for line in lines[:_MOST_LISTED]] + ([f"    … and {more} more"] if more > 0 else [])

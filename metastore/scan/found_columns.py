@@ -1,8 +1,9 @@
-"""Columns of a table in a file that has others: what is read of the file, and how that becomes what was asked for.
+"""Maps a file's columns to the table's when they differ: what to read from the file, and how to convert it.
 
-Place in the flow: the task of a scan asks here for files whose columns are not those of their table, or not known. A
-:class:`~metastore.sources.table_columns.ColumnFinder` says which column of the file is which of the table. Where a
-keeper says the types, a file is read in its own, which must fit; else as the table has them, by what Arrow can cast.
+The task of a scan uses this for files whose columns differ from the table's, or are unknown. A
+:class:`~metastore.sources.table_columns.ColumnFinder` finds each column of the table in the file. If a catalog or
+format defines the types (the table's keeper), the file is read in its own types, which must fit. Otherwise Arrow casts
+them to the table's types where it can.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from metastore.sources.table_columns import ColumnFinder
 
 @dataclass(frozen=True)
 class FoundColumns:
-    """``read`` is what is read of a file, in the order of those of the columns ``asked`` that it has."""
+    """The fields ``read`` are read from a file: those of the columns ``asked`` that it has, in the same order."""
 
     asked: pa.Schema
     read: pa.Schema
     names: tuple[str, ...]
-    """What the table calls the columns of ``read``."""
+    """The table's names for the columns of ``read``."""
 
     @classmethod
     def of(cls, finder: ColumnFinder, asked: pa.Schema, own: pa.Schema) -> FoundColumns:
-        """The columns ``asked`` of a table in a file with the columns ``own``. FormatError where one may be several."""
+        """Find the columns ``asked`` in a file with columns ``own``. FormatError where one could be several."""
         places = finder.places(own.names)
         names = tuple(name for name in asked.names if name in places)
         fields: list[Any] = [
@@ -47,13 +48,13 @@ class FoundColumns:
 
     @classmethod
     def with_maps(cls, asked: pa.Schema, own: pa.Schema) -> FoundColumns:
-        """The columns ``asked`` in a file that has them by the same names, some maps as lists of entries."""
+        """Find the columns ``asked`` by name in a file that stores some maps as lists of entries."""
         return cls(asked, as_stored(asked, own), tuple(asked.names))
 
     def as_asked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of ``read`` in the columns ``asked``, null where the file has none.
+        """Convert rows of ``read`` to the columns ``asked``; columns that the file lacks are null.
 
-        FormatError for a type that does not fit, pyarrow's errors for a value that does not.
+        Raises FormatError for a type that does not fit, and pyarrow's errors for a value that does not.
         """
         found = dict(zip(self.names, batch.columns, strict=True))
         arrays: list[Any] = [
@@ -67,7 +68,7 @@ class FoundColumns:
         return batch.select([])
 
     def all_as_asked(self, batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
-        """:meth:`as_asked` of the rows of the file at ``path``, which errors name."""
+        """Apply :meth:`as_asked` to the rows of the file at ``path``; errors name the path."""
         for batch in batches:
             with naming(path):
                 rows = self.as_asked(batch)
@@ -75,13 +76,13 @@ class FoundColumns:
 
 
 def _spelled_as(asked: pa.Field[Any], own: pa.Field[Any]) -> pa.Field[Any]:
-    """The field ``asked``, which it and its fields are called in a file as ``own`` is."""
+    """Return the field ``asked`` with the file's spelling of its name and of its subfields' names, from ``own``."""
     return asked.with_name(own.name).with_type(spelled_as(asked.type, own.type))
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """A FormatError about columns names the file at ``path``."""
+    """Within, a FormatError about columns gets the path of its file."""
     try:
         yield
     except FormatError as error:
@@ -91,9 +92,9 @@ def naming(path: str) -> Iterator[None]:
 def read_file_found(
     opening: Opening, path: str, asked: pa.Schema, finder: ColumnFinder | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file of a format without row groups in the columns ``asked``, found by ``finder`` if there is one.
+    """Yield rows of a file without row groups, in the columns ``asked``; ``finder``, if given, finds the columns.
 
-    Raises as :func:`metastore.formats.row_files.read_file`.
+    Raises the errors of :func:`metastore.formats.row_files.read_file`.
     """
     if finder is None:
         yield from read_file(opening, path, asked)
@@ -102,7 +103,7 @@ def read_file_found(
         own = data.schema
     with naming(path):
         found = FoundColumns.of(finder, asked, own)
-    # Avro's reader gives rows, which become whatever type is asked for.
+    # Avro's reader returns rows, which can be converted to any type.
     if opening.format == "AVRO":
         fields: list[Any] = [
             _spelled_as(asked.field(name), field) for name, field in zip(found.names, found.read, strict=True)

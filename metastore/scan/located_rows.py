@@ -1,7 +1,7 @@
-"""Row ids -> where the rows lie, with proof that each id still means the row that it was made for.
+"""Locates rows by their row ids, and proves that each id still means the row it was created for.
 
-An id is refused where it cannot be proven: StaleRowIdError when its partition was changed or is gone, naming it;
-InvalidRequestError when the id was never one of this table.
+Unproven ids are refused. StaleRowIdError means that the partition was changed or removed, and names it;
+InvalidRequestError means that the id never belonged to this table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Positions = np.ndarray[Any, np.dtype[np.intp]]
 
 @dataclass(frozen=True)
 class LocatedRows:
-    """The rows of one row group that were asked for: their numbers, and the positions of their ids in the question."""
+    """The requested rows of one row group: their row numbers, and the positions of their ids in the request."""
 
     path: str
     index: int
@@ -34,7 +34,7 @@ class LocatedRows:
 
 
 def partitions_named(table: TableInfo, ids: RowIds, components: Mapping[str, bytes]) -> list[str]:
-    """Metadata keys of the partitions that ``ids`` name, given the present ``components`` of ``table`` by key.
+    """Return the keys of the partitions that ``ids`` name, given the current ``components`` of ``table`` by key.
 
     Raises StaleRowIdError for an id of an earlier state of a partition, InvalidRequestError for one of another table.
     """
@@ -48,7 +48,7 @@ def partitions_named(table: TableInfo, ids: RowIds, components: Mapping[str, byt
 def locate(
     table: TableInfo, ids: RowIds, partitions: Mapping[str, PartitionGroups], mutated: Mapping[str, str]
 ) -> list[LocatedRows]:
-    """Where the rows of ``ids`` lie, by row group. ``mutated`` partitions have changed since ANALYZE, each with how.
+    """Locate the rows of ``ids``, by row group. ``mutated`` has partitions changed since ANALYZE, with the change.
 
     Raises StaleRowIdError for an id of such a partition, InvalidRequestError for an id that no row has.
     """
@@ -72,12 +72,12 @@ def locate(
 
 
 def excluded_rows(located: Sequence[LocatedRows]) -> dict[tuple[str, int], RowNumbers]:
-    """The row numbers to leave out, by file and row group."""
+    """Return the row numbers to exclude, by file and row group."""
     return {(rows.path, rows.index): np.unique(rows.rows) for rows in located}
 
 
 def in_order(parts: Sequence[pa.Table], located: Sequence[LocatedRows], schema: pa.Schema) -> pa.Table:
-    """The rows of ``parts``, read row group by row group, in the order of the ids that asked for them."""
+    """Return the rows of ``parts``, which were read by row group, in the order of the requested ids."""
     if not parts:
         return schema.empty_table()
     order = np.argsort(np.concatenate([rows.positions for rows in located]), kind="stable")

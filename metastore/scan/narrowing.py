@@ -1,8 +1,8 @@
-"""Which top-level directories a question leaves, by their names alone: so that the others' metadata is not even read.
+"""Prunes top-level directories by their names alone, so that the metadata of the others is not even read.
 
-Place in the flow: before a plan. A segment's units lie in one file of the metastore, keyed by its directory; a question
-about directories therefore decides which of these files are opened, and which directories are listed. What a name
-excludes is excluded for good, files that nobody has analyzed included; everything else is left to the plan.
+This runs before planning. A segment's units are in one file of the metastore, keyed by its directory. So a question
+about directories decides which of these files are opened and which directories are listed. A directory that its name
+excludes stays excluded, including files that were never analyzed. The plan decides about everything else.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from metastore.sources.source_table import SourceTable
 from metastore.stores.arrow import open_location
 
 WORTH_IT: Final = 16
-"""Fewer directories are planned at once."""
+"""With fewer directories, pruning by names is skipped."""
 
 
 def top_level_directories(source: SourceTable) -> list[str] | None:
-    """Names of the directories right below a table; None where they cannot be had, which the plan will explain."""
+    """Return the directories directly below a table; None if they cannot be listed, which the plan will explain."""
     try:
         store, root = open_location(source.location, source.options)
         entries = store.get_file_info(fs.FileSelector(root))
@@ -39,19 +39,19 @@ def top_level_directories(source: SourceTable) -> list[str] | None:
 def directories_left(
     where: Where, table_unit: pa.Table, names: Collection[str], time_zone: str | None
 ) -> set[str] | None:
-    """Those of ``names`` below which rows may satisfy ``where``; None where names do not tell.
+    """Return the ``names`` below which rows may satisfy ``where``; None if names do not decide.
 
     ``table_unit`` is the table's TABLE unit in pruning's columns.
     """
     location = table_unit["location"][0].as_py() or ""
-    # A file that nobody has analyzed is judged by its directories alone.
+    # A file that was never analyzed is judged by its directories alone.
     listing = {f"{location}/{name}/file": (0, 0) for name in names}
     try:
-        # These are no files, so what files say of themselves is not to be asked of them.
+        # These are directories, so questions about properties of files do not apply.
         pruned = prune(where, table_unit, listing=listing, time_zone=time_zone, of_files=FileColumns())
-    except InvalidRequestError:  # of a level deeper down, of a file, or of nothing at all: the plan knows
+    except InvalidRequestError:  # about a deeper level, a file, or nothing at all: the plan decides
         return None
-    # Empty directories are no partitions, and yet may have names that make text of a column of numbers.
+    # Empty directories are no partitions, but their names could turn a column of numbers into text.
     types = {c.name: c.type for c in TupleSchema.from_json(table_unit["schema"][0].as_py() or "{}").columns}
     if any(types.get(c.path[0], c.type.name) != c.type.name for c in pruned.directory_columns):
         return None

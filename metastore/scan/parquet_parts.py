@@ -1,6 +1,6 @@
-"""Parquet files of a scan as parts of Arrow's datasets: how Arrow opens them, and what it may skip in them.
+"""Parquet files of a scan as fragments of Arrow datasets: how Arrow opens them, and what it may skip.
 
-Place in the flow: :mod:`metastore.scan.rows` reads a file by such a part, and a scan all of its files as one dataset.
+:mod:`metastore.scan.rows` reads one file by its fragment; a scan can read all its files as one dataset.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from metastore.formats.parquet_plans import believes, plans_of
 from metastore.scan.plan import ScanFile
 
 PARQUET_READER: Final = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
-"""How Parquet is read. In nanoseconds, Arrow's own choice for INT96, times before 1677 and after 2262 would silently
-become others; Spark writes all moments so by default, and reads microseconds."""
+"""The options of reading Parquet. In nanoseconds, Arrow's default for INT96, times before 1677 and after 2262 would
+silently change; Spark writes timestamps as INT96 by default, and reads microseconds."""
 
 
 class ParquetFiles(ds.FileSystemDataset):
-    """Files as a dataset whose scanners keep no footers, and skip no rows by numbers in footers that are not believed.
+    """A dataset whose scanners keep no footers in memory, and skip no row groups by footers that are not believed.
 
-    Arrow would keep those of all files until the last is read: a third of a megabyte for a hundred columns in two row
-    groups. Who asks a dataset again and again may have them kept by ``cache_metadata=True``.
+    Arrow would keep the footers of all files until the last one is read: a third of a megabyte for a hundred columns in
+    two row groups. Callers that scan a dataset repeatedly can keep them with ``cache_metadata=True``.
     """
 
     def scanner(self, *args: Any, **options: Any) -> ds.Scanner:
-        """As Arrow's own; DuckDB, too, reads datasets by it.
+        """As Arrow's method; DuckDB uses it too to read datasets.
 
-        Arrow skips row groups by their footers. Where a footer states what is not believed, rows are filtered
+        Arrow skips row groups by their footers. If a footer has statistics that are not believed, rows are filtered
         after they are read.
         """
         options = {"cache_metadata": False, **dict(zip(("columns", "filter"), args, strict=False)), **options}
@@ -47,21 +47,21 @@ class ParquetFiles(ds.FileSystemDataset):
         return ds.Scanner.from_batches(rows, schema=self.schema, **asked)
 
     def filter(self, expression: pc.Expression) -> Any:
-        """As Arrow's own; in memory where Arrow would skip row groups by footers that are not believed."""
+        """As Arrow's method; filters in memory where Arrow would skip row groups by footers that are not believed."""
         return super().filter(expression) if self._is_believed else ds.dataset(self.to_table(filter=expression))
 
     @property
     def _is_believed(self) -> bool:
-        """Whether the footers of all files state only what is believed."""
+        """Whether the footers of all files have only believed statistics."""
         try:
             parts = list(self.get_fragments())
-        except ValueError:  # the dataset is filtered, and before that its footers were looked at
+        except ValueError:  # the dataset is filtered; its footers were checked before
             return True
         return all(map(_is_believed, parts))
 
 
 def _is_believed(part: ds.Fragment) -> bool:
-    """Whether the footer of a file states only what is believed; True if it cannot be read, which the scan tells."""
+    """Whether a file's footer has only believed statistics; True if it cannot be read: the scan reports that."""
     assert isinstance(part, ds.FileFragment)
     try:
         with part.filesystem.open_input_file(part.path) as source:
@@ -74,25 +74,25 @@ def _is_believed(part: ds.Fragment) -> bool:
 def fragments(
     files: Sequence[ScanFile], location: str, schema: pa.Schema, store: fs.FileSystem, root: str
 ) -> Iterator[ds.ParquetFileFragment]:
-    """``files`` as parts of an Arrow dataset of ``schema``: the chosen row groups, with what the directories say."""
+    """Yield ``files`` as fragments of a dataset of ``schema``: the chosen row groups, with the directories' values."""
     guarantees: dict[int, pc.Expression] = {}
     for file in files:
-        shared = id(file.constants)  # files of one folder have the same
+        shared = id(file.constants)  # files of one folder share them
         if shared not in guarantees:
             guarantees[shared] = _guarantee(file.constants, schema)
         path = root + file.path[len(location) :]
         groups = None if file.row_groups is None else list(file.row_groups)
         made: Any = PARQUET_READER.make_fragment(path, store, guarantees[shared], row_groups=groups)
-        yield made  # the stubs give the base class
+        yield made  # the stubs have the base class
 
 
 def probed(
     part: ds.ParquetFileFragment, file: ScanFile, probes: Probes, elements: Sequence[ElementProbe]
 ) -> ds.ParquetFileFragment:
-    """``part``, the one of ``file``, without the row groups that bloom filters and bounds of elements exclude.
+    """Return fragment ``part`` of ``file`` without row groups that bloom filters and bounds of elements exclude.
 
-    Only of files that ANALYZE knows: from the footers of others Arrow's objects may not be made. What cannot be read
-    is left to the scan, which says so.
+    Only for files that ANALYZE has read: Arrow's objects must not be created from the footers of others. If a file
+    cannot be read, the scan reports it.
     """
     wanted = {name: values for name, values in probes.items() if name not in file.constants}
     inside = [probe for probe in elements if probe.column not in file.constants]
@@ -110,29 +110,29 @@ def probed(
 
 
 class AcceptedPart(NamedTuple):
-    """A file that Arrow refuses, as it accepts it, to be read once, and the columns that must not be read."""
+    """A file that Arrow refuses, in a form that it accepts for one read, and the columns that must not be read."""
 
     part: ds.ParquetFileFragment
     unread: Mapping[str, str]
 
 
 def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> AcceptedPart | None:
-    """``part``, the one of ``file``, which Arrow refuses, with a footer that it accepts; None if its own is not why.
+    """Return ``part`` of ``file``, which Arrow refuses, with an accepted footer; None if the footer is not the cause.
 
-    Raises as :func:`metastore.formats.accepted_files.accepted_file`.
+    Raises the errors of :func:`metastore.formats.accepted_files.accepted_file`.
     """
     accepted = accepted_file(part.filesystem.open_input_file(part.path))
     if accepted is None:
         return None
     groups = None if file.row_groups is None else list(file.row_groups)
     guarantee: Any = part.partition_expression
-    content: Any = accepted.content  # the stubs know no files of Arrow
+    content: Any = accepted.content  # the stubs lack Arrow's files
     made: Any = PARQUET_READER.make_fragment(content, None, guarantee, groups)
     return AcceptedPart(made, accepted.unread)
 
 
 def _guarantee(constants: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
-    """What is true of every row that has these ``constants``."""
+    """Return a condition that is true of every row with these ``constants``."""
     guarantee = pc.scalar(True)
     for name in schema.names:
         if name in constants:

@@ -1,8 +1,8 @@
-"""The row groups of one partition in the order that numbers them: what row ids say of a row group, and back.
+"""Numbers the row groups of a partition, for row ids: from row groups to ids and back.
 
-A partition is a top-level segment in the state that its component names. Its row groups are those of its ROW_GROUP
-units, sorted by file path and position in the file; the number of a row group in that order is its id. The units change
-only together with the component, so an id means the same row group for as long as it is valid.
+A partition is a top-level segment in the state that its partition component identifies. Its row groups are its
+ROW_GROUP units, sorted by file path and position in the file. The position of a row group in this order is its id.
+Units change only together with the component, so a valid id always means the same row group.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ GROUP_COLUMNS: Final = (
     "rowGroupIndex",
     "metadataStatistics",
 )
-"""The columns of SEGMENT and ROW_GROUP units that row ids need, by their on-disk names."""
+"""The columns (on-disk names) of SEGMENT and ROW_GROUP units that row ids need."""
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """One row group of a file: its position there, and how many rows it has."""
+    """One row group of a file: its position in the file, and its number of rows."""
 
     path: str
     index: int
@@ -47,7 +47,7 @@ class PartitionGroups:
     """One partition: its component, and its row groups by id."""
 
     def __init__(self, key: str, component: bytes, paths: Sequence[str], counts: Sequence[Sequence[int]]) -> None:
-        """``paths`` in order; ``counts`` holds for each the rows of its row groups."""
+        """Take sorted ``paths``; ``counts`` has for each path the row counts of its row groups."""
         self.key = key
         self.component = component
         self._paths = paths
@@ -56,11 +56,11 @@ class PartitionGroups:
         self._first = dict(zip(paths, self._starts, strict=False))
 
     def first_group(self, path: str) -> int:
-        """Id of the first row group of the file at ``path``; those of its others follow. For no row group, any id."""
+        """Return the id of the file's first row group; the others follow. If it has none, any id is returned."""
         return self._first.get(path, 0)
 
     def locate(self, group: int) -> RowGroup | None:
-        """The row group with an id, None if the partition has no such one."""
+        """Return the row group with an id, or None if the partition does not have it."""
         file = bisect_right(self._starts, group) - 1
         if group < 0 or file >= len(self._paths):
             return None
@@ -69,10 +69,10 @@ class PartitionGroups:
 
 
 def partitions_of(table: TableInfo, units: pa.Table) -> dict[str, PartitionGroups]:
-    """The partitions by metadata key, from the SEGMENT and ROW_GROUP units (:data:`GROUP_COLUMNS`) of ``table``.
+    """Return the partitions of ``table`` by metadata key, from its SEGMENT and ROW_GROUP units.
 
-    Raises InvalidRequestError where the units cannot number row groups: another program wrote them, or the table was
-    analyzed at a level without row groups.
+    The units have the columns :data:`GROUP_COLUMNS`. Raises InvalidRequestError if they cannot number row groups:
+    another program wrote them, or the table was analyzed at a level without row groups.
     """
     components = components_of(table, units)
     groups = _of_kind(units, MetadataType.ROW_GROUP).sort_by([("path", "ascending"), ("rowGroupIndex", "ascending")])
@@ -87,7 +87,7 @@ def partitions_of(table: TableInfo, units: pa.Table) -> dict[str, PartitionGroup
 
 
 def components_of(table: TableInfo, units: pa.Table) -> dict[str, bytes]:
-    """The partition component of each top-level segment among ``units``, by metadata key.
+    """Return the partition component of each top-level segment among ``units``, by metadata key.
 
     Raises InvalidRequestError for a segment without one.
     """
@@ -106,7 +106,7 @@ def components_of(table: TableInfo, units: pa.Table) -> dict[str, bytes]:
 
 
 def require_row_groups(table: TableInfo, level: str | None) -> None:
-    """InvalidRequestError unless ``table`` was analyzed down to its row groups."""
+    """Raise InvalidRequestError unless ``table`` was analyzed down to its row groups."""
     if level != MetadataType.ROW_GROUP.value:
         raise InvalidRequestError(
             f"row ids number row groups, and {table} was analyzed at level {level}: run ANALYZE at level ROW_GROUP"
@@ -114,7 +114,7 @@ def require_row_groups(table: TableInfo, level: str | None) -> None:
 
 
 def refuse_mutated(table: TableInfo, keys: Iterable[str], mutated: Mapping[str, str]) -> None:
-    """StaleRowIdError if one of the partitions ``keys`` has changed since ANALYZE; ``mutated`` says how, by key."""
+    """Raise StaleRowIdError if one of the partitions ``keys`` changed since ANALYZE; ``mutated`` has changes by key."""
     for key in keys:
         if key in mutated:
             raise StaleRowIdError(

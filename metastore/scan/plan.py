@@ -1,8 +1,8 @@
-"""A plan: which files and row groups of a table a scan reads, with all that reading them needs. Pure.
+"""The plan of a scan: which files and row groups it reads, with everything that reading needs. Pure.
 
-Place in the flow: metadata units and a listing of the files that exist come in; pruning decides what is left; the plan
-adds the table's Arrow schema, what directories say of each file, and, where row ids are wanted, the partition component
-and row group ids. It is plain data, so it can be read here (:mod:`metastore.scan.scan`) or in tasks elsewhere.
+Inputs are metadata units and a listing of the existing files. Pruning decides which files and row groups are left. The
+plan adds the table's Arrow schema and the directories' values of each file; for row ids, also the partition component
+and the ids of row groups. A plan is plain data, so it can be read here (:mod:`metastore.scan.scan`) or in tasks.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ from metastore.sources.spellings import AnyCase, paths_of
 from metastore.sources.table_columns import ColumnFinder, is_matched
 
 PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType")))
-"""The columns of units that plans are made from, by their on-disk names."""
+"""The columns (on-disk names) of units that a plan needs."""
 
 Where = Question
-"""What rows are asked for: Spark SQL, a PyIceberg expression, or a condition that was read already."""
+"""The condition on rows: Spark SQL, a PyIceberg expression, or a parsed condition."""
 
 Groups = Callable[[Collection[str]], pa.Table]
-"""The SEGMENT and ROW_GROUP units of the partitions with some metadata keys, in :data:`GROUP_COLUMNS`."""
+"""Returns the SEGMENT and ROW_GROUP units of the partitions with the given metadata keys, in :data:`GROUP_COLUMNS`."""
 
 
 @dataclass(frozen=True)
 class Ids:
-    """What the row ids of one file's rows are made with: the row group ids of a file follow one another."""
+    """The data for one file's row ids; the ids of its row groups are consecutive."""
 
     component: bytes
     first_group: int
@@ -68,10 +68,10 @@ class Ids:
 
 @dataclass(frozen=True)
 class ScanFile:
-    """One file to read: all of it, or its row groups ``row_groups`` (ascending) only, and why.
+    """One file to read, whole or only its row groups ``row_groups`` (ascending), and why.
 
-    ``constants`` are the values that its directories give, in the types of the table's schema; ``schema`` is the
-    file's own in Drill's JSON, None where it is not known (the file is new or has changed).
+    ``constants`` are the values of its directories, in the types of the table's schema. ``schema`` is the file's own
+    schema in Drill's JSON; None if it is unknown because the file is new or changed.
     """
 
     path: str
@@ -82,17 +82,17 @@ class ScanFile:
     schema: str | None = field(default=None, repr=False)
     ids: Ids | None = field(default=None, repr=False)
     matched: bool = False
-    """Whether the file's columns are not those of the table, or are not known: then ``found_by`` of the plan tells."""
+    """Whether the file's columns differ from the table's or are unknown; then the plan's ``found_by`` finds them."""
 
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """What is read, and the decision behind it.
+    """The files to read, and the pruning decision.
 
-    ``location`` is the table's, as is the ``format`` of its files; ``options`` are what opening it needs. ``schema``
-    has every column of the table, those of its directories included; ``hidden`` has the levels of directories
-    (``dir0`` …) that are no columns of it, yet can be asked for. ``columns`` are those that a question may name,
-    ``units`` the metadata that was planned by, ``groups`` that of row groups.
+    ``location`` is the table's location, ``format`` the format of its files, ``options`` the options to open them.
+    ``schema`` has every column of the table, including directory columns. ``hidden`` has the directory levels (``dir0``
+    …) that are not columns of the table but can be requested. ``columns`` are the columns that a question may name.
+    ``units`` is the metadata used for planning, ``groups`` the metadata of row groups.
     """
 
     table: TableInfo
@@ -108,25 +108,25 @@ class ScanPlan:
     groups: Groups = field(repr=False)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     kept_by: ReadableTable | None = field(default=None, repr=False)
-    """Who says what the rows of the files are, where somebody else keeps the table."""
+    """Defines the rows of the files if another system (Iceberg, Delta, …) keeps the table."""
     whole: Callable[[], ScanPlan] | None = field(default=None, repr=False)
-    """Plans over all partitions, where names of directories have left some out before this plan was made."""
+    """Returns the plan over all partitions, if names of directories excluded some before this plan was made."""
     text: TextOptions = DEFAULTS
-    """How the files are written if they are delimited text."""
+    """The options of delimited text files."""
     found_by: ColumnFinder | None = field(default=None, repr=False)
-    """How the table's columns are found in a file whose own ones may be others."""
+    """Finds the table's columns in files whose own columns may differ."""
     pseudo: Collection[str] = ()
     """The pseudo columns among ``hidden``."""
     is_everything: bool = False
-    """Whether ``files`` are all data files that lie below ``location``, every row group of them."""
+    """Whether ``files`` are all data files below ``location``, with all their row groups."""
 
     @cached_property
     def readable(self) -> pa.Schema:
-        """All columns that can be asked for."""
+        """All columns that can be requested."""
         return pa.schema([*self.schema, *self.hidden])
 
 
-def plan(  # noqa: PLR0913 - what a session knows of one table
+def plan(  # noqa: PLR0913 - all facts of one table
     table: TableInfo,
     units: Units,
     *,
@@ -139,17 +139,17 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
     kept: SourceTable | None = None,
     names: Iterable[str] = (),
 ) -> ScanPlan:
-    """Plan the scan of ``table`` from its ``units``, above the files in :data:`PLAN_COLUMNS`, and what exists now.
+    """Plan the scan of ``table`` from its ``units`` (:data:`PLAN_COLUMNS`, without files) and the existing files.
 
-    ``names`` are the columns to read, pseudo columns (:mod:`metastore.pruning.file_columns`) among them.
+    ``names`` are the columns to read, including pseudo columns (:mod:`metastore.pruning.file_columns`).
 
-    With ``kept``, a table whose keeper says its columns, they are those that it has now. With ``kept_by`` its
-    directories say nothing.
+    ``kept`` is for a table whose keeper defines its columns: the plan uses the current ones. With ``kept_by``,
+    directories give no columns.
 
-    ``groups`` is asked for no more than the partitions that are read, and only with ``row_ids``. ``listing`` None
-    trusts the metadata. Raises what :func:`metastore.pruning.prune.prune` raises; InvalidRequestError for a table in a
-    format that no scan reads, or, with ``row_ids``, not analyzed to its row groups; StaleRowIdError when a partition of
-    which rows may match has changed since ANALYZE, so that its rows have no ids.
+    ``groups`` is called only with ``row_ids``, and only for the partitions that are read. A ``listing`` of None trusts
+    the metadata. Raises the errors of :func:`metastore.pruning.prune.prune`; InvalidRequestError for a format that
+    scans do not read, or, with ``row_ids``, for a table not analyzed to its row groups; StaleRowIdError if a partition
+    whose rows may match has changed since ANALYZE, so that its rows have no ids.
     """
     if kept is not None:
         before = units
@@ -235,7 +235,7 @@ def plan(  # noqa: PLR0913 - what a session knows of one table
 
 
 def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why: str) -> ScanPlan:
-    """``planned`` with the row groups ``named`` of each file alone, where it has them; ``why`` excludes the others."""
+    """Return ``planned`` with only the row groups ``named`` of each file; ``why`` explains the exclusion of others."""
     pruned = planned.pruned
     files = []
     for file in planned.files:
@@ -262,9 +262,9 @@ def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why
 
 
 def _require_same_columns(table: TableInfo, before: Units, now: Units, *, by_identity: bool) -> None:
-    """InvalidRequestError where columns were altered: without a listing nobody sees that statistics are of others.
+    """Raise InvalidRequestError if columns changed: without a listing, outdated statistics would go unnoticed.
 
-    Where columns are found ``by_identity`` in files, whatever they are called, new names alone do no harm.
+    If columns are found ``by_identity`` in files, whatever their names, new names alone do no harm.
     """
     stored, said = (
         [(column.name, column.type) for column in TupleSchema.from_json(text or "{}").columns]
@@ -281,7 +281,7 @@ def _require_same_columns(table: TableInfo, before: Units, now: Units, *, by_ide
 
 
 def _needs_finder(finder: ColumnFinder, paths: frozenset[ColumnPath], schema: str | None) -> bool:
-    """Whether ``finder`` has to find the columns at ``paths`` in a file of this schema, not their exact names."""
+    """Whether ``finder`` must find the columns at ``paths`` in a file of this schema; exact names do not suffice."""
     return is_matched(schema) if finder.says_types or schema is None else _spells_otherwise(paths, schema)
 
 
@@ -295,7 +295,7 @@ def _spells_otherwise(paths: frozenset[ColumnPath], schema: str) -> bool:
 
 
 def mutated_partitions(pruned: PruneResult, location: str) -> dict[str, str]:
-    """Metadata keys of the partitions whose files differ from those of ANALYZE, each with one file that does."""
+    """Return the metadata keys of partitions whose files differ from ANALYZE, each with one such file."""
     found: dict[str, str] = {}
     for paths, said in ((pruned.missing, "is gone"), (pruned.changed, "has changed"), (pruned.unknown, "is new")):
         found.update({_key(path, location): f"{path} {said}" for path in paths})

@@ -1,4 +1,4 @@
-"""A question -> the values that rows must have in some columns, for bloom filters. Pure."""
+"""Values that bloom filters are probed for, from a question. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from metastore.predicates.predicate import Predicate, Question, parse
 
 _TYPES: Final[Mapping[str, type]] = {"INT": int, "BIGINT": int, "VARCHAR": str}
 _MOST_VALUES: Final = 1_000
-"""Values of an IN that are looked up; hashes are made in Python."""
+"""Most values of an IN that are looked up; their hashes are computed in Python."""
 
 
 def probes_of(question: Question | None, columns: Columns) -> Probes:
-    """By column, the values of which each row that passes ``question`` has one; only of whole numbers and texts."""
+    """Return, by column, values of which every row that passes ``question`` has one; integers and texts only."""
     if question is None:
         return {}
     predicate = parse(question, columns)
@@ -29,7 +29,7 @@ def probes_of(question: Question | None, columns: Columns) -> Probes:
 
 
 def _required(node: BooleanExpression) -> Iterator[BooleanExpression]:
-    """The tests that every row passes."""
+    """Yield the conditions that every matching row satisfies."""
     if isinstance(node, And):
         yield from _required(node.left)
         yield from _required(node.right)

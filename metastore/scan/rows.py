@@ -1,9 +1,9 @@
-"""Files of a plan -> Arrow batches: the task of every scan, here or on executors.
+"""Reads the files of a plan as Arrow batches: the task of every scan, in this process or on executors.
 
-A chunk is plain data. Each file is read into the table's schema, whatever types and columns the file itself has, by
-Arrow's Parquet reader, or as its format is read (:mod:`metastore.formats.row_files`); its directories' values are
-added, then row ids, then rows are filtered and columns put in order. Row ids count rows before anything is filtered, so
-they do not depend on what else was asked.
+A chunk is plain data. Each file is read into the table's schema, whatever types and columns the file has: by Arrow's
+Parquet reader, or by the reader of its format (:mod:`metastore.formats.row_files`). Then directory values and row ids
+are added, rows are filtered, and columns are ordered. Row ids are counted before filtering, so they do not depend on
+the question.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ from metastore.stores.read_errors import reading_file
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
 
 _FINER: Final = re.compile(r"from time\S*\[ns.*\] to time\S*\[us.*\] would lose data")
-"""Arrow's word for nanoseconds that a column of microseconds cannot hold."""
+"""Arrow's message for nanoseconds that a column of microseconds cannot hold."""
 
 _THREADS: Final = 8
-"""Files read at once by a scan in this process; Arrow's own threads do the work, these keep them busy."""
+"""Files that a scan in this process reads concurrently; Arrow's threads do the work, these keep them busy."""
 
 
 @dataclass(frozen=True)
 class ReadChunk:
     """Files of one table to read: plain data.
 
-    ``schema`` is the table's, ``format`` that of its files; ``columns`` names those to return (``$row_id`` among them
-    if wanted), in order. ``exclude`` holds rows to leave out: file path and row group -> numbers of its rows. ``types``
-    are returned instead of the table's own, for engines that have not all of them; times then lose what a type cannot
-    hold. ``threads`` lets Arrow use several. ``reader`` reads the files of a table that somebody else keeps.
-    ``found_by`` finds the table's columns in files that are ``matched``.
+    ``schema`` is the table's schema, ``format`` the format of its files. ``columns`` are the columns to return, in
+    order, ``$row_id`` included if requested. ``exclude`` maps file path and row group to the numbers of rows to leave
+    out. ``types``, if given, replace the table's types, for engines that lack some of them; times then lose digits that
+    the type cannot hold. ``threads`` lets Arrow use several threads. ``reader`` reads the files of a table that another
+    system keeps. ``found_by`` finds the table's columns in files that are ``matched``.
     """
 
     location: str
@@ -72,12 +72,12 @@ class ReadChunk:
     format: str = PARQUET
     reader: Reader | None = field(default=None, repr=False)
     text: TextOptions = DEFAULTS
-    """How delimited text is written."""
+    """The options of delimited text."""
     found_by: ColumnFinder | None = field(default=None, repr=False)
     probes: Probes = field(default_factory=dict, repr=False)
-    """Values that rows have, by which bloom filters exclude row groups."""
+    """Values that rows must have; bloom filters without them exclude row groups."""
     elements: Sequence[ElementProbe] = ()
-    """What lists and maps of rows hold, by which bounds of elements exclude row groups."""
+    """Values that lists and maps of rows must hold; bounds of elements exclude row groups."""
 
     @cached_property
     def output(self) -> pa.Schema:
@@ -90,12 +90,12 @@ class ReadChunk:
 
 
 def read_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
-    """The rows of ``chunk``, file by file in order, each in batches of ``chunk.output``.
+    """Yield the rows of ``chunk``, file by file in order, in batches of ``chunk.output``.
 
-    Raises NotFoundError for a file that is gone, FormatError for one that is none of its format or whose values do not
-    fit the table's schema, StorageError when the store fails; each names the file. FormatError, with the table's
-    location, where rows of an Iceberg or Delta table cannot be had in ``chunk.types``. EngineError for Avro without its
-    reader.
+    Raises NotFoundError for a missing file; FormatError for a file of another format, or with values that do not fit
+    the table's schema; StorageError when the store fails. Each names the file. Raises FormatError with the table's
+    location if rows of an Iceberg or Delta table cannot be returned in ``chunk.types``; EngineError if the Avro reader
+    is not installed.
     """
     if chunk.reader is not None:
         for group in _groups(chunk):
@@ -107,7 +107,7 @@ def read_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
 
 
 def read_rows_at_once(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
-    """:func:`read_rows` with several files read ahead; batches in the order of the files. Raises as it does."""
+    """As :func:`read_rows`, with several files read ahead; batches keep the order of files. Raises the same."""
     waiting: deque[Future[list[pa.RecordBatch]]] = deque()
     with ThreadPoolExecutor(_THREADS) as threads:
         try:
@@ -123,7 +123,7 @@ def read_rows_at_once(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
 
 
 def _groups(chunk: ReadChunk) -> Iterator[ReadChunk]:
-    """``chunk`` in the smallest parts that are read as one."""
+    """Split ``chunk`` into the smallest parts that are read as one."""
     if chunk.reader is None:
         yield from (replace(chunk, files=[file]) for file in chunk.files)
         return
@@ -136,12 +136,12 @@ def _groups(chunk: ReadChunk) -> Iterator[ReadChunk]:
 
 
 def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
-    """The rows of files whose table says what they are, read together."""
+    """Yield the rows of files that the table's own format defines; they are read together."""
     reader, where = chunk.reader, chunk.where
     assert reader is not None, "the chunk has a reader"
     names = dict.fromkeys((*chunk.columns, *(sorted(where.columns) if where else ())))
     constants = chunk.files[0].constants if chunk.files else {}
-    # A reader of no columns would have no rows, so that what the file says of each needs one column beside it.
+    # A reader of no columns returns no rows, so constants of the file need one real column besides them.
     told = [name for name in names if name not in constants] or [_narrowest(chunk.schema, constants)]
     schema = pa.schema([chunk.schema.field(name) for name in told])
     try:
@@ -160,7 +160,7 @@ def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
 
 
 def _narrowest(schema: pa.Schema, constants: Mapping[str, Any]) -> str:
-    """A column to count rows by, of those that files hold."""
+    """Return a column to count rows by, out of the columns that files hold."""
     fields = [field for field in schema if field.name not in constants]
     return min(fields, key=lambda field: not pa.types.is_primitive(field.type)).name
 
@@ -168,7 +168,7 @@ def _narrowest(schema: pa.Schema, constants: Mapping[str, Any]) -> str:
 def _with_constants(
     batch: pa.RecordBatch, constants: Mapping[str, Any], fields: Sequence[pa.Field[Any]]
 ) -> pa.RecordBatch:
-    """``batch`` in the columns ``fields``, those of ``constants`` repeated."""
+    """Return ``batch`` in the columns ``fields``; values of ``constants`` are repeated."""
     if not any(field.name in constants for field in fields):
         return batch
     arrays: list[Any] = [
@@ -181,7 +181,7 @@ def _with_constants(
 
 
 def take_rows(chunk: ReadChunk, wanted: Sequence[tuple[str, int, RowNumbers]]) -> list[pa.Table]:
-    """Rows by file path, row group and their numbers, in that order; one table for each. Raises as :func:`read_rows`.
+    """Return rows by file path, row group and row numbers, one table for each, in order. Raises as :func:`read_rows`.
 
     Only these row groups are read.
     """
@@ -197,7 +197,7 @@ def _taken(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa
 
 @contextmanager
 def reading_scanned(file: ScanFile) -> Iterator[None]:
-    """What goes wrong while ``file`` of a scan is read becomes an error of ours that names it and the next step."""
+    """Within, failures to read ``file`` become this package's errors, with the file's name and the next step."""
     try:
         with reading_file(
             file.path,
@@ -234,7 +234,7 @@ class _FileReader:
         self._accepted: AcceptedPart | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the file, as :func:`read_rows` has them."""
+        """Yield the rows of the file, as :func:`read_rows` does."""
         if self._chunk.format != PARQUET:
             opening = Opening(
                 self._chunk.format, self._chunk.location, None, self._chunk.options, text=self._chunk.text
@@ -304,7 +304,7 @@ class _FileReader:
         arrays = dict(zip(self._read, batch.columns, strict=True))
         arrays.update({name: pa.repeat(value, count) for name, value in self._constants.items()})
         arrays.update(more)
-        whole = batch  # without columns, it alone knows the number of rows
+        whole = batch  # if there are no columns, only this batch has the number of rows
         if arrays:
             schema = pa.schema([self._chunk.column(name) for name in arrays])
             whole = pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
@@ -318,7 +318,7 @@ class _FileReader:
 
 
 def _in_types(rows: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
-    """``rows`` in ``types``; nanoseconds are cut off downwards, while Arrow's cast cuts them off toward 1970."""
+    """Cast ``rows`` to ``types``; nanoseconds are rounded down, while Arrow's cast rounds toward 1970."""
     columns = [
         pc.floor_temporal(column, unit="microsecond")
         if pa.types.is_timestamp(column.type) and column.type.unit == "ns"

@@ -1,7 +1,7 @@
-"""A pruned scan of one table: planned once, read as often and in as many ways as wanted.
+"""A pruned scan of one table: planned once, read as often and in as many ways as needed.
 
-The plan says which files and row groups; every way of reading gives the same rows, exactly those that satisfy the
-question. Where rows must be judged by more than an Arrow expression can say, DuckDB judges them.
+The plan has the files and row groups. Every way of reading returns the same rows: exactly those that satisfy the
+question. DuckDB filters rows if an Arrow expression cannot express the question.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 
 
 _MOST_PROBED_FILES: Final = 256
-"""Files of one dataset whose bloom filters are read: Arrow keeps the footers of these."""
+"""Most files of one dataset whose bloom filters are read: Arrow keeps their footers in memory."""
 _MOST_PROBED_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of one table that satisfy the plan's question, in ``columns``; read when they are asked for.
+    """The rows of one table that satisfy the plan's question, in ``columns``; read on request.
 
-    ``zone`` is that of timestamps in the question that name none; ``exclude`` holds rows to leave out, by file and row
-    group. With ``superset`` rows that do not satisfy an expression may be among them: who asks judges them anyway.
+    ``zone`` applies to timestamps in the question without a zone. ``exclude`` has rows to leave out, by file and row
+    group. With ``superset`` the result may include rows that do not match, because the caller filters again.
 
-    Every reading method raises NotFoundError for a file that went since the scan was planned, FormatError for one that
-    cannot be read into the table's columns, StorageError, and InvalidRequestError where a library is needed that is
-    not installed. The order of rows is that of files and rows where one method returns them all.
+    Every reading method raises NotFoundError for a file that was removed since planning, FormatError for a file that
+    cannot be read into the table's columns, StorageError, and InvalidRequestError if a required library is not
+    installed. Methods that return all rows return them in the order of files and rows.
     """
 
     plan: ScanPlan = field(repr=False)
@@ -80,7 +80,7 @@ class Scan:
         row_id: bool = False,
         exclude: Mapping[tuple[str, int], RowNumbers] | None = None,
     ) -> Scan:
-        """A scan by ``plan``; ``columns`` None means all. InvalidRequestError for an unknown column or none at all."""
+        """Create a scan of ``plan``; ``columns`` None means all. InvalidRequestError for unknown columns or none."""
         known = plan.columns
         chosen = plan.schema.names if columns is None else [known.resolve_reference(name).path[0] for name in columns]
         if len(set(chosen)) < len(chosen):
@@ -106,7 +106,7 @@ class Scan:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of the rows, in the types that the metastore knows; if others keep the table, that it has now."""
+        """The columns of the rows in the metastore's types; current types for a table that another system keeps."""
         return self._typed(self.columns)
 
     def _typed(self, names: Iterable[str]) -> pa.Schema:
@@ -114,9 +114,9 @@ class Scan:
         return pa.schema([pa.field(ROW_ID, TYPE) if name == ROW_ID else readable.field(name) for name in names])
 
     def require(self, known: pa.Schema) -> None:
-        """InvalidRequestError when a column is not of the type that it has in ``known``, but what others made of it.
+        """Raise InvalidRequestError if a column's type is not the type in ``known``, because others changed it.
 
-        For who has told these types to somebody: rows that are cast back lose digits, or are null.
+        For callers that have already announced the types in ``known``: casting back would lose digits or give nulls.
         """
         for column in known:
             at = self.schema.get_field_index(column.name)
@@ -128,26 +128,26 @@ class Scan:
                 )
 
     def explain(self) -> Explanation:
-        """What is read and what is not, and why; its text is for people."""
+        """Explain what is read and what is skipped, and why; its text is for people."""
         plan = self.plan
         return Explanation.of(plan if plan.whole is None else plan.whole())
 
     def _repr_html_(self) -> str:
-        """How it is read, and why, as a notebook shows it; no row is read."""
+        """Show how the scan reads and why, in a notebook; no row is read."""
         return self.explain()._repr_html_()
 
     def count(self) -> int:
-        """The number of rows, from exact statistics where they are, else by reading what must be read."""
+        """Return the number of rows: from exact statistics where possible, else by reading."""
         if self.exclude:
             return sum(batch.num_rows for batch in self.to_batches())
         counted: int = self.aggregate(["count(*)"])[0][0].as_py()
         return counted
 
     def aggregate(self, expressions: Sequence[str]) -> pa.Table:
-        """One row with the values of ``count(*)``, ``count(x)``, ``min(x)``, ``max(x)``, named as they are written.
+        """Return one row with the values of ``count(*)``, ``count(x)``, ``min(x)``, ``max(x)``, named by expression.
 
-        What exact statistics of unchanged files answer is not read; the rest is. NaN counts as the largest number.
-        InvalidRequestError for any other expression, and where rows are excluded.
+        Files that exact statistics answer are not read; the rest is. NaN counts as the largest number. Raises
+        InvalidRequestError for any other expression, and if rows are excluded.
         """
         if self.exclude:
             raise InvalidRequestError("statistics know nothing of excluded rows; aggregate what to_arrow() returns")
@@ -160,7 +160,7 @@ class Scan:
         return aggregate(plan, wanted, self.zone, read)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow batches, read as they are taken."""
+        """Yield the rows as Arrow batches, read on demand."""
         if not self._in_sql:
             yield from self._filtered_rows(self.columns)
             return
@@ -171,34 +171,33 @@ class Scan:
             yield batch.select(list(self.columns))
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream of Arrow batches, which knows its schema."""
+        """Return the rows as a stream of Arrow batches with a schema."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table."""
+        """Return the rows as an Arrow table."""
         if self.row_filter is None and not self._in_sql and self._is_one_dataset:
-            # Arrow puts thousands of small files together in less time than they take one by one.
+            # Arrow concatenates thousands of small files faster together than one by one.
             with self._telling_which_file(self.chunk):
                 return self._dataset(self.columns).scanner().to_table()
         return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def to_arrow_dataset(self) -> ds.Dataset:
-        """The rows as an Arrow dataset that reads only what is asked of it.
+        """Return the rows as an Arrow dataset that reads only what a query needs.
 
-        Where that is not possible (files other than Parquet; with row ids or excluded rows; for questions beyond Arrow
-        or about floats, which may be NaN; where a file has numbers in a column of text), the dataset holds the rows in
-        memory.
+        In these cases the dataset holds the rows in memory instead: files other than Parquet; row ids or excluded rows;
+        questions that Arrow cannot express, or about floats, which may be NaN; files with numbers in a text column.
         """
         if self._in_sql or not self._is_one_dataset or not self._pushes_down():
             return ds.dataset(self.to_arrow())
-        # A dataset filters by its own columns, so it has those that the question needs besides those asked for.
+        # A dataset filters by its own columns, so it also has those that only the question needs.
         dataset = self._dataset(self.needed)
         return dataset if self.row_filter is None else dataset.filter(self.row_filter.expression)
 
     def to_duckdb(self, connection_: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """The rows as a relation of ``connection_``, by default a new one in the scan's time zone.
+        """Return the rows as a relation of ``connection_``, by default a new one in the scan's time zone.
 
-        DuckDB reads through Arrow, only the columns and rows that its query needs where that is possible.
+        DuckDB reads through Arrow; where possible, it reads only the columns and rows that its query needs.
         """
         if not self.columns:
             raise InvalidRequestError(
@@ -212,28 +211,28 @@ class Scan:
         return rows.project(", ".join(map(double_quoted, self.columns)))
 
     def to_polars(self) -> pl.DataFrame:
-        """The rows as a Polars frame. InvalidRequestError for a column that Polars cannot hold."""
+        """Return the rows as a Polars frame. InvalidRequestError for a column that Polars cannot hold."""
         require_narrow_decimals(self.schema, "Polars")
         frame: pl.DataFrame = library("polars", "polars").from_arrow(self.to_arrow())
         return frame
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas frame."""
+        """Return the rows as a pandas frame."""
         return self.to_arrow().to_pandas()
 
     @property
     def filter_is_exact(self) -> bool:
-        """Whether :attr:`chunk` gives exactly the rows asked for; False if SQL must judge those it gives."""
+        """Whether :attr:`chunk` returns exactly the matching rows; False if SQL must filter its rows."""
         return not self._in_sql
 
     @property
     def row_filter(self) -> RowFilter | None:
-        """What Arrow judges rows by; None where all pass, and where SQL must judge them."""
+        """The Arrow filter of rows; None if all rows pass or SQL must filter."""
         return self._judged[0]
 
     @property
     def _in_sql(self) -> bool:
-        """Whether the question is beyond Arrow's expressions."""
+        """Whether Arrow expressions cannot express the question."""
         return self._judged[1]
 
     @cached_property
@@ -254,7 +253,7 @@ class Scan:
 
     @cached_property
     def chunk(self) -> ReadChunk:
-        """What the scan reads, as work for a task; where SQL must judge, without a filter."""
+        """The scan's work for a task; without a filter if SQL must filter."""
         plan = self.plan
         if ROW_ID in plan.readable.names:
             self._refuse_own_row_id()
@@ -277,18 +276,18 @@ class Scan:
 
     @cached_property
     def _probes(self) -> Probes:
-        """What bloom filters are asked for."""
+        """The values that bloom filters are probed for."""
         plan = self.plan
         return probes_of(plan.question, plan.columns) if plan.format == PARQUET and plan.kept_by is None else {}
 
     @cached_property
     def _elements(self) -> Sequence[ElementProbe]:
-        """What footers are asked for of lists and maps."""
+        """The values of lists and maps that bounds in footers are tested for."""
         plan = self.plan
         return required_elements(plan.question, plan.columns) if plan.format == PARQUET and plan.kept_by is None else ()
 
     def _refuse_own_row_id(self) -> None:
-        """InvalidRequestError where the files' own column of that name is asked for, and not the ids of rows."""
+        """Raise InvalidRequestError if ``$row_id`` means a column of the files instead of row ids."""
         has_ids = all(file.ids is not None for file in self.files)
         if (ROW_ID in self.columns and not has_ids) or ROW_ID in str(self.plan.question):
             raise InvalidRequestError(
@@ -298,7 +297,7 @@ class Scan:
 
     @cached_property
     def needed(self) -> list[str]:
-        """The columns to return, and those that the question needs."""
+        """The columns to return and those that the question needs."""
         where = self.plan.question
         more: Iterable[str] = self.row_filter.columns if self.row_filter else ()
         if self._in_sql and isinstance(where, str):
@@ -307,7 +306,7 @@ class Scan:
         return list(dict.fromkeys((*self.columns, *sorted(name for name in more if name != ROW_ID))))
 
     def _filtered_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows that the filter leaves, in ``columns``; by one dataset where that gives them, else file by file."""
+        """Yield filtered rows in ``columns``: by one dataset if its result is the same, else file by file."""
         chunk = replace(self.chunk, columns=columns)
         if not self._is_one_dataset:
             yield from read_rows_at_once(chunk)
@@ -322,7 +321,7 @@ class Scan:
 
     @contextmanager
     def _telling_which_file(self, chunk: ReadChunk) -> Iterator[None]:
-        """Errors of a dataset that reads ``chunk`` do not say which file it was: to read them one by one ends at it."""
+        """Errors of a dataset that reads ``chunk`` do not name the file, so read files one by one to find it."""
         try:
             yield
         except (pa.ArrowException, OSError) as error:
@@ -331,7 +330,7 @@ class Scan:
             raise StorageError(f"{self.plan.table} could not be read: {error}; read it again") from error
 
     def _dataset(self, columns: Sequence[str]) -> ds.Dataset:
-        """The files as a dataset of ``columns``, unfiltered."""
+        """Return the files as an unfiltered dataset of ``columns``."""
         plan = self.plan
         store, root = open_location(plan.location, plan.options)
         schema = self._typed(columns)
@@ -345,9 +344,9 @@ class Scan:
 
     @cached_property
     def _is_one_dataset(self) -> bool:
-        """Whether Arrow reads all files as one dataset as it reads each: it prefers a file's column to its directory's.
+        """Whether one dataset gives the same rows as single files: Arrow prefers a file's column to a directory's.
 
-        Many small files are read by it in half the time.
+        Many small files take half the time as one dataset.
         """
         plan = self.plan
         if plan.format != PARQUET or ROW_ID in self.columns or self.exclude or not self.columns:
@@ -358,10 +357,10 @@ class Scan:
         return not any(columns.are_refused or file.constants.keys() & columns.texts.keys() for file, columns in found)
 
     def _pushes_down(self) -> bool:
-        """Whether Arrow may filter while it reads, by this question and by those that the dataset is asked.
+        """Whether Arrow may filter while it reads, by this question and by later filters of the dataset.
 
-        It fails to compare text where a file has another type. And it skips row groups by bounds of floats, which say
-        nothing of NaN: rows that pass by one would be lost.
+        Arrow fails to compare text if a file has another type. It also skips row groups by bounds of floats, which
+        ignore NaN, so rows that match by their NaN would be lost.
         """
         plan, where = self.plan, self.row_filter
         if where is not None and any(has_floats(plan.readable.field(name)) for name in where.columns):
@@ -378,7 +377,7 @@ class _OwnColumns(NamedTuple):
 
 
 def _columns_of(file: ScanFile, plan: ScanPlan) -> _OwnColumns:
-    """What is known of the columns of a file; asks the file itself where the metadata cannot say."""
+    """Return facts of a file's columns; reads the file if the metadata does not have them."""
     if file.schema is not None:
         return _of_text(file.schema)
     store, root = open_location(plan.location, plan.options)

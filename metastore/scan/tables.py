@@ -1,8 +1,8 @@
-"""``ms.tables``: the tables component, and with it the rows of the tables that it describes.
+"""``ms.tables``: the tables component, and scans of the tables that it describes.
 
-Place in the flow: a session knows where the data of a table lies and which files exist; here metadata, listing and
-question come together. Answers always equal those of a reader that knows no metadata: files that changed since ANALYZE
-and new ones are read, files that are gone are not.
+A session knows the location of a table's data and its existing files; this module combines metadata, listing and
+question. Results always equal those of a reader without metadata: new files and files changed since ANALYZE are read,
+and removed files are not.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ TableLike = str | TableInfo | PurePath
 
 
 class Places(Protocol):
-    """What a scan asks of its session."""
+    """The interface of a session that a scan needs."""
 
     def source(self, table: TableLike) -> SourceTable:
-        """Where the data of ``table`` lies."""
+        """Return the source of the data of ``table``."""
 
     def table_info(self, table: TableLike) -> TableInfo:
-        """The name that the metastore knows ``table`` by."""
+        """Return the metastore's name of ``table``."""
 
     def no_metadata(self, table: TableInfo) -> NotFoundError:
-        """The error for a table without metadata."""
+        """Return the error for a table without metadata."""
 
 
 class ScannedTables(Tables):
-    """Metadata of tables, as :class:`Tables` has it, and their rows.
+    """Metadata of tables, as in :class:`Tables`, and their rows.
 
-    ``table`` is a name or the path of the data. Every method raises NotFoundError for a table that was never analyzed,
-    and InvalidRequestError for a question or a column that does not fit it.
+    ``table`` is a name or the path of the data. Every method raises NotFoundError for a table without metadata, and
+    InvalidRequestError for a question or a column that does not fit it.
     """
 
     def __init__(self, backing: Backing, places: Places) -> None:
@@ -71,7 +71,7 @@ class ScannedTables(Tables):
         self._places = places
 
     @shared_look()
-    def scan(  # noqa: PLR0913 - what can be asked of a table
+    def scan(  # noqa: PLR0913 - the options of a scan
         self,
         table: TableLike,
         where: Where | None = None,
@@ -86,16 +86,16 @@ class ScannedTables(Tables):
     ) -> Scan:
         """Plan a scan: the rows that satisfy ``where`` (Spark SQL or a PyIceberg expression), in ``columns``.
 
-        ``row_id`` adds the column ``$row_id``. ``exclude`` leaves out the rows with these ids. ``among`` reads only
-        the row groups that these ids name: who asks chooses the rows by their ids. ``time_zone`` is that of
-        timestamps in ``where`` that name none, UTC by default. ``list_files=False`` trusts the metadata: right only if
-        the files are as they were. ``at`` takes the metadata of that version.
+        ``row_id`` adds the column ``$row_id``. ``exclude`` leaves out the rows with these ids. ``among`` reads only the
+        row groups that these ids name; the caller then selects the rows by id. ``time_zone`` applies to timestamps in
+        ``where`` without a zone; default UTC. ``list_files=False`` trusts the metadata, which is correct only if no
+        file has changed. ``at`` uses the metadata of that version.
 
-        With ``row_id``, ``exclude`` or ``among``: StaleRowIdError when a partition that must be read, or that an id
-        names, has changed; InvalidRequestError for ids of no row of the table, and for a level other than ROW_GROUP.
+        With ``row_id``, ``exclude`` or ``among``: StaleRowIdError if a partition that must be read or that an id names
+        has changed; InvalidRequestError for ids that no row of the table has, and for a level other than ROW_GROUP.
 
-        Of an Iceberg or Delta table the columns are those that it has now; its rows have no ids. InvalidRequestError
-        for what the library that reads it cannot read, and for a table of a database.
+        An Iceberg or Delta table has its current columns, and its rows have no ids. Raises InvalidRequestError for
+        anything that the library for its format cannot read, and for a table of a database.
         """
         time_zone = time_zone or _UTC
         zone = zone_named(time_zone)
@@ -117,7 +117,7 @@ class ScannedTables(Tables):
             keys = self._partitions_named(source, among)
             planned = self._only_named(whole(only=keys), among)
             return Scan.of(planned, columns, zone=zone, row_id=row_id)
-        # Ids may name any partition, and a level of directories that is asked for may be there in any.
+        # Ids may name any partition, and any partition may have a requested directory level.
         names_tell = exclude is None and not any(LEVEL.fullmatch(name) for name in columns or ())
         left = self._left(source, where, time_zone, list_files=list_files, at=at) if where and names_tell else None
         planned = whole() if left is None else replace(whole(only=left), whole=whole)
@@ -127,10 +127,10 @@ class ScannedTables(Tables):
     def rows_by_id(
         self, table: TableLike, ids: Ids, columns: Sequence[str] | None = None, *, row_id: bool = False
     ) -> pa.Table:
-        """The rows with these ``ids``, one for each in their order; nothing but their row groups is read.
+        """Return the rows with these ``ids``, one for each, in the same order; reads only their row groups.
 
-        Raises StaleRowIdError, naming the partition, for an id of a partition that was changed since the id was made,
-        and InvalidRequestError for an id that is none of this table.
+        Raises StaleRowIdError, with the partition's name, for an id of a partition that changed since the id was
+        created, and InvalidRequestError for an id that is not of this table.
         """
         source = self._places.source(table)
         _require_ids(source)
@@ -150,9 +150,9 @@ class ScannedTables(Tables):
         time_zone: str | None = None,
         list_files: bool = True,
     ) -> pa.Table:
-        """One row with the values of ``count(*)``, ``count(x)``, ``min(x)``, ``max(x)``, named as they are written.
+        """Return one row with the values of ``count(*)``, ``count(x)``, ``min(x)``, ``max(x)``, named by expression.
 
-        What exact statistics of unchanged files answer is not read; the rest is. NaN counts as the largest number.
+        Files that exact statistics answer are not read; the rest is. NaN counts as the largest number. Raises
         InvalidRequestError for any other expression.
         """
         of_files = pseudo_columns(" ".join(expressions), ())
@@ -160,7 +160,7 @@ class ScannedTables(Tables):
             expressions
         )
 
-    def _plan(  # noqa: PLR0913 - what a scan asks of its plan
+    def _plan(  # noqa: PLR0913 - the inputs of a plan
         self,
         source: SourceTable,
         where: Where | None,
@@ -173,14 +173,14 @@ class ScannedTables(Tables):
         only: Collection[str] | None = None,
         names: Sequence[str] = (),
     ) -> ScanPlan:
-        """A plan over the whole table, or over the partitions with the metadata keys ``only``.
+        """Return a plan over the whole table, or over the partitions with the metadata keys ``only``.
 
-        ``numbered`` says that ids of rows are to be found in it, though its own rows get none.
+        ``numbered`` says that row ids are located in the plan, although its own rows get none.
         """
         info = source.table
         kept_by = _kept_by(source)
 
-        # Only a listing knows when files changed.
+        # Only a listing has the modification times of files.
         listed_for_time = MODIFIED in pseudo_columns(" ".join((str(where or ""), *names)), ())
 
         def planned_at(version: int) -> ScanPlan:
@@ -212,18 +212,18 @@ class ScannedTables(Tables):
     def _left(
         self, source: SourceTable, where: Where, time_zone: str | None, *, list_files: bool, at: int | None
     ) -> set[str] | None:
-        """Metadata keys of the partitions that ``where`` leaves by the names of directories; None for all of them."""
+        """Return the metadata keys of partitions that ``where`` leaves by directory names; None for all partitions."""
         if source.provided is not None:
             return None
         if list_files and is_local(source.location):
             names = top_level_directories(source)
         else:
-            # Manifests know the partitions, whichever units a writer may have left out of them.
+            # Manifests have all partitions, whichever units a writer may have left out.
             read = self.read().metadata_types(MetadataType.SEGMENT, MetadataType.FILE).filter(of_table(source.table))
             groups = (read if at is None else read.at(at)).groups()
             keys = {planned.key[-1] for group in groups for planned in group.files}
             names = [key for key in keys if key and key != DEFAULT_SEGMENT]
-            if list_files and len(names) >= WORTH_IT:  # a request that tables of few partitions need not pay
+            if list_files and len(names) >= WORTH_IT:  # tables of few partitions save this request
                 names = top_level_directories(source)
         if names is None or len(names) < WORTH_IT:
             return None
@@ -249,12 +249,12 @@ class ScannedTables(Tables):
         return units
 
     def _partitions_named(self, source: SourceTable, ids: Ids) -> set[str]:
-        """Metadata keys of the partitions that ``ids`` name."""
+        """Return the metadata keys of the partitions that ``ids`` name."""
         segments = self._units(source.table, GROUP_COLUMNS, (MetadataType.SEGMENT,), None)
         return set(partitions_named(source.table, decode(ids), components_of(source.table, segments)))
 
     def _only_named(self, planned: ScanPlan, ids: Ids) -> ScanPlan:
-        """``planned`` with those row groups alone that ``ids`` name."""
+        """Return ``planned`` with only the row groups that ``ids`` name."""
         named: dict[str, set[int]] = {}
         for rows in self._located(planned, ids):
             named.setdefault(rows.path, set()).add(rows.index)
@@ -272,7 +272,7 @@ class ScannedTables(Tables):
 
 
 def _kept_by(source: SourceTable) -> ReadableTable | None:
-    """Who says what the rows of ``source`` are; None for plain files. InvalidRequestError where nobody does."""
+    """Return what defines the rows of ``source``; None for plain files. InvalidRequestError if nothing does."""
     if source.provided is None or isinstance(source.provided, ReadableTable):
         return source.provided
     raise InvalidRequestError(

@@ -1,1 +1,1 @@
-"""The only package that touches catalogs and files: writing, the one commit, planning, reading, listing, deleting."""
+"""The only package that accesses catalogs and files of components: writing, committing, planning, reading, deleting."""

@@ -1,9 +1,9 @@
-"""Partition files written while their caller is still making others: what is written need not be held in memory.
+"""Writes partition files in background threads while the caller creates more, so finished ones leave memory.
 
-A :class:`BackgroundWriter` takes partitions one by one and hands out an :class:`Ahead` for each. Promises: no more than
-a few partitions wait in memory; until :meth:`BackgroundWriter.finish` hands the files over they belong to the writer,
-and :meth:`BackgroundWriter.abandon` removes all of them. The latest partition is written by whoever finishes, who would
-only wait for it: so a single one, as an increment mostly has, needs no thread.
+A :class:`BackgroundWriter` takes partitions one by one and returns an :class:`Ahead` for each. Guarantees: no more than
+a few partitions wait in memory. The files belong to the writer until :meth:`BackgroundWriter.finish` returns them, and
+:meth:`BackgroundWriter.abandon` removes all of them. The thread that calls ``finish`` writes the last partition itself,
+because it would only wait otherwise. So a single partition, the usual case of an increment, needs no thread.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from metastore.stores.new_files import NewFiles
 
 _THREADS: Final = 4
 _WAITING: Final = 8
-"""Partitions beyond those being written that may wait; more, and whoever brings the next one waits instead."""
+"""Partitions that may wait besides those being written; with more, adding the next one blocks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ahead:
-    """A partition whose file is being written, or is."""
+    """A partition whose file is written or being written."""
 
     key: PartitionKey
     file: Future[DataFile]
@@ -38,16 +38,16 @@ class Ahead:
 
 @dataclass(frozen=True)
 class _Unwritten:
-    """A partition still to be written, and the promise of its file."""
+    """A partition that is not written yet, and the future of its file."""
 
     partition: PartitionRows | EncodedPartition
     file: Future[DataFile]
 
     def write(self, writer: PartitionWriter, files: NewFiles) -> None:
-        """Keep the promise; it holds what writing raises, and nothing is raised here."""
+        """Write the file and complete the future with it or with the error; raises nothing."""
         try:
             self.file.set_result(writer.write_one(self.partition, files))
-        except BaseException as error:  # noqa: BLE001 - as an executor's own futures have it
+        except BaseException as error:  # noqa: BLE001 - as an executor's own futures do
             self.file.set_exception(error)
 
 
@@ -63,16 +63,16 @@ class BackgroundWriter:
 
     @property
     def encoder(self) -> PartitionEncoder:
-        """What makes the content of the files."""
+        """The encoder of the files' content."""
         return self._writer.encoder
 
     @property
     def table_uuid(self) -> UUID:
-        """Of the table whose files these are."""
+        """UUID of the table that the files belong to."""
         return self._writer.state.metadata.table_uuid
 
     def add(self, partition: PartitionRows | EncodedPartition) -> Ahead:
-        """Have a partition written. Raises what writing an earlier one raised; StorageError where the store failed."""
+        """Queue a partition. Raises the error of writing an earlier one; StorageError where the store failed."""
         while self._unfinished and (self._unfinished[0].done() or len(self._unfinished) >= _THREADS + _WAITING):
             _result(self._unfinished.popleft())
         if self._latest is not None:
@@ -82,7 +82,7 @@ class BackgroundWriter:
         return Ahead(partition.key, self._latest.file)
 
     def finish(self, wanted: Collection[Ahead]) -> dict[PartitionKey, DataFile]:
-        """The files of ``wanted``, which are the caller's now; the others are removed. Raises, and removes all."""
+        """Return the files of ``wanted``, which now belong to the caller; removes the others, and all if it raises."""
         try:
             if self._latest is not None and self._latest.file in {ahead.file for ahead in wanted}:
                 self._latest.write(self._writer, self._files)
@@ -94,14 +94,14 @@ class BackgroundWriter:
         return files
 
     def abandon(self) -> None:
-        """Remove every file that was written, and write no more."""
+        """Remove every written file and stop writing."""
         self._remove_all_but(())
 
     def _remove_all_but(self, kept: Collection[str]) -> None:
         self._latest = None
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._files.discard(path for path in self._files.created if path not in kept)
-        self._files = NewFiles(self._writer.io)  # the files that are kept are the caller's now
+        self._files = NewFiles(self._writer.io)  # the kept files now belong to the caller
 
 
 def _result(file: Future[DataFile]) -> DataFile:

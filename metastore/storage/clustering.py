@@ -1,9 +1,9 @@
-"""Which manifests a change rewrites, and how the new ones are cut: the reason that a commit stays flat.
+"""Chooses which manifests a change rewrites and where new ones are split, so that the cost of a commit stays flat.
 
-Manifests are clustered like the leaves of a B-tree: entries sorted by partition key, at most ``bound`` live entries
-each, entries of one cluster only. A replaced entry touches the manifest that holds it; a new one goes where its key
-belongs; what grows over the bound is cut in even parts, what shrinks is joined with its neighbour. Pure decisions:
-the only thing done here is to ask for the decoded form of a manifest.
+Manifests are clustered like the leaves of a B-tree. Entries are sorted by partition key; a manifest has at most
+``bound`` live entries, all of one cluster. Replacing an entry rewrites the manifest that holds it. A new entry goes to
+the manifest whose keys surround its own. A manifest that exceeds the bound is split into even parts; one that becomes
+small is merged with its neighbour. The decisions are pure: the only effect is to ask for decoded manifests.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Matches = Callable[[DecodedManifest], Sequence[bool]]
 
 
 def bound_for(live_entries: int) -> int:
-    """Most live entries of one manifest: about the square root of all, so that list and manifest grow alike."""
+    """Return the most live entries of a manifest: about the square root of all, so list and manifests grow alike."""
     return max(SMALLEST_BOUND, min(LARGEST_BOUND, math.isqrt(live_entries)))
 
 
 @dataclass(frozen=True)
 class Change:
-    """What one commit does to the entries: remove those with ``replaced`` keys or that a filter matches, add ``added``.
+    """The entries that one commit changes: remove ``replaced`` keys and entries a filter matches, add ``added``.
 
-    ``may_match`` says whether a filter could match an entry of a manifest, ``matches`` which entries it matches.
+    ``may_match`` says whether the filter could match an entry of a manifest, ``matches`` which entries it matches.
     """
 
     replaced: frozenset[PartitionKey] = frozenset()
@@ -51,12 +51,12 @@ class Change:
 
 
 Keyed = tuple[PartitionKey, ManifestEntry | DataFile]
-"""An entry that stays, or a file that comes, beside its key."""
+"""An existing entry that stays, or an added file, with its key."""
 
 
 @dataclass(frozen=True)
 class NewManifest:
-    """Content of one manifest to write: what is live, in the order of keys, and entries that go."""
+    """The content of a manifest to write: live entries in key order, and removed entries."""
 
     live: Sequence[Keyed]
     removed: Sequence[ManifestEntry]
@@ -64,7 +64,7 @@ class NewManifest:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A change carried through: manifests that stay as they are, and those to write in their place."""
+    """The result of a change: manifests that stay, and new manifests that replace the others."""
 
     untouched: Sequence[ManifestFile]
     new: Sequence[NewManifest]
@@ -77,7 +77,7 @@ class Rewrite:
 
 @dataclass
 class _Leaf:
-    """One manifest on the way: untouched while ``decoded`` is None."""
+    """A manifest during the change; it is untouched while ``decoded`` is None."""
 
     manifest: ManifestFile | None
     cluster: int
@@ -104,7 +104,7 @@ class _Leaf:
 
 
 def rewrite(manifests: Sequence[ManifestFile], change: Change, cluster: Cluster, decode: Decode) -> Rewrite | None:
-    """Carry ``change`` through ``manifests``; None when it changes nothing."""
+    """Apply ``change`` to ``manifests``; returns None when it changes nothing."""
     leaves = sorted((_leaf(manifest, cluster) for manifest in manifests), key=_order)
     homes = _remove(leaves, change, decode)
     if not change.added and not any(leaf.removed for leaf in leaves):
@@ -130,7 +130,7 @@ def _order(leaf: _Leaf) -> tuple[int, PartitionKey]:
 
 
 def _remove(leaves: Sequence[_Leaf], change: Change, decode: Decode) -> dict[PartitionKey, _Leaf]:
-    """Take the entries that go out of their leaves; which leaf each replaced key was found in."""
+    """Remove entries from their leaves; returns the leaf of each replaced key."""
     sorted_keys = sorted(change.replaced)
     homes: dict[PartitionKey, _Leaf] = {}
     for leaf in leaves:
@@ -153,7 +153,7 @@ def _remove(leaves: Sequence[_Leaf], change: Change, decode: Decode) -> dict[Par
 
 
 def _may_hold(keys: KeyRange | None, sorted_keys: Sequence[PartitionKey]) -> bool:
-    """Whether any key lies within the range in every column; tuple order narrows the search first."""
+    """Whether any key is within the range in every column; the order of tuples narrows the search first."""
     if keys is None:
         return bool(sorted_keys)
     first = bisect.bisect_left(sorted_keys, keys.lower)
@@ -171,7 +171,7 @@ def _place(
     cluster: Cluster,
     decode: Decode,
 ) -> None:
-    """Give each new file to the leaf its key was in, else to the last of its cluster that does not start after it."""
+    """Add each new file to the leaf that had its key, else to its cluster's last leaf that starts at or before it."""
     starts = [_order(leaf) for leaf in leaves]
     fresh: dict[int, _Leaf] = {}
     for key, data_file in added.items():
@@ -193,7 +193,7 @@ def _place(
 
 
 def _join_small(leaves: Sequence[_Leaf], bound: int, decode: Decode) -> None:
-    """Open the untouched neighbour of a touched leaf that became small, and some fragments that others left behind."""
+    """Decode an untouched neighbour of each touched leaf that became small, and some earlier small manifests."""
     for position, leaf in enumerate(leaves):
         if leaf.touched and 0 < leaf.live < bound // _SMALL:
             for neighbour in leaves[max(0, position - 1) : position + 2]:
@@ -207,8 +207,8 @@ def _join_small(leaves: Sequence[_Leaf], bound: int, decode: Decode) -> None:
 
 
 def _cut(run: Sequence[_Leaf], bound: int, cluster: Cluster) -> list[NewManifest]:
-    """Neighbouring touched leaves as sorted sequences, one a cluster, cut in even parts within the bound."""
-    # Another tool may have mixed clusters in one manifest: they part here.
+    """Return neighbouring touched leaves as sorted sequences, one for each cluster, split evenly within the bound."""
+    # Another tool may have mixed clusters in one manifest: separate them here.
     clusters: dict[int, list[Keyed]] = {}
     for leaf in run:
         for keyed in (*leaf.kept, *leaf.added):

@@ -1,10 +1,10 @@
-"""The one commit: any number of overwrites and deletes become one snapshot, or nothing.
+"""The commit: any number of overwrites and deletes become one snapshot, or nothing.
 
-Order, on which safety rests: data files and manifests are written under new names and made durable; then the catalog
-publishes the new version, with the requirement that the snapshot it was planned on is still current. A lost race plans
-again on the fresh snapshot (data files are kept) with back-off and jitter until the time is over. Each snapshot carries
-a commit id, so that after an error of unknown outcome the fresh metadata tells whether it landed. Files are removed
-only when the commit certainly failed.
+Safety depends on the order. First, data files and manifests are written under new names and made durable. Then the
+catalog publishes the new version, on condition that the snapshot it was planned on is still current. After a lost race
+the change is planned again on the new snapshot (data files are kept), with back-off and jitter until the timeout. Each
+snapshot has a commit id, so after an error of unknown outcome the current metadata shows whether the commit landed.
+Files are removed only when the commit certainly failed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from metastore.stores.locations import is_local
 from metastore.stores.new_files import GatheredFiles, NewFiles
 
 COMMIT_ID: Final = "metastore.commit-id"
-"""Key of the snapshot summary that tells whose commit a snapshot is."""
+"""Key of the commit id in the snapshot summary."""
 
 _FIRST_PAUSE_S: Final = 0.01
 _LONGEST_PAUSE_S: Final = 1.0
@@ -46,7 +46,7 @@ _LOOKS: Final = 5
 
 @dataclass(frozen=True)
 class Committer:
-    """Commits changes to one component's table; ``timeout`` bounds the retries after lost races."""
+    """Commits changes to one component's table; ``timeout`` limits the retries after lost races."""
 
     table: ComponentTable
     timeout: timedelta
@@ -58,19 +58,19 @@ class Committer:
         data_files: Sequence[DataFile],
         io: FileIO,
     ) -> int:
-        """Publish what ``plan`` makes of the current state; the version that is current then.
+        """Publish the change that ``plan`` returns for the current state; returns the version that is current then.
 
-        ``plan`` is called again on each fresh state. A change that changes nothing makes no snapshot. ``data_files``
-        are the files that the change adds, written through ``io``: they are removed when, and only when, the commit
-        certainly failed.
+        Each retry calls ``plan`` on the state that is current then. A change without effect creates no snapshot.
+        ``data_files`` are the files that the change adds, written through ``io``: they are removed if, and only if, the
+        commit certainly failed.
 
         Raises ConflictError (nothing changed), OutcomeUnknownError (nothing removed), StorageError (nothing changed).
         """
         deadline = self.clock.monotonic() + self.timeout.total_seconds()
         paths = [data_file.file_path for data_file in data_files]
         pause = _FIRST_PAUSE_S
-        # From the moment a try is handed to the catalog until its outcome is certain, nothing may be removed,
-        # whatever interrupts: not even a KeyboardInterrupt says that the commit did not land.
+        # From the call to the catalog until the outcome of the attempt is certain, nothing may be removed,
+        # whatever interrupts it: even after a KeyboardInterrupt the commit may have landed.
         unsettled = False
         try:
             flush(paths)
@@ -83,7 +83,7 @@ class Committer:
                     except FileNotFoundError:
                         if self._is_kept(state):
                             raise
-                        # Others committed and expired the version that was being planned on: a race lost like others.
+                        # Others expired the version that this was planned on: a lost race.
                         landed = False
                     else:
                         if attempt is None:
@@ -116,7 +116,7 @@ class Committer:
         return fresh is not None and fresh.metadata.snapshot_by_id(state.version) is not None
 
     def _publish(self, attempt: _Attempt) -> bool:
-        """True when the snapshot landed, False when it certainly did not. Raises OutcomeUnknownError."""
+        """Return True if the snapshot landed, False if it certainly did not. Raises OutcomeUnknownError."""
         state = attempt.state
         requirements = (
             AssertTableUUID(uuid=state.metadata.table_uuid),
@@ -137,10 +137,10 @@ class Committer:
         except CommitFailedException:
             return False
         except (StorageError, DamageError):
-            # Raised only where the table certainly is as it was.
+            # Raised only if the table is certainly unchanged.
             discard(attempt.table.io, [*attempt.paths, *(data_file.file_path for data_file in attempt.added)])
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a catalog raises, the metadata says what happened
+        except Exception as error:  # noqa: BLE001 - whatever a catalog raises, the metadata shows the outcome
             return self._landed(attempt, error)
         attempt.remember(self.table)
         return True
@@ -148,7 +148,7 @@ class Committer:
     def _landed(self, attempt: _Attempt, cause: Exception) -> bool:
         commit_id = attempt.commit_id
         for look in range(_LOOKS):
-            # The store may be away for a moment; then the next look decides.
+            # The store may be unavailable for a moment; then the next look decides.
             with suppress(Exception):
                 state = self.table.state(anew=True)
                 fate = attempt.fate(state.metadata) if state is not None else None
@@ -163,7 +163,7 @@ class Committer:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """One try: the snapshot with its list and manifests, written and durable, not yet published."""
+    """One attempt: the snapshot with its list and manifests, written and durable, not yet published."""
 
     table: Table
     state: TableState
@@ -175,15 +175,15 @@ class _Attempt:
 
     @property
     def paths(self) -> list[str]:
-        """Files that this try wrote, data files aside."""
+        """Files that this attempt wrote, except data files."""
         return [self.snapshot.manifest_list, *(decoded.file.manifest_path for decoded in self.written)]
 
     def fate(self, metadata: TableMetadata) -> bool | None:
-        """Whether ``metadata`` says that the try landed (True), or never will (False); None while that is open.
+        """Return True if ``metadata`` shows that the attempt landed, False if it never can, None while that is open.
 
-        The try is out of the race only when another snapshot has its place: after the one it was planned on, or with
-        its sequence number. Without such a one it may have landed and expired since, and its files be in use; and a
-        change of anything but snapshots leaves its place free.
+        The attempt can no longer land only if another snapshot has its place: its parent's successor, or its sequence
+        number. Otherwise it may have landed and expired since, so its files may be in use. A change of anything but
+        snapshots leaves its place free.
         """
         ours = self.snapshot
         if metadata.snapshot_by_id(ours.snapshot_id) is not None:
@@ -191,7 +191,7 @@ class _Attempt:
         for other in ancestors_of(metadata.current_snapshot(), metadata):
             if ours.parent_snapshot_id is not None and other.parent_snapshot_id == ours.parent_snapshot_id:
                 return False
-            # Format version 1 has no numbers: all are 0 there.
+            # Format version 1 has no sequence numbers: all are 0.
             if ours.sequence_number and other.sequence_number == ours.sequence_number:
                 return False
         return None
@@ -200,7 +200,7 @@ class _Attempt:
     def write(
         cls, component: ComponentTable, table: Table, state: TableState, change: Change, now_ms: int
     ) -> _Attempt | None:
-        """Write the try; None when the change changes nothing. What was written is removed when it fails."""
+        """Write the attempt; None when the change has no effect. On failure, what was written is removed."""
         manifests = component.manifests(table.io)
         result = rewrite(manifests.of(state.snapshot), change, component.unit_type.cluster, manifests.decode)
         if result is None:
@@ -210,7 +210,7 @@ class _Attempt:
         snapshot = _snapshot(state, change, result.removed, commit_id, folder, now_ms)
         written: list[DecodedManifest] = []
         places = [f"{folder}/{commit_id}-m{number}.avro" for number in range(len(result.new))]
-        # On the local disk a thread costs more than it saves.
+        # On the local disk, a thread costs more than it saves.
         files = NewFiles(table.io) if is_local(folder) else GatheredFiles(table.io)
         try:
             for location, new in zip(places, result.new, strict=True):
@@ -232,7 +232,7 @@ class _Attempt:
         return cls(table, state, snapshot, commit_id, list(change.added.values()), listed, written)
 
     def remember(self, component: ComponentTable) -> None:
-        """Keep what has landed for the next reader and writer of this process."""
+        """Cache the published manifests for the next reader and writer of this process."""
         component.manifests(self.table.io).remember(self.snapshot, self.listed, self.written)
 
 
@@ -249,7 +249,7 @@ def _snapshot(
         snapshot_id=snapshot_id,
         parent_snapshot_id=parent.snapshot_id if parent else None,
         sequence_number=state.metadata.next_sequence_number(),
-        # Strictly after the parent, so that a point in time names one version even if the clock stands still.
+        # Strictly after the parent, so that a time identifies one version even if the clock does not advance.
         timestamp_ms=max(now_ms, parent.timestamp_ms + 1 if parent else 0),
         manifest_list=f"{folder}/snap-{snapshot_id}-{commit_id}.avro",
         summary=_summary(change.added, removed, parent, commit_id),

@@ -1,8 +1,8 @@
-"""Reading data files together: those that are read in one go, and how.
+"""Reading data files in groups: which files are read together, and how.
 
-Place in the flow: a plan names files; here they are grouped, and a group becomes rows. A table may have thousands of
-tiny segments: their files are fetched whole, each in one round trip, and decoded from memory, for less than half of
-what an Arrow dataset spends on them. Of larger files only the needed columns and row groups are fetched.
+A plan names files; this module groups them and reads a group as rows. A table may have thousands of tiny segments.
+Their files are fetched whole, each in one round trip, and decoded from memory, in less than half of the time of an
+Arrow dataset. Of larger files only the needed columns and row groups are fetched.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ FILES_AT_ONCE: Final = 32
 """Number of files fetched concurrently from a store with latency."""
 
 _BATCHES_AHEAD: Final = 2
-"""Most batches of a file with more rows that are decoded before they are asked for."""
+"""Batches that are decoded ahead of the caller, for a file with more rows than one batch."""
 
 _TINY: Final = 1 << 16
-"""Bytes of a file of which the footer is a good part; the rest is not worth a second round trip."""
+"""A file up to this size is fetched whole: its footer is a large part of it, so a second round trip does not pay."""
 
 
 class PlannedFile(NamedTuple):
-    """What a read needs to know of a data file: a hundredth of its manifest entry."""
+    """The facts of a data file that a read needs; a hundredth of its manifest entry."""
 
     path: str
     rows: int
     size_bytes: int
     key: PartitionKey = ()
-    """The partition that it is a file of."""
+    """The partition of the file."""
     digest: bytes | None = None
     """The digest of a segment in its manifest entry; see :mod:`metastore.mapping.segment_digest`."""
     columns: EmbeddedPlace | None = None
-    """Where the file has its units as columns; see :mod:`metastore.bounds.embedded_columns`."""
+    """Place of the embedded columns in the file; see :mod:`metastore.bounds.embedded_columns`."""
 
 
 class FilesToRead(NamedTuple):
@@ -60,11 +60,11 @@ class FilesToRead(NamedTuple):
     size_bytes: int
     tiny: bool
     files: tuple[PlannedFile, ...] = ()
-    """What is known of each."""
+    """Facts of each file."""
 
 
 def grouped(files: Sequence[PlannedFile], limits: ReadSettings) -> Iterator[FilesToRead]:
-    """Files that follow each other, as many as are one part by ``limits``, or one file that has more."""
+    """Yield runs of consecutive files that fit one part by ``limits``; a larger file is a group of its own."""
     group: list[PlannedFile] = []
     rows = size_bytes = 0
     for planned in files:
@@ -79,7 +79,7 @@ def grouped(files: Sequence[PlannedFile], limits: ReadSettings) -> Iterator[File
 
 
 def by_partition(files: Iterable[PlannedFile], limits: ReadSettings) -> dict[PartitionKey, FilesToRead]:
-    """The files of each partition, together: all of their columns, and so whole where they are no more than a part."""
+    """Return each partition's files as one group with all columns; files no larger than a part are fetched whole."""
     partitions: dict[PartitionKey, list[PlannedFile]] = {}
     for planned in files:
         partitions.setdefault(planned.key, []).append(planned)
@@ -97,7 +97,7 @@ def _all_of(files: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:
 
 
 def together(group: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:
-    """``group`` as files that are read together, each of them whole where they are small."""
+    """Return ``group`` as one read; the files are fetched whole if they are small."""
     rows, size_bytes = sum(planned.rows for planned in group), sum(planned.size_bytes for planned in group)
     tiny = rows <= limits.part_rows and all(planned.size_bytes <= _TINY for planned in group)
     return FilesToRead(tuple(planned.path for planned in group), rows, size_bytes, tiny, tuple(group))
@@ -112,9 +112,9 @@ def batches_of(
     test: RowTest,
     limits: ReadSettings,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``files`` that pass ``test``, which looks at columns of ``needed``; with ``columns``.
+    """Yield the rows of ``files`` that pass ``test``, in ``columns``; ``test`` uses columns of ``needed``.
 
-    Columns that a file lacks are null. Raises OSError and ArrowInvalid or ArrowTypeError as the store and Arrow do.
+    Columns that a file lacks are null. Raises OSError and ArrowInvalid or ArrowTypeError from the store and Arrow.
     """
     if files.tiny:
         yield from test.passing(_whole(io, unit_type, files.paths, needed)).select(list(columns)).to_batches()
@@ -130,18 +130,18 @@ def batches_of(
 
 
 def _rows_of_a_batch(files: FilesToRead, limits: ReadSettings) -> int:
-    """As many as there are in the bytes of a part, at most its rows."""
+    """Return how many rows fit into the bytes of a part, at most its limit of rows."""
     return max(1, min(limits.part_rows, files.rows * limits.part_size // max(1, files.size_bytes)))
 
 
 def _whole(io: FileIO, unit_type: type[Unit], locations: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """All rows of files in ``columns``, in one chunk: thousands of short ones cost Arrow much more."""
+    """Return all rows of files in ``columns``, as one chunk: Arrow is much slower with thousands of short ones."""
     wanted = _schema(unit_type, columns)
     return _joined(_each(io, locations, lambda content: _decoded(content, wanted)), wanted)
 
 
 def fetched_columns(io: FileIO, files: Sequence[PlannedFile]) -> list[pa.Buffer]:
-    """What stands at the place of each file's columns, which all have one. Raises OSError as the store does."""
+    """Return the bytes of each file's embedded columns; all files have them. Raises OSError from the store."""
     system, paths = arrow_paths(io, [planned.path for planned in files])
 
     def one(path: str, planned: PlannedFile) -> pa.Buffer:
@@ -154,12 +154,12 @@ def fetched_columns(io: FileIO, files: Sequence[PlannedFile]) -> list[pa.Buffer]
 
 
 def fetched(io: FileIO, locations: Sequence[str]) -> list[pa.Buffer]:
-    """The content of whole files. Raises OSError as the store does."""
+    """Return the content of whole files. Raises OSError from the store."""
     return _each(io, locations, lambda content: content)
 
 
 def rows_of(contents: Iterable[pa.Buffer], unit_type: type[Unit], columns: Sequence[str]) -> pa.Table:
-    """The rows of files that were :func:`fetched`, in ``columns``. Raises as :func:`batches_of`."""
+    """Return the rows of files that were :func:`fetched`, in ``columns``. Raises as :func:`batches_of`."""
     wanted = _schema(unit_type, columns)
     return _joined([_decoded(content, wanted) for content in contents], wanted)
 
@@ -170,7 +170,7 @@ def _schema(unit_type: type[Unit], columns: Sequence[str]) -> pa.Schema:
 
 
 def _each(io: FileIO, locations: Sequence[str], made_of: Callable[[pa.Buffer], T]) -> list[T]:
-    """What is made of each file's content; several at a time where there is something to wait for."""
+    """Call ``made_of`` on each file's content; several at a time if the store has latency."""
     system, paths = arrow_paths(io, locations)
 
     def one(path: str) -> T:
@@ -181,7 +181,7 @@ def _each(io: FileIO, locations: Sequence[str], made_of: Callable[[pa.Buffer], T
 
 
 def _mapped(system: fs.FileSystem, one: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
-    """``one`` of each; several at a time where there is something to wait for."""
+    """Call ``one`` for each item; several at a time if the store has latency."""
     if isinstance(system, fs.LocalFileSystem):
         return list(map(one, *arguments))
     with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
@@ -190,14 +190,14 @@ def _mapped(system: fs.FileSystem, one: Callable[..., T], *arguments: Iterable[A
 
 def _decoded(content: pa.Buffer, wanted: pa.Schema) -> pa.Table:
     with pq.ParquetFile(pa.BufferReader(content)) as parquet:
-        # Those that the file does not have are not asked for.
+        # Do not ask for columns that the file does not have.
         table = parquet.read(wanted.names, use_threads=False)
-    # Arrow would forget how many rows they are when it joins tables without a column.
+    # Arrow loses the number of rows when it concatenates tables without columns.
     return table if table.num_columns else _in_columns(table, wanted)
 
 
 def _joined(tables: Sequence[pa.Table], wanted: pa.Schema) -> pa.Table:
-    # A release of the format wrote most of them, so they are brought into the columns together.
+    # Most have the same types, those of one release of the format, so they are cast together.
     alike = [pa.concat_tables(run) for _, run in groupby(tables, lambda table: table.schema)]
     return pa.concat_tables([_in_columns(table, wanted) for table in alike] or [wanted.empty_table()]).combine_chunks()
 
@@ -205,12 +205,12 @@ def _joined(tables: Sequence[pa.Table], wanted: pa.Schema) -> pa.Table:
 def _in_columns(table: pa.Table, wanted: pa.Schema) -> pa.Table:
     here = set(table.schema.names)
     columns = [table[field.name] if field.name in here else pa.nulls(table.num_rows, field.type) for field in wanted]
-    # Which casts those that are of another type.
+    # This casts tables of other types.
     return pa.table(columns, schema=wanted)
 
 
 def _dataset(io: FileIO, unit_type: type[Unit], locations: Sequence[str]) -> ds.Dataset:
-    """Data files as one dataset with the columns of the unit; those that a file lacks are null."""
+    """Return data files as one dataset with the columns of the unit; columns that a file lacks are null."""
     filesystem, paths = arrow_paths(io, locations)
     parquet = ds.ParquetFileFormat()
     fragments = [parquet.make_fragment(path, filesystem) for path in paths]

@@ -1,7 +1,7 @@
-"""What a read comes to before it is carried out: rows that manifests answer, and groups of data files still to be read.
+"""The parts of a read before it is executed: rows that manifests answer, and groups of data files still to read.
 
-Place in the flow: :mod:`metastore.storage.reader` plans, and hands this out to who cannot hold all rows at once, or has
-other processes read them. A group is plain data and reads itself, wherever it is sent to.
+:mod:`metastore.storage.reader` plans a read and returns these parts to callers that cannot hold all rows at once, or
+that have other processes read them. A group is plain data and can be read in any process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from metastore.storage.data_files import (
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Data files of one version that are read together: plain data, which another process can be given."""
+    """Data files of one version that are read together: plain data, which can be sent to another process."""
 
     component: str
     unit_type: type[Unit]
@@ -48,23 +48,23 @@ class FileGroup:
     columns: tuple[str, ...]
     expression: BooleanExpression
     rows: int = 0
-    """How many rows the files have, those that do not match included."""
+    """Number of rows in the files, including rows that do not match."""
     size_bytes: int = 0
-    """How large they are as they are stored."""
+    """Size of the stored files."""
     tiny: bool = False
     """Whether each file is fetched whole."""
     files: tuple[PlannedFile, ...] = ()
-    """What is known of each file, where the group is one of a whole read."""
+    """Facts of each file, if the group is part of a read in groups."""
     limits: ReadSettings = field(default_factory=ReadSettings)
-    """How much is decoded together."""
+    """Limits for what is decoded together."""
 
     @cached_property
     def name(self) -> str:
-        """A name that no other files have."""
+        """A name that is unique to these files."""
         return sha256("\n".join(self.paths).encode()).hexdigest()
 
     def only(self, wanted: Sequence[bool]) -> FileGroup:
-        """Those of its files that are ``wanted``."""
+        """Return a group with only the files that are ``wanted``."""
         files = [planned for planned, is_wanted in zip(self.files, wanted, strict=True) if is_wanted]
         read = together(files, self.limits)
         return replace(
@@ -78,7 +78,7 @@ class FileGroup:
         return pa.schema([types.field(name) for name in self.columns])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The matching rows with the wanted columns. Raises StorageError for a lost file, FormatError for a bad one."""
+        """Yield matching rows with the wanted columns. StorageError for a lost file, FormatError for a bad one."""
         schema = iceberg_schema(self.unit_type)
         row_test = RowTest(bound(schema, self.expression))
         needed = needed_columns(self.columns, schema, row_test)
@@ -87,7 +87,7 @@ class FileGroup:
             yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test, self.limits)
 
     def embedded(self, batches: EmbeddedBatches) -> list[bool]:
-        """Hand over to ``batches`` what files have as columns; for each file whether these are all that it asks for.
+        """Add the files' embedded columns to ``batches``; returns for each file whether it needs nothing else.
 
         Raises StorageError for a lost file, FormatError for a bad one.
         """
@@ -97,14 +97,14 @@ class FileGroup:
             return [planned.columns is not None and _taken(batches, planned, next(contents)) for planned in self.files]
 
     def fetched(self) -> FetchedGroup:
-        """The same with the files' content. Raises StorageError for a lost file."""
+        """Return this group with the files' content. Raises StorageError for a lost file."""
         [group] = fetched_together([self])
         return group
 
 
 @dataclass(frozen=True)
 class FetchedGroup:
-    """A :class:`FileGroup` and the content of its files: plain data for a process that need not reach the store."""
+    """A :class:`FileGroup` with the content of its files: plain data for a process that cannot reach the store."""
 
     component: str
     unit_type: type[Unit]
@@ -113,7 +113,7 @@ class FetchedGroup:
     expression: BooleanExpression
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The matching rows with the wanted columns. Raises FormatError for a bad file."""
+        """Yield matching rows with the wanted columns. Raises FormatError for a bad file."""
         schema = iceberg_schema(self.unit_type)
         row_test = RowTest(bound(schema, self.expression))
         needed = needed_columns(self.columns, schema, row_test)
@@ -122,12 +122,12 @@ class FetchedGroup:
             yield from row_test.passing(rows).select(list(self.columns)).to_batches()
 
     def fetched(self) -> FetchedGroup:
-        """Itself."""
+        """Return itself."""
         return self
 
 
 def fetched_together(groups: Sequence[FileGroup]) -> list[FetchedGroup]:
-    """Groups of one component with their files' content, for which a distant store is asked for several at a time.
+    """Fetch the content of groups of one component; from a store with latency, several files at a time.
 
     Raises StorageError for a lost file.
     """
@@ -149,14 +149,14 @@ def fetched_together(groups: Sequence[FileGroup]) -> list[FetchedGroup]:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a read comes to at ``version``: rows that the manifests answer, and groups of files still to be read."""
+    """The parts of a read at ``version``: rows that the manifests answer, and groups of files still to read."""
 
     version: int
     answered: pa.Table
     groups: tuple[FileGroup, ...] = ()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, group by group. Raises as :meth:`FileGroup.batches`."""
+        """Yield all rows, group by group. Raises as :meth:`FileGroup.batches`."""
         yield from self.answered.to_batches()
         for group in self.groups:
             yield from group.batches()
@@ -172,7 +172,7 @@ def _taken(batches: EmbeddedBatches, planned: PlannedFile, content: pa.Buffer) -
 
 @contextmanager
 def _reading(component: str) -> Iterator[None]:
-    """Meanwhile failures are raised as errors of the component."""
+    """Within, failures are raised as errors of the component."""
     try:
         yield
     except OSError as error:
@@ -184,5 +184,5 @@ def _reading(component: str) -> Iterator[None]:
 
 
 def needed_columns(columns: Sequence[str], schema: Schema, row_test: RowTest) -> tuple[str, ...]:
-    """``columns``, and those that ``row_test`` looks at."""
+    """Return ``columns`` and the columns that ``row_test`` uses."""
     return tuple(dict.fromkeys((*columns, *sorted(columns_read(schema, row_test.bound)))))

@@ -1,9 +1,9 @@
-"""Threads of one process that commit at the same time share one snapshot; each gets its own result or error.
+"""Group commit: threads of one process that commit at the same time share one snapshot, each with its own result.
 
-Requests queue up. Whoever holds the lead commits what has queued by then as one change, in the order in which it came,
-while others queue up behind; then one of them leads. So the cost of a commit is shared by as many as are waiting for
-it, and a thread alone pays nothing for this. A request with a condition, or one that deletes by filter, depends on what
-stood before it: it opens a group, and never joins one.
+Requests queue up. One thread leads: it commits all queued requests as one change, in their order. Requests that arrive
+meanwhile wait, then one of their threads leads. So all waiting threads share the cost of a commit, and a single thread
+pays nothing extra. A request with a condition, or one that deletes by filter, depends on the state before it: it can
+only be the first of a group.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Plan = Callable[[TableState], Change]
 
 @dataclass(eq=False)
 class _Request:
-    """One caller's commit; settled when it has a version or an error."""
+    """One thread's commit; it is settled once it has a version or an error."""
 
     plan: Plan
     data_files: Sequence[DataFile]
@@ -48,7 +48,7 @@ class _Request:
 
 @dataclass
 class GroupCommitter:
-    """Commits through ``committer``, for all threads of this process that share the component."""
+    """Commits through ``committer`` for all threads of this process that share the component."""
 
     committer: Committer
     _queue: deque[_Request] = field(init=False)
@@ -59,7 +59,7 @@ class GroupCommitter:
         renew_in_child(self._begin)
 
     def _begin(self) -> None:
-        """Nothing queued: in a forked child, what its parent's threads had queued is their parent's to commit."""
+        """Start with an empty queue: in a forked child, the parent commits what the parent's threads had queued."""
         self._queue = deque()
         self._lead = threading.Lock()
 
@@ -72,10 +72,11 @@ class GroupCommitter:
         *,
         conditional: bool = False,
     ) -> int:
-        """Publish what ``plan`` makes of the current state, perhaps together with others; the version current then.
+        """Publish the change that ``plan`` returns, perhaps with others; returns the version that is current then.
 
-        ``conditional`` says that the change depends on more of the state than the partitions that it replaces. Raises
-        as :meth:`Committer.commit`; another thread's error is never raised here, unless it was that of the commit.
+        ``conditional`` says that the change depends on more state than the partitions that it replaces. Raises the
+        errors of :meth:`Committer.commit`. An error of another thread's request is not raised here, unless the shared
+        commit failed.
         """
         request = _Request(plan, data_files, io, if_version, opens_group=conditional or if_version is not None)
         self._queue.append(request)
@@ -93,9 +94,9 @@ class GroupCommitter:
         return request.version
 
     def _withdraw(self, request: _Request) -> None:
-        """Take back what nobody has begun to commit: its caller was interrupted while waiting, and counts it as undone.
+        """Remove a request that no thread has begun to commit; its caller was interrupted and counts it as not done.
 
-        What somebody has begun is theirs to settle, and its caller must look at the history.
+        If a thread has begun it, that thread settles it, and its caller must look at the history.
         """
         with suppress(ValueError):
             self._queue.remove(request)
@@ -135,7 +136,7 @@ class GroupCommitter:
 
 
 def merge(changes: Sequence[Change]) -> Change:
-    """The one change that has the effect of ``changes`` one after another; only the first may have a filter."""
+    """Return one change with the effect of ``changes`` in order; only the first may have a filter."""
     if not changes:
         return Change()
     added: dict[PartitionKey, DataFile] = {}
@@ -149,7 +150,7 @@ def merge(changes: Sequence[Change]) -> Change:
 
 
 def _planned(request: _Request, state: TableState) -> Change | None:
-    """The request's change; None when it is refused, which is its own error and nobody else's."""
+    """Return the request's change; None if planning failed, which settles only this request with the error."""
     if request.error is None:
         try:
             if request.if_version is not None and state.version != request.if_version:
@@ -163,9 +164,9 @@ def _planned(request: _Request, state: TableState) -> Change | None:
 
 
 def _fail(group: Sequence[_Request], error: BaseException) -> None:
-    """Settle a group whose commit failed, each request with an error of its own to raise.
+    """Settle a group whose commit failed; each request gets an error of its own.
 
-    An interrupt of the leading thread leaves open what it had reached.
+    If the leading thread was interrupted, the outcome is unknown for what it had reached.
     """
     failed: Exception
     if isinstance(error, Exception):

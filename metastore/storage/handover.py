@@ -1,9 +1,9 @@
-"""A table goes from one catalog to another: its newest version is registered there, and the old one is closed.
+"""Moves a table to another catalog: registers its newest version there, and closes the table in the old catalog.
 
-Only one catalog may own a table's commits. So the last commit to the old catalog says in the table's properties who
-owns it from then on; whoever still uses the old one is refused by that, readers and writers. The new catalog starts
-from this version and takes the mark away. After an interruption at any point nobody can write until the same call is
-made again, and completes what was begun.
+Only one catalog may own a table's commits. So the last commit to the old catalog sets a table property with the new
+owner. From then on, readers and writers of the old catalog are refused. The new catalog starts from this version and
+removes the property. After an interruption at any point, nobody can write until the same call is repeated, which
+completes the move.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from metastore.storage.table import HANDED_OVER
 
 @dataclass(frozen=True)
 class Registered:
-    """A table that is now in another catalog, and the version it has there (0: it is empty)."""
+    """A table that was registered in another catalog, and its version there (0 if it is empty)."""
 
     table: str
     version: int
@@ -32,12 +32,12 @@ class Registered:
 
 
 def hand_over(source: CatalogEntry, target: CatalogEntry) -> Registered | None:
-    """Register the table of ``source`` at ``target``; None when there is no table.
+    """Register the table of ``source`` at ``target``; returns None when there is no table.
 
-    Raises InvalidRequestError when the target has a table already, when it cannot register one, and when the source
-    was handed over to yet another catalog; ConfigError and FormatError when the target cannot go on from the table;
-    then nothing was changed. Raises ConflictError, StorageError and OutcomeUnknownError when the call has to be made
-    again.
+    Raises InvalidRequestError if the target already has a table or cannot register one, or if the source was handed
+    over to a third catalog. Raises ConfigError and FormatError if the target cannot continue from the table. In all
+    these cases nothing was changed. Raises ConflictError, StorageError and OutcomeUnknownError if the call has to be
+    repeated.
     """
     if target.source.settings.type == "filesystem":
         raise InvalidRequestError(

@@ -1,9 +1,9 @@
-"""Partition keys: which of them a manifest holds, as its summary gives it, and which ones a filter asks for.
+"""Partition keys: the range of keys in a manifest, and the keys that a filter requires.
 
-Every commit and every read look at the range of every manifest, so it is read once for each listed manifest. And every
-read names a table, most a metadata key too: columns of the key, which all rows of a file share. Such terms of a filter
-are compared as they stand; binding, projecting and compiling an expression takes hundreds of times as long, and is for
-the rest of it.
+Every commit and every read look at the range of every manifest, so the range is decoded once for each listed manifest.
+Every read names a table, and most name a metadata key. All rows of a file share these columns, so such terms of a
+filter are compared directly with the keys. Binding, projecting and compiling an expression takes hundreds of times as
+long, and is done only for the rest of the filter.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class KeyRange:
 
 
 Required = tuple[frozenset[str] | None, ...]
-"""For each partition column the values it must have one of; None where it may have any."""
+"""For each partition column, the set of allowed values; None where any value is allowed."""
 
 
 @dataclass(frozen=True)
 class SplitFilter:
-    """A filter taken apart: a row matches it exactly if its key has the values of ``keys`` and ``rest`` holds."""
+    """A split filter: a row matches if its key has the required values of ``keys`` and ``rest`` holds."""
 
     keys: Required
     rest: BooleanExpression
 
     def among(self, keys: Sequence[PartitionKey]) -> list[int]:
-        """Positions of those ``keys`` that have the values."""
+        """Return the positions of the ``keys`` that have the required values."""
         hits = list(range(len(keys)))
-        # The last columns tell most keys apart, and a column at a time is the shortest loop that Python has.
+        # The last columns are the most selective, and testing one column at a time is the fastest loop in Python.
         for column, values in reversed([*enumerate(self.keys)]):
             if values is not None:
                 hits = [position for position in hits if keys[position][column] in values]
@@ -52,7 +52,7 @@ class SplitFilter:
 
 
 def split(expression: BooleanExpression, spec: PartitionSpec) -> SplitFilter:
-    """``expression`` taken apart under ``spec``, whose fields are columns of strings as they stand."""
+    """Split ``expression`` by ``spec``, whose fields are identity partitions of string columns."""
     columns = [field.name for field in spec.fields]
     found: dict[str, frozenset[str]] = {}
     rest: BooleanExpression = AlwaysTrue()
@@ -66,7 +66,7 @@ def split(expression: BooleanExpression, spec: PartitionSpec) -> SplitFilter:
 
 
 def may_hold(keys: KeyRange | None, required: Required) -> bool:
-    """False only if no key of the range has the values ``required``."""
+    """Return False only if no key of the range has the values ``required``."""
     if keys is None:
         return True
     return all(
@@ -76,7 +76,7 @@ def may_hold(keys: KeyRange | None, required: Required) -> bool:
 
 
 def range_of(manifest: ManifestFile) -> KeyRange | None:
-    """The key range that a manifest's summary gives; None when the summary leaves it open."""
+    """Return the key range in a manifest's summary; None if the summary does not have it."""
     notes = vars(manifest)
     if _NOTE not in notes:
         notes[_NOTE] = _range_in_summaries(manifest)
@@ -88,7 +88,7 @@ def _range_in_summaries(manifest: ManifestFile) -> KeyRange | None:
     summaries = manifest.partitions
     if not summaries or any(s.contains_null or s.lower_bound is None or s.upper_bound is None for s in summaries):
         return None
-    # Partition columns are strings, whose bounds are their UTF-8.
+    # Partition columns are strings; their bounds are UTF-8.
     return KeyRange(
         tuple(s.lower_bound.decode() for s in summaries if s.lower_bound is not None),
         tuple(s.upper_bound.decode() for s in summaries if s.upper_bound is not None),

@@ -1,9 +1,9 @@
-"""The folders that are the metastore's own: what lies there is never a table's data, and no workspace may lie there.
+"""The metastore's own folders: their files are never table data, and no workspace may be inside them.
 
-Place in the flow: a metastore that is opened asks :func:`require_apart`, and :func:`folders_within` names the folders
-that a listing of a table's files passes over. A workspace may contain such folders, as the shipped ones ``/`` and
-``/tmp`` contain everything. Places are compared as :mod:`metastore.stores.containment` does: links are followed, and
-the schemes of one store are one.
+Opening a metastore calls :func:`require_apart`. Listing a table's files skips the folders that :func:`folders_within`
+returns. A workspace may contain such folders, as the default workspaces ``/`` and ``/tmp`` contain everything.
+Locations are compared as in :mod:`metastore.stores.containment`: links are followed, and all schemes of one store are
+equal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COMPONENTS = "drill.metastore.iceberg.components"
 
 
 def own_folders(iceberg: IcebergSettings) -> Mapping[str, str]:
-    """The folder of each component, by the key that sets it; those of the daemon's lease and of damaged files."""
+    """Return each component's folder by its configuration key, and the folders of the lease and of damaged files."""
     base = iceberg.base_location.rstrip("/")
     folders = {f"{_COMPONENTS}.{name}.location": each.location for name, each in iceberg.components.items()}
     folders["drill.metastore.daemon.lease"] = LEASE_FOLDER
@@ -32,9 +32,9 @@ def own_folders(iceberg: IcebergSettings) -> Mapping[str, str]:
 
 
 def require_apart(settings: Settings) -> None:
-    """Refuse folders of components that are one by a link, and workspaces in a component's folder.
+    """Refuse components whose folders are the same by a link, and workspaces inside a component's folder.
 
-    Asks the local disk for links, and no other store. Raises ConfigError that names both keys.
+    Resolves links on the local disk, and accesses no other store. Raises ConfigError that names both keys.
     """
     own = {key: Place(folder) for key, folder in own_folders(settings.iceberg).items()}
     for (key, folder), (other_key, other) in combinations(own.items(), 2):
@@ -53,9 +53,9 @@ def require_apart(settings: Settings) -> None:
 
 
 def folders_within(iceberg: IcebergSettings, location: str) -> tuple[str, ...]:
-    """The own folders that lie in ``location``, as paths relative to it; empty text for ``location`` itself.
+    """Return the own folders inside ``location``, as relative paths; an empty string means ``location`` itself.
 
-    That is also what stands for an own folder that ``location`` lies in.
+    An empty string also means that ``location`` is inside an own folder.
     """
     found = []
     whole = Place(location)
@@ -68,7 +68,7 @@ def folders_within(iceberg: IcebergSettings, location: str) -> tuple[str, ...]:
 
 
 def _holds(place: Place, other: str) -> bool:
-    """Whether ``other`` is the folder of ``place`` or lies in it."""
+    """Whether ``other`` is the folder of ``place`` or inside it."""
     return place.holds(f"{other.rstrip('/')}/_")
 
 

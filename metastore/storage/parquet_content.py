@@ -1,10 +1,10 @@
-"""The content of one data file: its rows as Parquet, cut so that a reader takes only what it asks for.
+"""Encodes one data file: its rows as Parquet, with row groups that let a reader fetch only what it needs.
 
-Lists and maps that are null in every row are left out: a reader of Iceberg tables knows that a column which a file
-lacks is null there, and each costs more time and bytes than the values of a small file. Plain columns stay, since
-PyIceberg compares one that is absent otherwise than one that is null. In files of many rows each kind of unit has row
-groups of its own, of a bounded number of rows: who reads the segments of a table does not decode their files, and
-nobody holds more than a few of the row groups. Kinds of few rows share one.
+Lists and maps that are null in every row are left out: readers of Iceberg tables read missing columns as null, and each
+costs more time and bytes than the values of a small file. Plain columns stay, because PyIceberg compares a missing
+column differently from a null one. In files of many rows, each kind of unit has its own row groups with a bounded
+number of rows. So a reader of segments does not decode files' units, and memory holds only a few row groups at a time.
+Kinds with few rows share a row group.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from metastore.model.fields import Unit
 Codec = Literal["none", "snappy", "gzip", "zstd", "lz4", "brotli"]
 
 _SMALL_ROWS: Final = 64
-"""Up to here, dictionaries and statistics cost more bytes and time than they save. Those of lists and maps always do:
-bounds of texts that no filter asks for were an eighth of a file."""
+"""Up to this number of rows, dictionaries and statistics cost more bytes and time than they save. For lists and maps
+they always do: bounds of texts that no filter uses were an eighth of a file."""
 _SHARED_ROWS: Final = 16
-"""Kinds that have no more together share a row group, which costs more than to decode the other's rows with one's own:
-a segment's own unit, say, and those of partitions."""
+"""Kinds with together no more rows share a row group, such as a segment's own unit and those of partitions: another row
+group costs more than decoding the extra rows."""
 
 
 class ParquetBytes(NamedTuple):
-    """A whole file, and where the bytes embedded in it begin."""
+    """A whole file, and the offset of the bytes embedded in it."""
 
     content: pa.Buffer
     embedded_at: int
@@ -38,9 +38,9 @@ class ParquetBytes(NamedTuple):
 
 @dataclass(frozen=True)
 class ParquetContent:
-    """Makes data files of units of one type, in the Arrow ``schema`` that carries the table's field ids.
+    """Encodes data files of one unit type, in the Arrow ``schema`` that carries the table's field ids.
 
-    In a file of many rows a row group has at most ``rows_of_a_group``.
+    In a file of many rows, a row group has at most ``rows_of_a_group`` rows.
     """
 
     unit_type: type[Unit]
@@ -50,9 +50,9 @@ class ParquetContent:
     _schemas: dict[tuple[int, ...], pa.Schema] = field(default_factory=dict, init=False)
 
     def of(self, rows: pa.Table, embedded: bytes = b"") -> ParquetBytes:
-        """The file that holds ``rows``, at least one, in the unit's columns, and ``embedded`` bytes.
+        """Encode ``rows``, at least one, in the unit's columns, and embed the bytes ``embedded``.
 
-        Nothing in the file's footer names these, so readers of Parquet pass over them.
+        Nothing in the Parquet footer refers to the embedded bytes, so Parquet readers ignore them.
         """
         held = tuple(
             n
@@ -82,7 +82,7 @@ class ParquetContent:
         return ParquetBytes(content.getvalue(), place)
 
     def _kinds(self, rows: pa.Table) -> Iterator[pa.Table]:
-        """The rows of each kind, in their order; kinds that follow each other together while they are few."""
+        """Yield the rows of each kind, in order; consecutive kinds are combined while they have few rows."""
         column = self.unit_type.kind_column
         if column is None:
             yield rows

@@ -1,8 +1,8 @@
-"""Rows of a partition -> the content of its data file, with what a manifest entry will say of it. Pure: no store.
+"""Encodes the rows of a partition into its data file's content and the facts of its manifest entry. Pure: no store.
 
-Place in the flow: the first half of writing a partition (:mod:`metastore.storage.partition_writer` is the other). It is
-most of the work, so tasks of an engine may do it where the rows are made: an encoder is plain data and can be sent to
-them, and what it makes comes back in a row of :data:`ENCODED`.
+This is the first half of writing a partition (:mod:`metastore.storage.partition_writer` is the second) and most of the
+work. An encoder is plain data, so an engine's tasks can encode rows where they create them. Tasks return the result in
+rows of :data:`ENCODED`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ENCODED: Final = pa.struct(
 
 @dataclass(frozen=True)
 class EncodedPartition:
-    """What a partition of ``rows`` is to hold: a whole Parquet file, and the bounds of its columns."""
+    """The encoded partition: a whole Parquet file with ``rows`` rows, and the bounds of its columns."""
 
     key: PartitionKey
     rows: int
@@ -60,13 +60,13 @@ class EncodedPartition:
     bounds: ColumnBounds
 
     def to_arrow(self) -> dict[str, Any]:
-        """A value of :data:`ENCODED`."""
+        """Return a value of :data:`ENCODED`."""
         maps = {name: list(counts.items()) for name, counts in asdict(self.bounds).items()}
         return {"key": list(self.key), "rows": self.rows, "content": self.content.to_pybytes(), **maps}
 
     @classmethod
     def from_arrow(cls, found: pa.StructScalar) -> EncodedPartition:
-        """The other way; the content is not copied."""
+        """Convert from Arrow without copying the content."""
         maps = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
         bounds = ColumnBounds(**{name: dict(found[name].as_py()) for name in maps})
         content: Any = found["content"]
@@ -83,14 +83,14 @@ class PartitionEncoder:
 
     @classmethod
     def of(cls, unit_type: type[Unit], schema: Schema, properties: Mapping[str, str]) -> PartitionEncoder:
-        """As the table's properties want it. InvalidRequestError for a codec that nobody knows."""
+        """Return the encoder that the table's properties ask for. Raises InvalidRequestError for an unknown codec."""
         name = properties.get(_CODEC_PROPERTY, _DEFAULT_CODEC).lower()
         if name not in _CODECS:
             raise InvalidRequestError(f"table property {_CODEC_PROPERTY} is {name!r}; it can be {', '.join(_CODECS)}")
         return cls(unit_type, schema.model_dump_json(), _CODECS[name])
 
     def encode(self, partition: PartitionRows) -> EncodedPartition:
-        """The file that will hold the rows of ``partition``."""
+        """Return the encoded file for the rows of ``partition``."""
         schema, parquet = _prepared(self)
         bounds = bounds_of(self.unit_type, schema, partition.rows)
         columns = embedded(partition.rows) if self.unit_type.digested else None
@@ -102,6 +102,6 @@ class PartitionEncoder:
 
 @lru_cache(maxsize=16)
 def _prepared(encoder: PartitionEncoder) -> tuple[Schema, ParquetContent]:
-    """What is made once per process, however often a task is sent the encoder."""
+    """Return what is created once per process, however often a task receives the encoder."""
     schema = Schema.model_validate_json(encoder.schema_json)
     return schema, ParquetContent(encoder.unit_type, arrow_schema(encoder.unit_type, schema), encoder.codec)

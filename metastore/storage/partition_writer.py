@@ -1,6 +1,6 @@
-"""Partitions -> Parquet files in the store, one file a partition, and the manifest entry of each.
+"""Writes each partition as one Parquet file, and returns its manifest entry.
 
-Files get new UUID names in the folder of their location keys, so nothing is ever written over; they mean nothing until
+Files get new UUID names in the folder of their location keys, so no file is ever overwritten. They have no effect until
 a commit refers to them.
 """
 
@@ -28,17 +28,17 @@ from metastore.stores.locations import is_local
 from metastore.stores.new_files import NewFiles
 
 _THREADS: Final = 4
-"""Partitions that are encoded at once."""
+"""Partitions that are encoded concurrently."""
 _PUTS_AT_ONCE: Final = 64
-"""Files that are sent to a store at once: each waits for an answer, and costs no processor meanwhile."""
+"""Files that are sent to a store concurrently; waiting for answers costs no CPU."""
 _BYTES_IN_FLIGHT: Final = 64 << 20
-"""While files of more are being sent, no further partition is encoded."""
+"""While more bytes than this are being sent, no further partition is encoded."""
 _FILES_AT_ONCE: Final = 16
-"""Files are quickly written, so that handing each alone to a thread would cost too."""
+"""Files that one task of a thread writes: files are written so quickly that a task for each would cost too much."""
 _FEW: Final = 4
-"""Number of files that are written to the local disk before threads have begun. And a process that commits a little now
-and then has no threads that come and go: each takes a lock of Arrow's allocator (mimalloc), which a child may be forked
-with."""
+"""Up to this number of files, the local disk is written without threads. Then a process that commits a little now and
+then starts no threads: each new thread takes a lock of Arrow's allocator (mimalloc), and a fork at that moment copies
+the locked lock into the child."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class PartitionWriter:
     state: TableState
 
     def write(self, partitions: Sequence[PartitionRows]) -> dict[PartitionKey, DataFile]:
-        """One new file for each partition. When one fails, the others are removed again and the error is raised."""
+        """Write one new file for each partition. If one fails, removes the others and raises the error."""
         written: dict[PartitionKey, DataFile] = {}
         files = NewFiles(self.io)
 
@@ -74,7 +74,7 @@ class PartitionWriter:
         return {partition.key: written[partition.key] for partition in partitions}
 
     def _sent(self, partitions: Sequence[PartitionRows], files: NewFiles) -> dict[PartitionKey, DataFile]:
-        """All ``partitions`` written to a store with latency; the first error is raised when every file is settled."""
+        """Write ``partitions`` to a store with latency; raises the first error once every file is settled."""
         encoding, in_flight = threading.Semaphore(_THREADS), _InFlight(_BYTES_IN_FLIGHT)
 
         def send(partition: PartitionRows) -> DataFile:
@@ -92,7 +92,7 @@ class PartitionWriter:
         return {partition.key: future.result() for partition, future in zip(partitions, pending, strict=True)}
 
     def write_one(self, partition: PartitionRows | EncodedPartition, files: NewFiles) -> DataFile:
-        """The new file of one partition, created through ``files``. Raises the store's own error."""
+        """Write the new file of one partition through ``files``. Raises the store's own error."""
         folder = partition_folder(self.unit_type, partition.key)
         location = f"{self.state.metadata.location.rstrip('/')}/{folder}/{uuid.uuid4()}.parquet"
         encoded = self.encoder.encode(partition) if isinstance(partition, PartitionRows) else partition
@@ -113,12 +113,12 @@ class PartitionWriter:
 
     @cached_property
     def encoder(self) -> PartitionEncoder:
-        """What makes the content of the files."""
+        """The encoder of the files' content."""
         return PartitionEncoder.of(self.unit_type, self.state.schema, self.state.metadata.properties)
 
 
 class _InFlight:
-    """Counts bytes on their way; whoever has more to send waits while there are ``most``."""
+    """Counts bytes in flight; a sender waits while ``most`` or more are in flight."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -136,7 +136,7 @@ class _InFlight:
 
 
 def _in_threads(write: Callable[[Sequence[PartitionRows]], None], partitions: Sequence[PartitionRows]) -> None:
-    """All ``partitions`` written, a few by each call; the first error is raised when all calls have ended."""
+    """Write ``partitions``, a few in each call; raises the first error when all calls have ended."""
     at_once = max(1, min(_FILES_AT_ONCE, len(partitions) // _THREADS))
     with ThreadPoolExecutor(_THREADS) as threads:
         pending = [
@@ -147,6 +147,6 @@ def _in_threads(write: Callable[[Sequence[PartitionRows]], None], partitions: Se
 
 
 def partition_folder(unit_type: type[Unit], key: PartitionKey) -> str:
-    """Folder of a partition's files, below the component's location. InvalidRequestError for unsafe location keys."""
+    """Return a partition's folder below the component's location. InvalidRequestError for unsafe location keys."""
     keys: Mapping[str, str] = dict(zip(unit_type.partition_columns, key, strict=True))
     return folder_of(unit_type.location_columns, tuple(keys[column] for column in unit_type.location_columns))

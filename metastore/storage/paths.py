@@ -1,8 +1,9 @@
-"""Keys -> folder names below a component's location; nothing a key says can leave that location.
+"""Folder names of location keys, below a component's location; no key can leave that location.
 
-Refused before anything is written: null and empty keys, ``.`` and ``..``, NUL and control characters, names too long
-for a folder, and ``/`` anywhere but in the last key (a table named by its path means nested folders; a leading slash
-is dropped, as Drill does). Characters that some store cannot hold are escaped as ``%XX``, reversibly.
+Invalid keys are refused before anything is written: null, empty, ``.`` and ``..``, NUL and control characters, and
+names too long for a folder. ``/`` is allowed only in the last key, where a table is named by its path: there it means
+nested folders, and a leading slash is dropped, as in Drill. Characters that some store does not support are escaped
+reversibly as ``%XX``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _UNSAFE = re.compile(r'[%\\:*?"<>|#]')
 
 @lru_cache(maxsize=1024)
 def folder_of(columns: tuple[str, ...], keys: tuple[str | None, ...]) -> str:
-    """Relative folder of data files with location ``keys`` (values of ``columns``). InvalidRequestError if unsafe."""
+    """Return the relative folder for location ``keys`` (values of ``columns``). InvalidRequestError if unsafe."""
     levels: list[str] = []
     last = len(keys) - 1
     for position, (column, key) in enumerate(zip(columns, keys, strict=True)):

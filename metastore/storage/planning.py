@@ -1,7 +1,7 @@
-"""Which data files a read needs: manifests by partition summaries, entries by partition values.
+"""Planning: which data files a read needs, by the manifests' partition summaries and the entries' partition values.
 
-Rows whose columns the manifests know already (partition values, and equal bounds of one-row files) are answered here;
-their files are not opened at all. Of the others, bounds tell whether they need to be.
+If manifests hold all requested columns of a row (partition values, and equal bounds of one-row files), the row is
+answered from them without opening its file. For the other files, bounds decide whether they must be opened.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from metastore.storage.key_range import SplitFilter, may_hold, range_of
 
 @dataclass(frozen=True)
 class PartitionTest:
-    """What a filter requires of partition values, ready to run on manifests and on their decoded entries."""
+    """A compiled filter on partition values, for manifests and for their decoded entries."""
 
     may_match: Callable[[ManifestFile], bool]
     matches: Callable[[DecodedManifest], Sequence[bool]]
 
 
 def partition_test(schema: Schema, spec: PartitionSpec, wanted: SplitFilter) -> PartitionTest:
-    """Compile what ``wanted``, which fits ``schema``, asks; a partition passes when it can hold a matching row."""
+    """Compile ``wanted``, which fits ``schema``; a partition passes if it can hold a matching row."""
     required = projected(schema, spec, wanted.rest)
     if isinstance(required, AlwaysTrue):
         return PartitionTest(
@@ -51,7 +51,7 @@ def partition_test(schema: Schema, spec: PartitionSpec, wanted: SplitFilter) -> 
         return _mask((hit for hit in wanted.among(decoded.keys) if hit in passing), len(decoded.keys))
 
     evaluate = manifest_evaluator(spec, schema, required, case_sensitive=True)
-    # The evaluator takes some 70 microseconds for each manifest, and most are told by two comparisons.
+    # The evaluator takes some 70 microseconds a manifest; two comparisons decide most of them.
     return PartitionTest(lambda manifest: may_hold(range_of(manifest), wanted.keys) and evaluate(manifest), matches)
 
 
@@ -69,9 +69,9 @@ def plan(
     spec: PartitionSpec,
     wanted: SplitFilter,
 ) -> Iterator[DataFile]:
-    """Data files of partitions that can hold a row that is ``wanted``, in key order within each manifest.
+    """Yield data files of partitions that can hold a row that is ``wanted``, in key order within each manifest.
 
-    Few manifests are in memory at a time (:meth:`Manifests.each_decoded`).
+    Only a few manifests are in memory at a time (:meth:`Manifests.each_decoded`).
     """
     test = partition_test(schema, spec, wanted)
     for decoded in manifests.each_decoded([manifest for manifest in listed if test.may_match(manifest)]):
@@ -81,19 +81,19 @@ def plan(
 
 @dataclass(frozen=True)
 class ManifestRows:
-    """Answers rows from manifest entries: values of ``fields``; ``positions`` places partition columns in keys."""
+    """Answers rows from manifest entries: values of ``fields``; ``positions`` has partition columns' places in keys."""
 
     fields: Sequence[NestedField]
     positions: dict[str, int]
 
     @classmethod
     def of(cls, schema: Schema, spec: PartitionSpec, columns: Iterable[str]) -> ManifestRows:
-        """For ``columns`` of ``schema`` under ``spec``."""
+        """Create it for ``columns`` of ``schema`` under ``spec``."""
         positions = {field.name: position for position, field in enumerate(spec.fields)}
         return cls([schema.find_field(name) for name in columns], positions)
 
     def row(self, data_file: DataFile) -> tuple[Any, ...] | None:
-        """The file's only row, or None when the manifest does not know all of it."""
+        """Return the file's only row, or None if the manifest does not have all of it."""
         if data_file.record_count != 1:
             return None
         key = key_of(data_file)
@@ -113,7 +113,7 @@ class ManifestRows:
         return tuple(values)
 
     def table(self, rows: Sequence[tuple[Any, ...]], unit_type: type[Unit]) -> pa.Table:
-        """Answered rows as Arrow, with the types of the unit's columns."""
+        """Return answered rows as Arrow, with the types of the unit's columns."""
         none = no_rows(unit_type).select([field.name for field in self.fields])
         if not rows:
             return none

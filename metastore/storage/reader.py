@@ -1,10 +1,10 @@
-"""Reading rows of one version: plan on the manifests, answer from them what they know, open the other files together.
+"""Reads the rows of one version: plans on the manifests, answers from them if possible, and opens the other files.
 
-A table's metadata is asked for again and again: few small files are read whole and kept decoded, and so is a small
-answer, for its version. Many files are read through one Arrow dataset with filter and projection pushed down. A reader
-that loses a file to an expiration plans again on the newest version; a version asked for by name is then gone, and said
-so. :meth:`Reader.parts` is for what may be too large for one table: the plan alone, in parts that are read one by one,
-here or in other processes.
+A table's metadata is read again and again, so small files are read whole and cached decoded, and small answers are
+cached by version. Many files are read as one Arrow dataset with filter and projection pushdown. If a file disappears
+because its version expired, the reader plans again on the newest version; a read of a named version then raises
+NotFoundError. :meth:`Reader.parts` is for results that may be too large for one table: it returns the plan alone, in
+parts that are read one by one, here or in other processes.
 """
 
 from __future__ import annotations
@@ -46,24 +46,25 @@ from metastore.stores.files import arrow_paths
 
 _ATTEMPTS: Final = 5
 _CACHED_FILE_BYTES: Final = 1 << 20
-"""Decoded, units take ten times as much, and most questions are about few columns of them."""
+"""Largest file that is cached decoded: decoded units take ten times as much, and most reads need few of their
+columns."""
 
 _CACHED_ANSWER_BYTES: Final = 1 << 20
 _SHARE_OF_A_TABLE: Final = 1 / 8
-"""An answer that was asked for as a whole may be larger, but leaves most of the cache to others."""
+"""Largest share of the cache for an answer that was requested as one table; the rest is left to other entries."""
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """How the rows of one version are found: ``answered`` rows, all of which match, and files with candidates."""
+    """The plan of one version: ``answered`` rows, all of which match, and files with candidates."""
 
     answered: pa.Table
     files: Sequence[PlannedFile]
     needed: tuple[str, ...]
     rest: BooleanExpression
-    """What of the filter is to be tested on the rows of ``files``: their keys are right."""
+    """The part of the filter to test on the rows of ``files``; their keys match already."""
     row_test: RowTest
-    """The same, ready to be run."""
+    """The same, compiled."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Reader:
     limits: ReadSettings = field(default_factory=ReadSettings)
 
     def read(self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None) -> pa.Table:
-        """Rows matching ``expression`` with ``columns`` (all when None), in plain Arrow types; order is not defined.
+        """Return the rows matching ``expression``, with ``columns`` (None: all), in plain Arrow types; unordered.
 
         Raises InvalidRequestError for a filter that does not fit, NotFoundError for a version that is not kept,
         StorageError and FormatError for files that cannot be read.
@@ -112,16 +113,16 @@ class Reader:
         *,
         open_small: bool = False,
     ) -> Parts:
-        """The same rows as parts, of which only the manifests' own are read already. Raises as :meth:`read`.
+        """Return the same rows as parts; only rows from manifests are read already. Raises as :meth:`read`.
 
-        With ``open_small`` what is little is read already too, and kept decoded, as by :meth:`read`.
+        With ``open_small``, small files are read too and cached decoded, as by :meth:`read`.
         """
         return self._parts(choose, expression, columns, open_small=open_small)
 
     def few(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None, most: int
     ) -> pa.Table | None:
-        """The same rows in one chunk, kept for their version; None if files of over ``most`` bytes must be opened.
+        """Return the same rows in one chunk, cached by version; None if files of over ``most`` bytes must be opened.
 
         Raises as :meth:`batches`.
         """
@@ -143,9 +144,9 @@ class Reader:
         return rows
 
     def partitions(self, choose: SnapshotChoice, expression: BooleanExpression) -> dict[PartitionKey, FileGroup]:
-        """The same rows in all columns, with every partition's files as one group. Raises as :meth:`parts`.
+        """Return the same rows in all columns, one group for each partition's files. Raises as :meth:`parts`.
 
-        Manifests answer nothing here: a partition that can hold matching rows has a group.
+        Nothing is answered from manifests: every partition that can hold matching rows has a group.
         """
         table = self._load(choose)
         if table is None:
@@ -158,9 +159,9 @@ class Reader:
     def groups(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None
     ) -> tuple[FileGroup, ...]:
-        """The same rows with ``columns``, in groups of files that tell what manifests know of each of their files.
+        """Return the same rows with ``columns``, in groups of files, with what manifests say of each file.
 
-        Manifests answer nothing here, as in :meth:`partitions`. Raises as :meth:`parts`.
+        Nothing is answered from manifests, as in :meth:`partitions`. Raises as :meth:`parts`.
         """
         wanted = self._wanted(columns)
         table = self._load(choose)
@@ -171,13 +172,13 @@ class Reader:
         return tuple(self._group(table, group, wanted, rest) for group in grouped(files, self.limits))
 
     def _load(self, choose: SnapshotChoice) -> Table | None:
-        """The table at its newest version, or as it was seen last where that is all that ``choose`` needs."""
+        """Load the table at its newest version, or as last seen if ``choose`` needs no more."""
         return self.table.seen_with(choose.id) if isinstance(choose, SeenVersion) else self.table.load()
 
     def _files(
         self, table: Table, choose: SnapshotChoice, expression: BooleanExpression
     ) -> tuple[list[PlannedFile], BooleanExpression]:
-        """The files of partitions that can hold matching rows, and what is left to test of their rows."""
+        """Return the files of partitions that can hold matching rows, and the rest of the filter to test on rows."""
         schema, spec = self._schema(table.metadata), table.metadata.spec()
         wanted = split(expression, spec)
         manifests = self.table.manifests(table.io)
@@ -190,9 +191,9 @@ class Reader:
     def batches(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None
     ) -> Iterator[pa.RecordBatch]:
-        """The same rows one batch after the other; what is little is kept decoded, as by :meth:`read`.
+        """Yield the same rows batch by batch; small files are cached decoded, as by :meth:`read`.
 
-        Raises as :meth:`read`, at once what the plan meets, and StorageError when the version expires meanwhile.
+        Raises as :meth:`read`: errors of planning at once, and StorageError if the version expires during the read.
         """
         return self._parts(choose, expression, columns, open_small=True).batches()
 
@@ -253,7 +254,7 @@ class Reader:
     def _answer(
         self, table: Table, snapshot: Snapshot | None, expression: BooleanExpression, columns: tuple[str, ...]
     ) -> pa.Table:
-        """The rows of one version. A version never changes, so what was asked once need not be looked for again."""
+        """Return the rows of one version. A version never changes, so its answers can be cached."""
 
         def found() -> pa.Table:
             return self._rows(table, self._plan(table, snapshot, expression, columns), columns)
@@ -305,14 +306,14 @@ class Reader:
         return _Plan(row_test.passing(rows), to_open, needed, wanted.rest, row_test)
 
     def _schema(self, metadata: TableMetadata) -> Schema:
-        """The table's schema with every column of the unit: one that the table lacks so far reads as null."""
+        """Return the table's schema with every column of the unit; a column that the table lacks reads as null."""
         schema = metadata.schema()
         if not added_fields(schema, self.table.unit_type):
             return schema
         return evolved(schema, metadata.last_column_id, self.table.unit_type)
 
     def _open(self, table: Table, files: Sequence[PlannedFile]) -> pa.Table:
-        """Small files, decoded whole and kept; several at a time where there is something to wait for."""
+        """Read small files whole, decode and cache them; several at a time if the store has latency."""
         paths = [planned.path for planned in files]
         filesystem, _ = arrow_paths(table.io, paths)
 
@@ -325,24 +326,25 @@ class Reader:
             return pa.concat_tables(list(threads.map(rows, paths)))
 
     def _decoded(self, table: Table, path: str) -> pa.Table:
-        """One file's rows. FormatError when it is no data file of the component; OSError as the store has it."""
+        """Return one file's rows. FormatError if it is not a data file of the component; OSError from the store."""
         known = set(plain_arrow_schema(self.table.unit_type).names)
         filesystem, [place] = arrow_paths(table.io, [path])
         try:
             with pq.ParquetFile(place, filesystem=filesystem) as file:
-                # Columns that a newer release or another tool added are not the unit's; Drill ignores them too.
+                # Ignore columns that a newer release or another tool added, as Drill does.
                 columns = [name for name in file.schema_arrow.names if name in known]
                 return conform(self.table.unit_type, file.read(columns, use_threads=False))
         except (pa.ArrowInvalid, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            # Without a number it is not the system's error but Arrow's, of what stands in the file.
+            # An OSError without errno is Arrow's, about the content of the file.
             raise FormatError(f"{path} cannot be read as a data file of {self.table.name}: {error}") from error
 
     def _scan(self, table: Table, found: _Plan) -> pa.Table:
-        """Many files, of which only row groups are decoded that may hold a matching row.
+        """Read many files, and decode only row groups that may hold a matching row.
 
-        A dataset holds the footers of its files while it is read, some hundred kilobytes each: so not all are one.
+        A dataset holds the footers of its files while it is read, some hundred kilobytes each, so the files are split
+        into several datasets.
         """
         needed, types = found.needed, plain_arrow_schema(self.table.unit_type)
         return pa.Table.from_batches(
@@ -358,12 +360,12 @@ class Reader:
 
 
 def _question(snapshot: Snapshot, expression: BooleanExpression, columns: tuple[str, ...]) -> str:
-    """The name that an answer is kept by: that of its version, and what was asked."""
+    """Return the cache key of an answer: its version and the question."""
     return f"{snapshot.manifest_list}?{columns}{expression!r}"
 
 
 def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
-    """Whether a file may hold rows that match, by its bounds."""
+    """Return a test by bounds: whether a file may hold matching rows."""
     if isinstance(expression, AlwaysTrue):
         return lambda _: True
     return metrics_evaluator(schema, expression)

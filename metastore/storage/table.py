@@ -1,7 +1,7 @@
-"""A component's Iceberg table: opened or created, kept in line with the unit and the configuration, seen as states.
+"""A component's Iceberg table: opened or created, kept in line with unit and configuration, and read as states.
 
-A :class:`TableState` is one version, immutable. Opening for reading never writes; creation, schema evolution and the
-alignment of properties happen on the first use for writing, once per process and table.
+A :class:`TableState` is one immutable version. Opening for reading never writes. The first use for writing creates the
+table, evolves the schema and aligns the properties, once for each process and table.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from metastore.stores.locations import is_local
 from metastore.stores.turns import turn
 
 HANDED_OVER: Final = f"{OWN_PROPERTIES}handed-over-to"
-"""Table property: the catalog that owns the table's commits from here on. Where it stands, nobody may go on."""
+"""Table property: the catalog that owns the table's commits from now on. A table with it must not be used here."""
 
 FORMAT_VERSION: Final = "2"
 _FORMAT_VERSION_KEY: Final = "format-version"
-"""Iceberg keeps it beside the properties, not among them."""
+"""Iceberg stores it besides the properties, not in them."""
 _ALIGN_ATTEMPTS: Final = 20
 
 _FOUND: Final[ContextVar[dict[ComponentTable, Table | None] | None]] = ContextVar("found", default=None)
-"""What the question that this thread answers has found of each component."""
+"""The tables that this thread's current :func:`shared_look` has found, by component."""
 
 
 @dataclass(frozen=True)
 class TableState:
-    """One version of the table: its metadata, and the snapshot that is current in it (None while it is empty)."""
+    """One version of the table: its metadata and current snapshot (None while the table is empty)."""
 
     metadata: TableMetadata
     metadata_location: str
@@ -84,9 +84,9 @@ class TableState:
 
 @contextmanager
 def shared_look() -> Iterator[None]:
-    """Within, this thread looks each component up once: all that one question reads is of the versions found first.
+    """Within, this thread loads each component once, so all its reads use the versions found first.
 
-    For questions alone: a look costs requests on an object store, and writers have to see the newest version.
+    For reads only: a look-up costs requests on an object store, but writers must see the newest version.
     """
     if _FOUND.get() is not None:
         yield
@@ -99,7 +99,7 @@ def shared_look() -> Iterator[None]:
 
 
 class ComponentTable:
-    """The Iceberg table of one component, at ``entry`` of the catalog; safe to share between threads."""
+    """The Iceberg table of one component, at ``entry`` of the catalog; threads may share it."""
 
     def __init__(
         self,
@@ -132,12 +132,12 @@ class ComponentTable:
         return self.entry.catalog
 
     def load(self, *, anew: bool = False) -> Table | None:
-        """PyIceberg's table at the newest version; None while nobody has written to the component.
+        """Load PyIceberg's table at the newest version; returns None if nobody has written to the component yet.
 
-        Within :func:`shared_look` the version that was found first, unless ``anew`` says that it has to be the newest.
+        Within :func:`shared_look`, returns the version that was found first, unless ``anew`` requires the newest.
 
-        Raises StorageError when catalog or store fail, FormatError when what stands there is no table's metadata,
-        ConfigError when the table is another metastore's, is in another catalog, or was handed over to one.
+        Raises StorageError if the catalog or the store fails, FormatError if the file found is not a table's metadata,
+        and ConfigError if the table belongs to another metastore, is in another catalog, or was handed over to one.
         """
         found = _FOUND.get()
         if found is not None and not anew and self in found:
@@ -156,15 +156,15 @@ class ComponentTable:
         return table
 
     def seen_with(self, version: int) -> Table | None:
-        """The table as it was loaded last, if it had ``version`` then; otherwise as :meth:`load`."""
+        """Return the table as last loaded, if it had ``version`` then; otherwise as :meth:`load`."""
         seen = self._seen
         return seen if seen and seen.metadata.snapshot_by_id(version) else self.load()
 
     def _made_meanwhile(self) -> Table | None:
-        """The table that another process made since this one looked; None where its folder is unused.
+        """Return the table that another process has created since the last look; None if its folder is unused.
 
-        A folder is looked at by readers once, and by who makes the table. ConfigError when it has the metadata of a
-        table that the catalog does not know.
+        Readers look at a folder once; the creator of a table also looks. Raises ConfigError if the folder has the
+        metadata of a table that the catalog does not have.
         """
         trace = self.entry.traces()
         table = None if trace is None else self.entry.load()
@@ -178,39 +178,39 @@ class ComponentTable:
         return table
 
     def state(self, *, anew: bool = False) -> TableState | None:
-        """The newest version, or None while nobody has written to the component; ``anew`` as in :meth:`load`."""
+        """Return the newest version, or None if nobody has written the component yet; ``anew`` as in :meth:`load`."""
         table = self.load(anew=anew)
         return None if table is None else self.state_of(table)
 
     def state_of(self, table: Table) -> TableState:
-        """The version that ``table`` was loaded at. FormatError when the table is not this component's."""
+        """Return the version that ``table`` was loaded at. FormatError if the table is not this component's."""
         self._check(table.metadata)
         return TableState(table.metadata, table.metadata_location, table.metadata.current_snapshot())
 
     def manifests(self, io: FileIO) -> Manifests:
-        """Manifests read through ``io`` and the shared cache."""
+        """Return manifests that are read through ``io`` and the shared cache."""
         return Manifests(io, self._cache)
 
     def remove_old_metadata(self, table: Table) -> Deleted:
         """Delete metadata files of versions before that of ``table``, which the caller committed.
 
-        Only after what they alone name is gone.
+        Call it only after the files that these versions alone name are deleted.
         """
         return self.entry.remove_old_metadata(table)
 
     def turn(
         self, monotonic: Callable[[], float], pause: Callable[[float], object], until: float
     ) -> AbstractContextManager[None]:
-        """Held while a commit is prepared and published, so that writers of this machine take turns; see ``turns``."""
+        """Hold the turn while preparing and publishing a commit; writers of this machine take turns (see ``turns``)."""
         if not is_local(self.entry.location):
             return nullcontext()
         return turn(f"{local_path(self.entry.location)}/metadata", monotonic, pause, until)
 
     def writable(self) -> Table:
-        """The table, created if need be; on first use its schema and properties are brought up to date.
+        """Return the table, created if needed; the first use updates its schema and properties.
 
-        So is a table that another process put in its place, and one that lost a column meanwhile. Raises as
-        :meth:`load`, and ConflictError when the table kept changing meanwhile.
+        The update is repeated if another process replaced the table, or if the table lost a column. Raises the errors
+        of :meth:`load`, and ConflictError if the table kept changing.
         """
         with self._lock:
             table = self.load(anew=True)
@@ -224,10 +224,10 @@ class ComponentTable:
         return table
 
     def writable_as_seen(self) -> Table:
-        """As :meth:`writable`, but on a store with latency the table as it was seen last will do, if it was writable.
+        """As :meth:`writable`, but on a store with latency it returns the table as last seen, if it was writable.
 
-        For data files, which are written before their commit looks for the newest version: it refuses those of a table
-        that another one has replaced since.
+        Use it for data files, which are written before their commit looks for the newest version. The commit refuses
+        files of a table that was replaced since.
         """
         seen = self._seen
         if seen is None or is_local(self.entry.location) or seen.metadata.table_uuid != self._aligned:
@@ -249,7 +249,7 @@ class ComponentTable:
                 AssertTableUUID(uuid=table.metadata.table_uuid),
                 AssertCurrentSchemaId(current_schema_id=table.metadata.current_schema_id),
             )
-            with suppress(CommitFailedException):  # Another process was faster, most likely with the same updates.
+            with suppress(CommitFailedException):  # Another process was faster, usually with the same updates.
                 self.entry.commit(table, requirements, updates)
             table = self.load(anew=True) or self._create()
         raise ConflictError(
@@ -271,7 +271,7 @@ class ComponentTable:
 
 
 def _partition_columns(metadata: TableMetadata) -> tuple[str, ...]:
-    """What the table is partitioned by: columns as they are, or as transforms of them."""
+    """Return the columns or transforms that the table is partitioned by."""
     schema = metadata.schema()
     return tuple(
         str(column) if isinstance(field.transform, IdentityTransform) else f"{field.transform}({column})"

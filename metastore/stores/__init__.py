@@ -1,1 +1,1 @@
-"""Where files lie: the local disk, object stores, HDFS; listed, read, written and deleted."""
+"""Access to files on the local disk, object stores and HDFS: list, read, write, delete."""

@@ -1,4 +1,4 @@
-"""Any location as a file system of Arrow: the local disk, object stores, HDFS."""
+"""Opens any location as an Arrow file system: the local disk, object stores, HDFS."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ HDFS = ("hdfs://", "webhdfs://", "swebhdfs://")
 
 
 def open_location(location: str, options: Mapping[str, str] | None = None) -> tuple[fs.FileSystem, str]:
-    """The file system of a location and the path on it. InvalidRequestError for a scheme that nothing here knows.
+    """Return a location's file system and the path on it. InvalidRequestError for an unknown scheme.
 
     ``location`` is plain text: a blank, a ``#`` or a ``%20`` is part of a name. ``options`` are Hadoop's keys; on
-    object stores also PyIceberg's and those of pyarrow's clients, by :mod:`metastore.stores.arrow_options`. Raises
+    object stores also PyIceberg's and those of pyarrow's clients, see :mod:`metastore.stores.arrow_options`. Raises
     ConfigError for values that a store's client refuses.
     """
     if location.startswith("/"):
@@ -43,13 +43,13 @@ def open_location(location: str, options: Mapping[str, str] | None = None) -> tu
 
 
 def lists_by_prefix(store: fs.FileSystem) -> bool:
-    """Whether listing a name that is no directory finds nothing, so that the name need not be looked at before."""
+    """Whether listing a path that is no directory returns nothing, so that no check is needed before."""
     return isinstance(store, fs.PyFileSystem) and isinstance(store.handler, ObjectArrow)
 
 
 @lru_cache(maxsize=64)
 def _object_store(root: str, options: tuple[tuple[str, str], ...]) -> fs.FileSystem:
-    """One client for all locations of a bucket that share their options."""
+    """Return one client for all locations of a bucket with the same options."""
     place = StoreLocation.parse(root)
     buckets = Buckets(_properties(place, options), f"the keys of the storage plugin of {root}")
     buckets.of(place)
@@ -58,7 +58,7 @@ def _object_store(root: str, options: tuple[tuple[str, str], ...]) -> fs.FileSys
 
 @lru_cache(maxsize=64)
 def _arrow_s3(root: str, options: tuple[tuple[str, str], ...]) -> fs.FileSystem:
-    """Arrow's own client, which works in a forked child, as obstore's does not."""
+    """Return Arrow's own client, which works in a forked child, unlike obstore's."""
     properties = _properties(StoreLocation.parse(root), options)
     endpoint = urlsplit(properties.get("s3.endpoint", ""))
     return fs.S3FileSystem(
@@ -82,12 +82,12 @@ def _properties(place: StoreLocation, options: tuple[tuple[str, str], ...]) -> d
 
 
 def _with_region(bucket: str, properties: dict[str, str]) -> dict[str, str]:
-    """``properties`` with the region of a bucket of Amazon's that nothing names: S3 itself is asked."""
+    """Return ``properties`` with the region of an Amazon bucket; if nothing names it, S3 itself is asked."""
     if says_region(properties, os.environ) or says_any(_ENDPOINTS, {**os.environ, **properties}):
         return properties
     try:
         return {**properties, "s3.region": fs.resolve_s3_region(bucket)}
-    except OSError:  # the client says what is wrong when it asks
+    except OSError:  # the client reports the problem at its first request
         return properties
 
 

@@ -1,7 +1,7 @@
-"""PyIceberg's FileIO for Arrow, which bounds the metadata files that it opens.
+"""PyIceberg's FileIO for Arrow, with size limits for metadata files.
 
-Place in the flow: tables of catalogs of others are read through it, unless their catalog names a FileIO of its own or
-says by its warehouse on which store they are.
+Tables of foreign catalogs are read through it, unless their catalog names its own FileIO or its warehouse shows the
+store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class BoundedArrowFileIO(PyArrowFileIO):
     """Files of any store that Arrow reads; ``properties`` are PyIceberg's, with the limits among them."""
 
     def new_input(self, location: str) -> PyArrowFile:
-        """The file to read; nothing is asked of the store yet."""
+        """Return the file to read; sends no request yet."""
         return _BoundedFile(super().new_input(location), ReadLimits.of(self.properties))
 
 
@@ -29,7 +29,7 @@ class _BoundedFile(PyArrowFile):
         self.limits = limits
 
     def open(self, seekable: bool = True) -> InputStream:
-        """A stream from the start. Raises FormatError for a metadata file that is too large."""
+        """Open a stream from the start. Raises FormatError for a metadata file that is too large."""
         stream = super().open(seekable)
         if limit := self.limits.of_file(self.location):
             try:

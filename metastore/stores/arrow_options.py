@@ -1,8 +1,8 @@
-"""Options of a data location -> PyIceberg's FileIO keys; pure.
+"""Converts options of a data location to PyIceberg's FileIO keys; pure.
 
-A storage plugin may give three kinds of keys: PyIceberg's (``s3.region``), those of pyarrow's clients (``region``,
-``endpoint_override``), and Hadoop's (``fs.s3a.endpoint.region``). Where several say the same, the first kind wins over
-the second, and the second over the third. What none of them says, the environment does.
+A storage plugin may have three kinds of keys: PyIceberg's (``s3.region``), those of pyarrow's clients (``region``,
+``endpoint_override``), and Hadoop's (``fs.s3a.endpoint.region``). The first kind has precedence over the second, the
+second over the third. Settings without a key come from the environment.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _NAMES: Final[Mapping[StoreKind, Mapping[str, str]]] = {
 
 
 def data_properties(place: StoreLocation, options: Mapping[str, str]) -> dict[str, str]:
-    """FileIO properties for the data at ``place``.
+    """Return FileIO properties for the data at ``place``.
 
-    Keys with a dot that nothing here knows pass: other engines read the same configuration. Raises InvalidRequestError
-    for one without a dot, which can only be a misspelled option of pyarrow's.
+    Unknown keys with a dot are accepted, because other engines read the same configuration. Raises InvalidRequestError
+    for an unknown key without a dot, which must be a misspelled option of pyarrow's.
     """
     names = _NAMES.get(place.kind, {})
     endpoint, scheme, key = _ENDPOINTS[place.kind]

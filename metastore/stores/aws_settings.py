@@ -1,8 +1,8 @@
-"""What the environment of a process says of access to S3, where no key of the configuration does.
+"""S3 settings from the environment of the process, for keys that the configuration does not set.
 
-Place in the flow: the client of an object store knows the variables ``AWS_…`` and the roles of machines and containers.
-It does not read the files of the AWS command line, ``~/.aws/credentials`` and ``~/.aws/config``; this module does, for
-keys and the region of a profile. Keys that a profile borrows (SSO, a process, another role) are not among them.
+The client of an object store reads the variables ``AWS_…`` and the roles of machines and containers itself. It does not
+read the files of the AWS command line, ``~/.aws/credentials`` and ``~/.aws/config``; this module reads keys and the
+region of a profile there. It does not support keys that a profile obtains elsewhere (SSO, a process, another role).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _REGION_VARIABLES: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 def with_profile(properties: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """``properties`` and what the profile of ``environ`` adds: keys and the region, each if nothing else says it.
+    """Return ``properties`` with keys and region of the profile in ``environ``, each if nothing else sets it.
 
-    The profile is that of ``AWS_PROFILE``, else ``default``. A file that is missing or no INI file adds nothing.
+    The profile is that of ``AWS_PROFILE``, else ``default``. A file that is missing or not in INI format adds nothing.
     """
     profile = environ.get("AWS_PROFILE") or "default"
     home = Path(environ.get("HOME") or "~").expanduser()
@@ -48,12 +48,12 @@ def with_profile(properties: Mapping[str, str], environ: Mapping[str, str]) -> d
 
 
 def says_region(properties: Mapping[str, str], environ: Mapping[str, str]) -> bool:
-    """Whether keys or variables name the region."""
+    """Whether properties or environment variables set the region."""
     return says_any(_REGIONS, properties) or says_any(_REGION_VARIABLES, environ)
 
 
 def says_any(names: tuple[str, ...], values: Mapping[str, str]) -> bool:
-    """Whether one of ``names`` has a value that is not empty."""
+    """Whether one of ``names`` has a non-empty value."""
     return any(values.get(name) for name in names)
 
 

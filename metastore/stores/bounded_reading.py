@@ -1,11 +1,11 @@
-"""Metadata files read whole, up to a limit: what is larger is refused before it is in memory.
+"""Reads whole metadata files up to a size limit; larger files are refused before they are in memory.
 
-Place in the flow: the FileIOs of this package hold a :class:`ReadLimits` and check each metadata file as they open it.
-Who uncompresses one, or reads it through a FileIO of others, does it by the functions here. Promise: a file beyond its
-limit is a FormatError that names the file, its size, the limit and the key of the configuration that raises it.
+The FileIOs of this package hold :class:`ReadLimits` and check each metadata file when they open it. Code that
+uncompresses a file, or reads it through another FileIO, uses the functions here. Guarantee: a file above its limit
+raises a FormatError with the file, its size, the limit, and the configuration key that raises the limit.
 
-PyIceberg reads metadata.json and uncompresses the blocks of manifests without a bound. So its functions for both are
-replaced here, for this package and for all that PyIceberg itself reads in the process.
+PyIceberg reads metadata.json and uncompresses manifest blocks without a limit. So this module replaces its functions
+for both, for this package and for everything that PyIceberg itself reads in the process.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _SNAPPY_LENGTH_BITS: Final = 35
 
 @dataclass(frozen=True)
 class Limit:
-    """At most ``most`` bytes of a file; ``name`` is the key below ``drill.metastore.limits``."""
+    """A limit of ``most`` bytes for a file; ``name`` is the key below ``drill.metastore.limits``."""
 
     name: Kind
     most: int
 
     def require(self, location: str, size: int) -> None:
-        """Refuse a file of ``size`` bytes. Raises FormatError."""
+        """Raise FormatError if ``size`` bytes exceed the limit."""
         if size > self.most:
             raise self.refusal(location, f"has {size:,} bytes")
 
     def refusal(self, location: str, found: str) -> FormatError:
-        """The error for a file that ``found`` says is too large."""
+        """Return the error for a file that is too large; ``found`` describes its size."""
         return FormatError(
             f"{location} {found}, and at most {self.most:,} are read of such a file: it is damaged, or "
             f"{LIMITS_KEY}.{self.name} must be raised"
@@ -69,21 +69,21 @@ class Limit:
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """The limits that hold for the files of one FileIO."""
+    """The limits for files of one FileIO."""
 
     settings: LimitSettings = field(default_factory=LimitSettings)
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ReadLimits:
-        """Those among the ``properties`` of a FileIO; the defaults where it has none."""
+        """Read the limits from the ``properties`` of a FileIO, with defaults for missing ones."""
         return cls(LimitSettings.of(properties))
 
     def named(self, name: Kind) -> Limit:
-        """The limit of one kind of file."""
+        """Return the limit of one kind of file."""
         return Limit(name, getattr(self.settings, name))
 
     def of_file(self, location: str) -> Limit | None:
-        """The limit of a file, by the end of its name; None for data files, which are read in parts."""
+        """Return the limit of a file by its name's ending; None for data files, which are read in parts."""
         for suffix, name in _SUFFIXES.items():
             if location.endswith(suffix):
                 return self.named(name)
@@ -91,11 +91,11 @@ class ReadLimits:
 
 
 def whole(file: InputFile, limit: Limit) -> bytes:
-    """The content of ``file``. Raises FormatError beyond the limit, and what the store raises."""
+    """Return the content of ``file``. Raises FormatError above the limit, and the store's errors."""
     parts: list[bytes] = []
     left = limit.most + 1
     with file.open() as stream:
-        # A single read of so many bytes would take the memory for them, however short the file is.
+        # A single read of this size would allocate all of it, however short the file is.
         while left and (part := stream.read(min(left, _PART_BYTES))):
             parts.append(part)
             left -= len(part)
@@ -105,7 +105,7 @@ def whole(file: InputFile, limit: Limit) -> bytes:
 
 
 def gunzipped(content: bytes, location: str, limit: Limit) -> bytes:
-    """What a gzip file of any number of members holds. Raises FormatError beyond the limit, EOFError, zlib.error."""
+    """Uncompress a gzip file with any number of members. FormatError above the limit, EOFError, zlib.error."""
     out = BytesIO()
     rest = content
     while rest:
@@ -120,10 +120,10 @@ def gunzipped(content: bytes, location: str, limit: Limit) -> bytes:
 
 
 def table_metadata(file: InputFile, encoding: str = "utf-8") -> TableMetadata:
-    """The metadata of an Iceberg table, from its metadata.json, compressed or not.
+    """Return the metadata of an Iceberg table from its metadata.json, compressed or not.
 
-    Raises FormatError beyond the limit, which is that of the file's own FileIO, and as PyIceberg's function of this
-    name: see :data:`metastore.iceberg.catalog_errors.UNREADABLE`.
+    Raises FormatError above the limit of the file's FileIO, and the errors of PyIceberg's function of the same name:
+    see :data:`metastore.iceberg.catalog_errors.UNREADABLE`.
     """
     limits = getattr(file, "limits", None) or ReadLimits()
     limit = limits.named("metadata_json")
@@ -134,7 +134,7 @@ def table_metadata(file: InputFile, encoding: str = "utf-8") -> TableMetadata:
 
 
 def parquet_rows(source: pa.NativeFile | BytesIO, location: str, limit: Limit) -> pa.Table:
-    """The rows of a list in Parquet, whose columns may take four times the limit, uncompressed. As pyarrow raises."""
+    """Return the rows of a list in Parquet; uncompressed columns may take four times the limit. pyarrow's errors."""
     with pq.ParquetFile(source) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         held = max(sum(group.total_byte_size for group in groups), file.metadata.num_rows)
@@ -159,7 +159,7 @@ def _from_zstandard(data: bytes, most: int) -> bytes:
 
 
 def _from_snappy(data: bytes, most: int) -> bytes:
-    # The length comes first, seven bits a byte.
+    # The length comes first, with seven bits in each byte.
     length = 0
     for shift, byte in zip(range(0, _SNAPPY_LENGTH_BITS, 7), data, strict=False):
         length |= (byte & 0x7F) << shift
@@ -178,7 +178,7 @@ _UNPACK: Final[Mapping[type, Callable[[bytes, int], bytes]]] = {
 
 
 def unpacked_block(codec: type, data: bytes, most: int) -> bytes:
-    """A block of an Avro file, uncompressed. ValueError when that takes more than ``most`` bytes."""
+    """Return an uncompressed Avro block. ValueError if it exceeds ``most`` bytes."""
     content = _UNPACK[codec](data, most + 1)
     if len(content) > most:
         raise ValueError(
@@ -194,4 +194,4 @@ def _bounded(codec: type) -> Callable[[bytes], bytes]:
 
 for _codec in _UNPACK:
     _codec.decompress = staticmethod(_bounded(_codec))  # type: ignore[attr-defined] # PyIceberg takes no codec of others
-FromInputFile.table_metadata = staticmethod(table_metadata)  # type: ignore[assignment] # its catalogs know no other
+FromInputFile.table_metadata = staticmethod(table_metadata)  # type: ignore[assignment] # its catalogs call this one

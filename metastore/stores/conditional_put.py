@@ -1,13 +1,13 @@
-"""The creation of one object by a put that the store refuses when the name is taken.
+"""Creates one object by a conditional put, which the store refuses if the name is taken.
 
-Place in the flow: version files and new data files on S3, GCS and Azure are created here. Each request is sent once at
-a time, and every answer is taken for what it is:
+Version files and new data files on S3, GCS and Azure are created here. Requests are sent one at a time, without the
+client's own retries, and every answer is interpreted:
 
 - 412, or 409 on Azure: the name is taken. After a repeated request the object may be our own, so its content decides.
-- 409 ``ConditionalRequestConflict`` of S3: other requests for this name were under way, and this one was not carried
-  out. S3 asks for a repeat.
-- A refusal (rights, no bucket): certain only while no earlier request is open.
-- Everything else leaves the outcome open. The request is repeated a few times.
+- 409 ``ConditionalRequestConflict`` of S3: there were concurrent requests for this name, and this one was not executed.
+  S3 asks clients to repeat it.
+- A refusal (permissions, no bucket): certain only if no earlier request has an unknown outcome.
+- Any other error leaves the outcome unknown. The request is repeated a few times.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_client import Bucket, Store
 
 PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
-"""Waits between requests of unknown outcome, and after conflicts; stores ask for them when they answer 409 or 503."""
+"""Pauses in seconds between requests of unknown outcome, and after conflicts; stores require them after 409 or 503."""
 
 _TAKEN: Final = (AlreadyExistsError, PreconditionError)  # some releases of obstore raise the latter for Azure
 _REFUSED: Final = (FileNotFoundError, PermissionDeniedError, UnauthenticatedError, NotSupportedError, InvalidPathError)
@@ -47,7 +47,7 @@ Answer = Literal["created", "taken", "conflict"]
 
 
 def answer_to_put(store: Store, key: str, content: bytes) -> Answer:
-    """Send a conditional put; a "conflict" was not carried out, since others for the name were under way.
+    """Send a conditional put; "conflict" means it was not executed because of other requests for the name.
 
     Raises obstore's errors and FileNotFoundError.
     """
@@ -59,7 +59,7 @@ def answer_to_put(store: Store, key: str, content: bytes) -> Answer:
 
 
 def answer_despite_conflicts(store: Store, key: str, content: bytes, pause: Callable[[float], None]) -> Answer:
-    """As :func:`answer_to_put`; after a conflict the request is sent again, a few times."""
+    """As :func:`answer_to_put`, but repeats the request a few times after conflicts."""
     answer = answer_to_put(store, key, content)
     for wait in PAUSES_S:
         if answer != "conflict":
@@ -72,12 +72,12 @@ def answer_despite_conflicts(store: Store, key: str, content: bytes, pause: Call
 def create_object(
     bucket: Bucket, location: str, content: bytes, pause: Callable[[float], None], *, unique: bool
 ) -> bool:
-    """Create the object at ``location``; False when another object has the name.
+    """Create the object at ``location``; returns False if another object has the name.
 
-    ``unique`` says that no other writer can have made equal content: an equal object is then ours. Without it an equal
+    ``unique`` promises that no other writer creates equal content: an equal object is then ours. Without it, an equal
     object is ours only after a request of unknown outcome, or after a conflict.
 
-    Raises :class:`RefusedError` (the object was certainly not created), and another OSError when the outcome is open.
+    Raises :class:`RefusedError` if the object was certainly not created, and another OSError if the outcome is unknown.
     """
     key = StoreLocation.parse(location).key
     open_: BaseException | None = None
@@ -102,7 +102,7 @@ def create_object(
         equal = _holds(bucket, key, content)
         if equal is not None:
             return equal and (unique or open_ is not None or conflicts > 0)
-        # Stores may also answer so to one of several requests under way, of which none has landed.
+        # Stores may also answer this to one of several concurrent requests although none has landed.
         open_ = FileNotFoundError("the store says both that the name is taken and that there is no such object")
     if open_ is not None:
         text = f"it is open whether {location} was created: {bucket.told(open_)}"
@@ -112,7 +112,7 @@ def create_object(
 
 
 def _holds(bucket: Bucket, key: str, content: bytes) -> bool | None:
-    """Whether the object holds ``content``; None when there is no object. An object of another size is not fetched."""
+    """Whether the object has ``content``; None if there is no object. Objects of another size are not fetched."""
     try:
         with bucket.plain_errors():
             found = obstore.get(bucket.store, key)

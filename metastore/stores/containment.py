@@ -1,8 +1,8 @@
-"""Whether a file is below a place, however its location is spelled.
+"""Checks whether a file is below a folder, however its location is spelled.
 
-Metadata says which files a table has, and metadata can be damaged or forged. What deletes by it asks here first, so
-that no file of others goes. On the local disk links are followed, and what they lead to counts; on an object store a
-key is what it is, and only a scheme has several spellings.
+Metadata lists a table's files, but metadata can be damaged or forged. Deletions check here first, so that no foreign
+file is deleted. On the local disk, links are followed and their targets count. On an object store keys are compared as
+they are; only the scheme has several spellings.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from metastore.stores.locations import StoreLocation, is_local
 
 @dataclass(frozen=True)
 class Place:
-    """The folder ``root``. What is known of a folder on the local disk is kept: links are not expected to change."""
+    """The folder ``root``. Facts about local folders are cached: links are not expected to change."""
 
     root: str
     _known: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def holds(self, location: str) -> bool:
-        """Whether ``location`` is a file below the root; False for one that cannot be understood."""
+        """Whether ``location`` is a file below the root; False if it cannot be parsed."""
         if is_local(self.root) != is_local(location):
             return False
         try:

@@ -1,7 +1,7 @@
-"""Deleting many files of a table: in chunks, on the engine, with what went and what would not.
+"""Deletes many files of a table, in chunks on the engine, and reports failures.
 
-Nothing here decides what may go. A file that is gone already counts as deleted: an earlier run, or another one at the
-same time, did it.
+This module does not decide which files to delete. A file that is already gone counts as deleted, because an earlier or
+concurrent run did it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class DeletionChunk:
 
 
 def require_concurrency(max_concurrent_deletes: int | None) -> None:
-    """Refuse an argument ``max_concurrent_deletes`` that lets nothing be deleted. Raises InvalidRequestError."""
+    """Raise InvalidRequestError if ``max_concurrent_deletes`` allows no deletion."""
     if max_concurrent_deletes is not None and max_concurrent_deletes < 1:
         raise InvalidRequestError(f"max_concurrent_deletes should have value > 0, value: {max_concurrent_deletes}")
 
 
 @dataclass(frozen=True)
 class Deletion:
-    """Where files are deleted: tasks on the engine, or at most ``max_concurrent`` at a time from here."""
+    """Deletes files: in tasks on the engine, or at most ``max_concurrent`` at a time from this process."""
 
     io: FileIO
     engine: EngineFor
@@ -47,7 +47,7 @@ class Deletion:
     progress: Callable[[int, int], None] | None = None
 
     def run(self, locations: Iterable[str]) -> dict[str, str]:
-        """Delete the files; those that would not go, each with its error."""
+        """Delete the files; returns those that failed, each with its error."""
         wanted = list(locations)
         failed: dict[str, str] = {}
         done = 0
@@ -79,10 +79,10 @@ def _refusal(location: str) -> str | None:
 
 
 def delete_files(chunk: DeletionChunk) -> Iterator[pa.RecordBatch]:
-    """The task: one row a file, with an error where it would not go."""
+    """The task: yields one row for each file, with an error if deletion failed."""
     failed: dict[str, str] = {}
     if isinstance(chunk.io, LocalFileIO):
-        # A local disk answers sooner than a thread is handed the file.
+        # On a local disk, deleting a file is faster than passing it to a thread.
         for location in chunk.locations:
             if (error := _refusal(location)) is not None:
                 failed[location] = error

@@ -1,4 +1,4 @@
-"""Whole files by location: deleting, making durable, and the Arrow file system that reads them."""
+"""Operations on whole files: delete, make durable, open through Arrow."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from metastore.stores.threads import for_each
 
 @dataclass(frozen=True)
 class Deleted:
-    """What a deletion did: files removed (or gone already), and those that could not be, each with its error."""
+    """Result of a deletion: removed files (or already gone), and failed ones with their errors."""
 
     removed: int
     failed: tuple[tuple[str, Exception], ...] = ()
 
 
 def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
-    """Delete files, many at a time. Never raises: a failure is reported with its file, and deletion goes on."""
+    """Delete files, many at a time. Never raises: failures are reported with their files, and deletion continues."""
     wanted = list(locations)
     if isinstance(io, ObjectFileIO):
-        # When they do not go together, for whatever reason, each is tried alone and tells its own.
+        # If deleting them together fails, each is deleted alone and reports its own error.
         with suppress(OSError, MetastoreError):
             io.delete_together(wanted)
             return Deleted(len(wanted))
@@ -46,7 +46,7 @@ def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
             io.delete(location)
         except FileNotFoundError:
             return None
-        except Exception as error:  # noqa: BLE001 - stores raise errors of their own; each is reported to the caller
+        except Exception as error:  # noqa: BLE001 - stores have their own errors; each is reported to the caller
             return location, error
         return None
 
@@ -55,13 +55,13 @@ def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
 
 
 def flush(locations: Iterable[str]) -> None:
-    """Make written files survive a crash. Other stores promise that with the write; a local disk must be told."""
+    """Make written files survive a crash. Other stores guarantee that on write; a local disk needs a flush."""
     if local := [location for location in locations if is_local(location)]:
         make_durable(local)
 
 
 def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
-    """The Arrow file system that reads ``locations``, and their paths in it. StorageError when there is none."""
+    """Return the Arrow file system for ``locations``, and their paths in it. StorageError if there is none."""
     if isinstance(io, LocalFileIO):
         return pafs.LocalFileSystem(), [local_path(location) for location in locations]
     if isinstance(io, ObjectFileIO):
@@ -78,7 +78,7 @@ def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, 
 
 
 def open_ranges(io: FileIO, location: str) -> pa.NativeFile:
-    """The file for reading parts of it; of a large one that is not local only what is asked for is fetched."""
+    """Open a file for reading parts; of a large file that is not local, only requested parts are fetched."""
     if isinstance(io, LocalFileIO | ObjectFileIO | HdfsFileIO | PyArrowFileIO):
         system, [path] = arrow_paths(io, [location])
         return system.open_input_file(path)
@@ -86,12 +86,12 @@ def open_ranges(io: FileIO, location: str) -> pa.NativeFile:
 
 
 def open_stream(io: FileIO, location: str) -> IO[bytes]:
-    """A stream into a new file; what is written is not held in memory. Closing it makes the file.
+    """Open a stream into a new file; written data is not held in memory. Closing it creates the file.
 
-    Raises FileExistsError when the name is taken, another OSError when the store fails.
+    Raises FileExistsError if the name is taken, another OSError when the store fails.
     """
     if isinstance(io, ObjectFileIO | HdfsFileIO):
-        # Neither store can refuse at the close of a stream, so the name is looked up before the first byte.
+        # Neither store can refuse when a stream is closed, so check the name before the first byte.
         if io.new_input(location).exists():
             raise FileExistsError(errno.EEXIST, "the file is there already", location)
         return cast("IO[bytes]", io.open_stream(location))

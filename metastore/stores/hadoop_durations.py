@@ -1,7 +1,6 @@
-"""Durations as Hadoop's keys have them: a number with a unit or without one, ``30s`` or ``30000``; pure.
+"""Parses durations in Hadoop's keys: a number with or without a unit, ``30s`` or ``30000``; pure.
 
-Place in the flow: what turns the keys of Hadoop's connectors into ours (``hadoop_properties``, ``hdfs_access``) reads
-times here.
+Used where keys of Hadoop's connectors are converted (``hadoop_properties``, ``hdfs_access``).
 """
 
 from __future__ import annotations
@@ -14,6 +13,6 @@ _DURATION: Final = re.compile(rf"(\d+)\s*({'|'.join(_SECONDS)})?", re.ASCII | re
 
 
 def seconds_of(duration: str) -> float | None:
-    """The seconds that ``duration`` means, in milliseconds where it has no unit; None for what is no duration."""
+    """Return ``duration`` in seconds; without a unit it is in milliseconds. None if it is not a duration."""
     found = _DURATION.fullmatch(duration.strip())
     return None if found is None else int(found[1]) * _SECONDS[(found[2] or "ms").lower()]

@@ -1,8 +1,9 @@
-"""Hadoop's connector keys -> PyIceberg's FileIO keys, for the store of one location; pure.
+"""Converts Hadoop's connector keys to PyIceberg's FileIO keys, for the store of one location; pure.
 
-An operator gives the keys of the S3A, GCS and ABFS connectors, as Drill's ``config.properties`` have them. Keys of
-PyIceberg (``s3.…``, ``gcs.…``, ``adls.…``, ``client.…``) win over them and pass as they are, and so do keys without a
-counterpart: each reader takes what it knows. Keys for one bucket or storage account win over the general ones.
+Operators set the keys of the S3A, GCS and ABFS connectors, as in Drill's ``config.properties``. PyIceberg's keys
+(``s3.…``, ``gcs.…``, ``adls.…``, ``client.…``) have precedence and are passed unchanged. Keys without a counterpart are
+passed too, because each reader ignores unknown ones. Keys for one bucket or storage account have precedence over
+general ones.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ SERVICE_ACCOUNT_FILE: Final = "gcs.service-account-file"
 SERVICE_ACCOUNT_JSON: Final = "gcs.service-account-json"
 GCS_ANONYMOUS: Final = "gcs.anonymous"
 ADLS_AUTHORITY_HOST: Final = "adls.authority-host"
-"""Keys of our own, for what the connectors can say and PyIceberg has no key for."""
+"""Keys of this package, for settings of the connectors that PyIceberg has no key for."""
 
 _CENTRAL_S3: Final = "s3.amazonaws.com"
 _REGION_OF_AMAZON: Final = re.compile(r"s3[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com(?:\.cn)?")
-"""The host of a region: S3A takes the region from it where no key names one."""
+"""Host names with a region: S3A takes the region from the host if no key names one."""
 _CENTRAL_AZURE: Final = "core.windows.net"
 
 
@@ -60,7 +61,7 @@ def _unauthenticated(kind: str) -> str | None:
 
 
 def _tenant(endpoint: str) -> str | None:
-    """The tenant of ``https://login.microsoftonline.com/<tenant>/oauth2/token``."""
+    """Return the tenant of ``https://login.microsoftonline.com/<tenant>/oauth2/token``."""
     return urlsplit(endpoint).path.strip("/").split("/")[0] or None
 
 
@@ -101,9 +102,9 @@ _ABFS: Final[tuple[tuple[str, str, _Convert], ...]] = (
 
 
 def file_io_properties(location: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """FileIO properties for the store that holds ``location``: ``properties`` and what their Hadoop keys mean there.
+    """Return FileIO properties for the store of ``location``: ``properties`` and its Hadoop keys, converted.
 
-    Values that no reader could use (a timeout that is no number) are left out, as a key that nobody knows.
+    Invalid values (a timeout that is not a number) are left out, like unknown keys.
     """
     return {**_translated(StoreLocation.parse(location), properties), **properties}
 
@@ -119,7 +120,7 @@ def _translated(place: StoreLocation, properties: Mapping[str, str]) -> dict[str
             hadoop = _for_account(place, properties)
             return {"adls.account-name": place.account, **_azure_endpoint(place, hadoop), **_meant(_ABFS, hadoop)}
         case "hdfs":
-            return {}  # Hadoop's own keys are what opens it: see hdfs_access
+            return {}  # HDFS uses Hadoop's own keys: see hdfs_access
 
 
 def _meant(rules: tuple[tuple[str, str, _Convert], ...], hadoop: Mapping[str, str]) -> dict[str, str]:
@@ -134,7 +135,7 @@ def _for_bucket(bucket: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _for_account(place: StoreLocation, properties: Mapping[str, str]) -> dict[str, str]:
-    """The keys without the account that ABFS ends them with, and WASB's own spelling of a SAS token."""
+    """Return the keys without ABFS's account suffix, and WASB's spelling of a SAS token."""
     special = {}
     domain = _azure_domain(place)
     for host in (place.account, f"{place.account}.blob.{domain}", f"{place.account}.dfs.{domain}"):
@@ -146,7 +147,10 @@ def _for_account(place: StoreLocation, properties: Mapping[str, str]) -> dict[st
 
 
 def _s3_endpoint(hadoop: Mapping[str, str]) -> dict[str, str]:
-    """S3A's endpoint may lack the scheme, which another key gives; Amazon's central one says nothing."""
+    """Return S3A's endpoint, completed with the scheme that another key sets, and the region in it, if any.
+
+    Amazon's central endpoint is dropped: it does not say anything about the bucket.
+    """
     endpoint = hadoop.get("fs.s3a.endpoint", "").rstrip("/")
     host = endpoint.rpartition("://")[2]
     if host in ("", _CENTRAL_S3):
@@ -159,9 +163,9 @@ def _s3_endpoint(hadoop: Mapping[str, str]) -> dict[str, str]:
 
 
 def _azure_endpoint(place: StoreLocation, hadoop: Mapping[str, str]) -> dict[str, str]:
-    """ABFS's endpoint is a host and port below which accounts are folders; without one the location names the cloud.
+    """Return ABFS's endpoint: a host and port with accounts as folders; without it, the location names the cloud.
 
-    As ABFS does: the endpoint is passed over without a port, and spoken to without TLS if scheme and settings allow it.
+    As in ABFS, an endpoint without a port is ignored, and TLS is off if both scheme and settings allow it.
     """
     endpoint = hadoop.get("fs.azure.abfs.endpoint", "").rstrip("/")
     if ":" in endpoint:
@@ -173,12 +177,12 @@ def _azure_endpoint(place: StoreLocation, hadoop: Mapping[str, str]) -> dict[str
 
 
 def _azure_domain(place: StoreLocation) -> str:
-    """The cloud of ``<account>.dfs.<domain>``: sovereign ones have domains of their own."""
+    """Return the cloud of ``<account>.dfs.<domain>``: sovereign clouds have their own domains."""
     return ".".join(place.authority.partition("@")[2].split(".")[2:]) or _CENTRAL_AZURE
 
 
 def _service_account(hadoop: Mapping[str, str]) -> dict[str, str]:
-    """A key that is given field by field, as the JSON that Google's own key files hold."""
+    """Return a key that is configured field by field as the JSON of Google's key files."""
     for prefix in ("fs.gs.auth.service.account", "google.cloud.auth.service.account"):
         email, key = hadoop.get(f"{prefix}.email"), hadoop.get(f"{prefix}.private.key")
         if email and key:

@@ -1,8 +1,8 @@
-"""Pointers on HDFS. The commit is a rename that the namenode refuses when the name is taken, as Hadoop tables have it.
+"""Pointers on HDFS. A commit is a rename that the namenode refuses if the name is taken, as in Hadoop tables.
 
-The content is written under a name of its own first. A rename whose answer was lost is certain in the end: it needs
-that file, so once the file is removed it cannot happen any more, and the target tells whether it did; where the file is
-gone already, the rename took it.
+The content is first written under a temporary name. A rename without an answer can still be decided: it needs the
+temporary file. Once that file is removed, the rename can no longer happen, and the target shows whether it did. If the
+file is already gone, the rename took it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from metastore.stores.pointer_store import POINTER_BYTES, Entries
 from metastore.stores.webhdfs import Clusters, NotDone, WebHdfs
 
 _PAUSES_S: Final = (0.1, 0.4, 1.6)
-"""Waits between renames of unknown outcome."""
+"""Pauses in seconds between renames of unknown outcome."""
 
 
 class HdfsPointers:
-    """Pointers on ``clusters``; ``pause`` waits between tries. Safe to share between threads."""
+    """Pointers on ``clusters``; ``pause`` waits between tries. Threads may share it."""
 
     def __init__(self, clusters: Clusters, pause: Callable[[float], None] = time.sleep) -> None:
         self._clusters = clusters
         self._pause = pause
 
     def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
-        """Numbers of the files, which a namenode never gives twice, in the time of one request."""
+        """Return file ids, which a namenode never reuses, in the time of one request."""
         with ThreadPoolExecutor(len(locations)) as threads:
             return list(threads.map(self._identity, locations))
 
@@ -48,12 +48,12 @@ class HdfsPointers:
         return self.identities([f"{folder}/{name}" for name in names])
 
     def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
-        """One read."""
+        """Read by one request."""
         cluster, path = self._clusters.at(location)
         return cluster.read(path, 0, most + 1)
 
     def create_if_absent(self, location: str, content: bytes) -> bool:
-        """By rename."""
+        """Create by rename."""
         cluster, path = self._clusters.at(location)
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         try:
@@ -67,7 +67,7 @@ class HdfsPointers:
             try:
                 cluster.rename(temporary, path)
             except FileNotFoundError as error:
-                # Also the first time: a gateway may have sent the rename twice, and the first one taken the file.
+                # Also at the first try: a gateway may have sent the rename twice, and the first took the file.
                 return self._took(cluster, path, content, unknown or error)
             except FileExistsError:
                 return self._lost(cluster, temporary, path, content, unknown)
@@ -86,27 +86,27 @@ class HdfsPointers:
         raise StorageError(f"cannot create {location}: {unknown}; nothing was changed") from unknown
 
     def _lost(self, cluster: WebHdfs, temporary: str, path: str, content: bytes, unknown: OSError | None) -> bool:
-        """False once the rename cannot happen any more; True when it has. OSError leaves that open."""
+        """Return False once the rename can no longer happen, True if it happened. OSError leaves that open."""
         if unknown is None:
             _forget(cluster, temporary)
             return False
         try:
             if cluster.delete(temporary):
-                # A datanode that was given up on may have made it again after the rename, so the target is looked at.
+                # A datanode that timed out may have created it again after the rename, so check the target.
                 return _holds(cluster, path, content)
         except OSError as error:
             raise OSError(errno.EIO, f"it is open whether {path} was created: {unknown}") from error
         return self._took(cluster, path, content, unknown)
 
     def _took(self, cluster: WebHdfs, path: str, content: bytes, unknown: OSError) -> bool:
-        """True when the file that is gone from its own name has become ``path``, as it must have."""
+        """Return True if ``path`` has ``content``, now that the temporary file is gone. OSError leaves that open."""
         with suppress(OSError):
             if _holds(cluster, path, content):
                 return True
         raise OSError(errno.EIO, f"it is open whether {path} was created: {unknown}") from unknown
 
     def replace(self, location: str, content: bytes) -> None:
-        """By rename."""
+        """Replace by rename."""
         cluster, path = self._clusters.at(location)
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         try:
@@ -117,20 +117,20 @@ class HdfsPointers:
             raise
 
     def remove(self, location: str) -> None:
-        """The namenode tells whether there was a file."""
+        """The namenode reports whether there was a file."""
         cluster, path = self._clusters.at(location)
         if not cluster.delete(path):
             raise FileNotFoundError(errno.ENOENT, "there is no file", location)
 
     def move(self, source: str, target: str) -> None:
-        """By rename."""
+        """Move by rename."""
         cluster, old = self._clusters.at(source)
         _, new = self._clusters.at(target)
         cluster.make_folder(new.rpartition("/")[0])
         cluster.rename(old, new)
 
     def entries(self, folder: str) -> Entries:
-        """As the namenode has them."""
+        """Return what the namenode lists."""
         cluster, path = self._clusters.at(folder)
         found = cluster.entries(path)
         below = frozenset(entry.name for entry in found if entry.is_folder)
@@ -144,12 +144,12 @@ class HdfsPointers:
             return frozenset()
 
     def make_folder(self, folder: str) -> None:
-        """No error when it stands."""
+        """No error if it exists."""
         cluster, path = self._clusters.at(folder)
         cluster.make_folder(path)
 
     def remove_folder(self, folder: str) -> None:
-        """Also fails when there is none."""
+        """Also fails if it does not exist."""
         cluster, path = self._clusters.at(folder)
         if not cluster.delete(path):
             raise FileNotFoundError(errno.ENOENT, "there is no folder", folder)
@@ -163,6 +163,6 @@ def _holds(cluster: WebHdfs, path: str, content: bytes) -> bool:
 
 
 def _forget(cluster: WebHdfs, temporary: str) -> None:
-    """Remove what never was more than a try; what stays is an orphan."""
+    """Remove a temporary file; if that fails, it stays as an orphan."""
     with suppress(OSError):
         cluster.delete(temporary)

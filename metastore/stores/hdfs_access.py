@@ -1,7 +1,7 @@
-"""Hadoop's own keys -> how an HDFS cluster is reached over HTTP, for one location; pure.
+"""Finds how an HDFS cluster is reached over HTTP, from Hadoop's own keys, for one location; pure.
 
-A location says ``hdfs://namenode:8020``, which is where Hadoop's clients speak to it. WebHDFS is the same namenode on
-another port, and the keys of ``hdfs-site.xml`` say which. Without them it is Hadoop's default port on the same host.
+A location such as ``hdfs://namenode:8020`` has the address for Hadoop's RPC clients. WebHDFS is the same namenode on
+another port, which the keys of ``hdfs-site.xml`` set. Without them it is Hadoop's default port on the same host.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from metastore.stores.hadoop_durations import seconds_of
 from metastore.stores.locations import StoreLocation
 
 DELEGATION_TOKEN: Final = "hdfs.delegation-token"  # noqa: S105 - the name of a key
-"""Key of our own: a token as ``hdfs fetchdt`` gives it, for clusters that ask who one is."""
+"""Key of this package: a token from ``hdfs fetchdt``, for clusters that require authentication."""
 
 _PORTS: Final = {"http": 9870, "https": 9871}
 _ADDRESS: Final = re.compile(r"([A-Za-z0-9][\w.-]*|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 _TIMEOUTS: Final = ("dfs.webhdfs.socket.connect-timeout", "dfs.webhdfs.socket.read-timeout")
 _DEFAULT_TIMEOUT: Final = "60s"
-_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - what a namenode is told to listen on says nothing to its clients
+_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - a wildcard bind address, of no use to clients
 
 
 @dataclass(frozen=True)
 class HdfsAccess:
-    """The namenodes of one cluster, as ``scheme://host:port`` in the order to ask them, and who asks.
+    """The namenodes of one cluster, as ``scheme://host:port`` in the order to try, and the user.
 
-    With a token the cluster knows the user by it, and ``user`` is not sent. Timeouts are in seconds.
+    A token identifies the user, so ``user`` is not sent with it. Timeouts are in seconds.
     """
 
     namenodes: tuple[str, ...]
@@ -40,9 +40,9 @@ class HdfsAccess:
 
 
 def hdfs_access(place: StoreLocation, properties: Mapping[str, str], user: str) -> HdfsAccess:
-    """How ``place`` is reached, by ``properties``; ``user`` is who asks unless they say otherwise.
+    """Return how to reach ``place`` by ``properties``; ``user`` is used unless they name another.
 
-    Raises ConfigError for an address or a time that is none, and for a nameservice without addresses.
+    Raises ConfigError for an invalid address or time, and for a nameservice without addresses.
     """
     connect, read = (_seconds(key, properties.get(key) or _DEFAULT_TIMEOUT) for key in _TIMEOUTS)
     return HdfsAccess(

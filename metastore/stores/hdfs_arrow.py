@@ -1,8 +1,8 @@
-"""The Arrow file system that reads, writes and lists on HDFS, over WebHDFS.
+"""The Arrow file system for HDFS, over WebHDFS: read, write, list.
 
-A file is read by one request to a namenode and one to a datanode: small files whole, only larger ones by ranges. Paths
-are whole locations, as metadata and storage plugins have them. Tasks list and read tables by it, so it stands apart
-from :mod:`metastore.stores.hdfs_io`, which needs PyIceberg.
+Reading a file takes one request to a namenode and one to a datanode; only larger files are read by ranges. Paths are
+whole locations, as in metadata and storage plugins. Tasks use it to list and read tables, so it is separate from
+:mod:`metastore.stores.hdfs_io`, which needs PyIceberg.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from metastore.stores.whole_files import WHOLE_BYTES, RangedFile
 
 
 class HdfsStream(io.RawIOBase):
-    """A file of any size, sent piece by piece. What a ``with`` that fails has sent is removed again."""
+    """A file of any size, sent piece by piece. If its ``with`` block fails, the sent data is removed."""
 
     def __init__(self, writing: AbstractContextManager[Callable[[bytes], None]]) -> None:
         super().__init__()
@@ -35,17 +35,17 @@ class HdfsStream(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """How many bytes were sent."""
+        """Return the number of bytes sent."""
         return self._position
 
     def write(self, content: Any) -> int:
-        """Send ``content``; how many bytes that are."""
+        """Send ``content``; returns its number of bytes."""
         self._send(bytes(content))
         self._position += len(content)
         return len(content)
 
     def close(self) -> None:
-        """The file is whole."""
+        """Complete the file."""
         if not self.closed:
             super().close()
             self._writing.__exit__(None, None, None)
@@ -67,7 +67,7 @@ class HdfsArrow(pafs.FileSystemHandler):
         self._clusters = clusters
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """A small file whole, by one read; a larger one by the ranges that are read."""
+        """Open a small file with one read; a larger one by ranges."""
         cluster, inside = self._clusters.at(path)
         start = cluster.read(inside, 0, WHOLE_BYTES)
         if len(start) < WHOLE_BYTES:
@@ -83,12 +83,12 @@ class HdfsArrow(pafs.FileSystemHandler):
         return self.open_input_file(path)
 
     def open_output_stream(self, path: str, metadata: Mapping[str, str]) -> pa.NativeFile:
-        """A file over whatever stands there, sent as it is written."""
+        """Open a file that replaces an existing one, sent as it is written."""
         cluster, inside = self._clusters.at(path)
         return pa.PythonFile(HdfsStream(cluster.writing(inside)), mode="w")
 
     def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
-        """What each is."""
+        """Return the type of each path."""
         return [self._info(path) for path in paths]
 
     def _info(self, path: str) -> pafs.FileInfo:
@@ -99,7 +99,7 @@ class HdfsArrow(pafs.FileSystemHandler):
             return pafs.FileInfo(path, pafs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
-        """What is below a folder, a request a folder."""
+        """List a folder, with one request for each folder."""
         cluster, _ = self._clusters.at(selector.base_dir)
         found: list[pafs.FileInfo] = []
         todo = [selector.base_dir.rstrip("/")]
@@ -118,20 +118,20 @@ class HdfsArrow(pafs.FileSystemHandler):
         return found
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """The folder and those above it."""
+        """Create the folder and its parents."""
         cluster, inside = self._clusters.at(path)
         cluster.make_folder(inside)
 
     def delete_dir(self, path: str) -> None:
-        """The folder with all that is in it."""
+        """Delete the folder with its content."""
         self._delete(path, recursive=True)
 
     def delete_file(self, path: str) -> None:
-        """The file."""
+        """Delete the file."""
         self._delete(path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        """All that is in the folder."""
+        """Delete the content of the folder."""
         cluster, inside = self._clusters.at(path)
         try:
             for entry in cluster.entries(inside):
@@ -141,7 +141,7 @@ class HdfsArrow(pafs.FileSystemHandler):
                 raise
 
     def move(self, src: str, dest: str) -> None:
-        """Over a file that stands there, as Arrow has it."""
+        """Move; replaces an existing file, as Arrow requires."""
         cluster, source = self._clusters.at(src)
         cluster.rename(source, self._clusters.at(dest)[1], overwrite=True)
 
@@ -151,11 +151,11 @@ class HdfsArrow(pafs.FileSystemHandler):
             raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
 
     def get_type_name(self) -> str:
-        """For Arrow's messages."""
+        """Return the name for Arrow's messages."""
         return "webhdfs"
 
     def normalize_path(self, path: str) -> str:
-        """Locations are taken as they stand."""
+        """Return the location unchanged."""
         return path
 
     def __eq__(self, other: object) -> bool:

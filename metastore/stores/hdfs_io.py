@@ -1,6 +1,6 @@
-"""PyIceberg's FileIO over HDFS: metadata and data files, read and made whole, over WebHDFS.
+"""PyIceberg's FileIO for HDFS over WebHDFS: metadata and data files, read whole and created whole.
 
-What Arrow reads and lists there goes through :mod:`metastore.stores.hdfs_arrow`.
+Arrow reads and lists HDFS through :mod:`metastore.stores.hdfs_arrow`.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class HdfsFileIO(FileIO):
         self._limits = ReadLimits.of(properties)
 
     def new_input(self, location: str) -> InputFile:
-        """The file to read; nothing is asked of the cluster yet."""
+        """Return the file to read; sends no request yet."""
         return HdfsFile(location, self.clusters, self._limits)
 
     def new_output(self, location: str) -> OutputFile:
-        """The file to create; nothing is asked of the cluster yet."""
+        """Return the file to create; sends no request yet."""
         return HdfsFile(location, self.clusters)
 
     def open_stream(self, location: str) -> io.RawIOBase:
-        """A stream into a file, sent as it comes. Not for names that others may take: it writes over what is there."""
+        """Open a stream into a file. Only for names that no other writer uses: it overwrites an existing file."""
         cluster, path = self.clusters.at(location)
         return HdfsStream(cluster.writing(path))
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Remove the file. Raises FileNotFoundError when there is none."""
+        """Remove the file. Raises FileNotFoundError if it does not exist."""
         where = location if isinstance(location, str) else location.location
         cluster, path = self.clusters.at(where)
         if not cluster.delete(path):
@@ -69,14 +69,14 @@ class HdfsFile(InputFile, OutputFile):
         return self._cluster.status(self._path).size
 
     def exists(self) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
         try:
             return not self._cluster.status(self._path).is_folder
         except FileNotFoundError:
             return False
 
     def open(self, seekable: bool = True) -> InputStream:
-        """The whole file, read at once. Raises FileNotFoundError, FormatError for a file too large."""
+        """Read the whole file at once. Raises FileNotFoundError, FormatError for a file that is too large."""
         limit = self.limits.of_file(self.location)
         if limit is None:
             return io.BytesIO(self._cluster.read(self._path))
@@ -85,9 +85,9 @@ class HdfsFile(InputFile, OutputFile):
         return io.BytesIO(content)
 
     def create(self, overwrite: bool = False) -> OutputStream:
-        """A stream whose close makes the file, and raises FileExistsError unless ``overwrite`` or the name is free.
+        """Return a stream; its close creates the file. FileExistsError if the name is taken, unless ``overwrite``.
 
-        When a ``with`` ends by an exception no file is made.
+        If a ``with`` block raises an exception, no file is created.
         """
 
         def send(content: bytes) -> None:
@@ -97,14 +97,14 @@ class HdfsFile(InputFile, OutputFile):
         return WholeFile(send)
 
     def _sent(self, content: bytes, *, overwrite: bool, is_last: bool) -> bool:
-        """Whether the file is there; False when it may be sent again, since nothing is."""
+        """Return whether the file was created; False if nothing was, so that it may be sent again."""
         try:
             self._cluster.write(self._path, content, overwrite=overwrite)
         except (PermissionError, NotDone):
             raise
         except OSError:
-            # The answer may be all that was lost; and of a request that a gateway sends twice, the second finds what
-            # the first one made.
+            # Perhaps only the answer was lost; and if a gateway sends a request twice, the second finds what
+            # the first one created.
             found = self._content()
             if found is None and not is_last:
                 return False
@@ -113,11 +113,11 @@ class HdfsFile(InputFile, OutputFile):
         return True
 
     def _content(self) -> bytes | None:
-        """What the file holds, if that can be known."""
+        """Return the file's content, or None if it cannot be determined."""
         with suppress(OSError):
             return self._cluster.read(self._path)
         return None
 
     def to_input_file(self) -> InputFile:
-        """Itself, for reading."""
+        """Return itself, for reading."""
         return self

@@ -1,8 +1,8 @@
-"""The local disk as a store: PyIceberg FileIO for data and metadata files, and the two operations a commit stands on.
+"""The local disk as a store: PyIceberg's FileIO for data and metadata files, and the atomic operations for commits.
 
-Guarantees: a new file is never written over an existing one; after :func:`make_durable` files and their folder entries
-survive a crash of the machine, and so do new folders once they are made; :func:`create_if_absent` lets exactly one of
-any number of racing writers win and never shows a reader a partial file.
+Guarantees: an existing file is never overwritten by a new one. After :func:`make_durable`, files and their directory
+entries survive a crash of the machine; new folders do once they are created. :func:`create_if_absent` lets exactly one
+of any number of concurrent writers win, and readers never see a partial file.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, er
 
 
 def local_path(location: str) -> str:
-    """Plain path of a local ``location``, which is a path already or a ``file:`` URI.
+    """Return the plain path of a local ``location``, which is a path or a ``file:`` URI.
 
-    A URI is taken as Hadoop and PyIceberg write them, without escapes: a partition's folder may be named ``t=12%3A00``.
+    URIs are read as Hadoop and PyIceberg write them, without escapes: a partition's folder may be named ``t=12%3A00``.
     """
     if not location.startswith("file:"):
         return location
@@ -43,17 +43,17 @@ def local_path(location: str) -> str:
 
 
 def make_durable(locations: Iterable[str]) -> None:
-    """Flush files and the folders that hold them to disk; many at a time, each folder once. Raises OSError."""
-    # In no order: a file is there after a crash once both are flushed, and nothing refers to it before.
+    """Flush files and their folders to disk; many at a time, each folder once. Raises OSError."""
+    # In any order: a file survives a crash once both are flushed, and nothing refers to it before.
     paths = [local_path(location) for location in locations]
     folders = {os.path.dirname(path) for path in paths}
     for_each((*paths, *folders), _flush)
 
 
 def make_folder(location: str) -> None:
-    """Make a folder, and those above it that are missing; a crash of the machine does not take them away again.
+    """Create a folder and its missing parents, durable across a crash of the machine.
 
-    No error when it stands. Raises OSError.
+    No error if it exists. Raises OSError.
     """
     path = os.path.abspath(local_path(location))
     if os.path.isdir(path):
@@ -65,16 +65,16 @@ def make_folder(location: str) -> None:
     except FileExistsError:
         if not os.path.isdir(path):
             raise
-    # Also where another made it a moment ago, who may not have come to this.
+    # Also if another process has just created it, because that one may not have flushed it yet.
     _flush(above)
 
 
 def create_if_absent(location: str, content: bytes) -> bool:
-    """Atomically create a durable file with ``content``; False, and no change, when the name is taken.
+    """Atomically create a durable file with ``content``; returns False, without a change, if the name is taken.
 
-    The content is written and flushed under a temporary name, then hard-linked to the final one: the link is the
-    atomic step. Raises StorageError when it fails before that, also on a file system without hard links, which cannot
-    promise this; an OSError leaves open whether the file is there.
+    The content is written and flushed under a temporary name, then hard-linked to the final one: the link is the atomic
+    step. Raises StorageError if it fails before that, or on a file system without hard links, which cannot guarantee
+    this. An OSError leaves open whether the file exists.
     """
     final = local_path(location)
     temporary = f"{final}.{uuid.uuid4().hex}.tmp"
@@ -86,7 +86,7 @@ def create_if_absent(location: str, content: bytes) -> bool:
     try:
         os.link(temporary, final)
     except FileExistsError:
-        # A network file system can answer "exists" to its own retransmitted link that had succeeded.
+        # A network file system may answer "exists" to its own retransmission of a successful link.
         return os.path.samefile(temporary, final)
     except OSError as error:
         if error.errno in _NO_HARD_LINKS:
@@ -96,14 +96,14 @@ def create_if_absent(location: str, content: bytes) -> bool:
             ) from error
         raise
     finally:
-        # A network file system may say that what it just removed is not there; the link stands nevertheless.
+        # A network file system may report that the removed file was missing; the link exists anyway.
         Path(temporary).unlink(missing_ok=True)
     _flush(os.path.dirname(final))
     return True
 
 
 def replace(location: str, content: bytes) -> None:
-    """Write a small file over whatever stands there; readers see the old content or the new, never a mixture."""
+    """Write a small file over an existing one; readers see the old content or the new, never a mixture."""
     final = local_path(location)
     temporary = f"{final}.{uuid.uuid4().hex}.tmp"
     _write_new(temporary, content, durable=False)
@@ -116,21 +116,21 @@ def replace(location: str, content: bytes) -> None:
 
 
 def remove(location: str) -> None:
-    """Delete the file, and Hadoop's checksum of it. Raises FileNotFoundError when it is gone already."""
+    """Delete the file and its Hadoop checksum. Raises FileNotFoundError if it does not exist."""
     path = local_path(location)
     os.unlink(path)
     _drop_checksum(path)
 
 
 def _drop_checksum(path: str) -> None:
-    """Remove the ``.crc`` that Hadoop's local file system keeps beside its files: a stale one fails its readers."""
+    """Remove the ``.crc`` file of Hadoop's local file system: its readers fail on an outdated one."""
     folder, name = os.path.split(path)
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
 def _write_new(path: str, content: bytes, *, durable: bool = True) -> None:
-    """Create ``path``; on failure remove it again if, and only if, it was created here."""
+    """Create ``path``; on failure, remove it if, and only if, this call created it."""
     with open(path, "xb") as stream:
         try:
             stream.write(content)
@@ -166,8 +166,8 @@ class LocalFile(InputFile, OutputFile):
         return os.path.isfile(self._path)
 
     def open(self, seekable: bool = True) -> InputStream:
-        """A binary stream from the start of the file. Raises FileNotFoundError, FormatError for a file too large."""
-        stream = open(self._path, "rb")  # noqa: SIM115 - it is what is returned
+        """Open a binary stream from the start. Raises FileNotFoundError, FormatError for a file that is too large."""
+        stream = open(self._path, "rb")  # noqa: SIM115 - the open file is returned
         if limit := self.limits.of_file(self.location):
             try:
                 limit.require(self.location, os.fstat(stream.fileno()).st_size)
@@ -177,7 +177,7 @@ class LocalFile(InputFile, OutputFile):
         return stream
 
     def create(self, overwrite: bool = False) -> OutputStream:
-        """A stream into a new file, folders made as needed. Raises FileExistsError unless ``overwrite``."""
+        """Open a stream into a new file and create its folders. Raises FileExistsError unless ``overwrite``."""
         mode: Literal["wb", "xb"] = "wb" if overwrite else "xb"
         try:
             return open(self._path, mode)
@@ -186,25 +186,25 @@ class LocalFile(InputFile, OutputFile):
             return open(self._path, mode)
 
     def to_input_file(self) -> InputFile:
-        """Itself, for reading."""
+        """Return itself, for reading."""
         return self
 
 
 class LocalFileIO(FileIO):
-    """PyIceberg FileIO over the local disk, by plain path or ``file:`` URI."""
+    """PyIceberg's FileIO for the local disk, by plain path or ``file:`` URI."""
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         super().__init__(properties=properties)
         self._limits = ReadLimits.of(properties)
 
     def new_input(self, location: str) -> InputFile:
-        """The file to read; nothing is opened yet."""
+        """Return the file to read; opens nothing yet."""
         return LocalFile(location, self._limits)
 
     def new_output(self, location: str) -> OutputFile:
-        """The file to create; nothing is opened yet."""
+        """Return the file to create; opens nothing yet."""
         return LocalFile(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Remove the file. Raises FileNotFoundError when it is gone already."""
+        """Remove the file. Raises FileNotFoundError if it does not exist."""
         remove(location if isinstance(location, str) else location.location)

@@ -1,7 +1,7 @@
-"""What a location says about its store: scheme, bucket (or container), key; and which stores are served.
+"""Parses locations: scheme, bucket (or container) and key; and defines which stores are supported.
 
-Keys are taken as they stand, byte for byte: what looks like a query or an escape is part of the name. Only on HDFS,
-which has folders, ``.`` and ``..`` are no names, and are refused.
+Keys are used unchanged, byte for byte: a query or an escape is part of the name. Only HDFS, which has folders, refuses
+``.`` and ``..`` as names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXPECTED: Final[dict[StoreKind, str]] = {
 }
 
 _SHARED: Final[dict[StoreKind | None, str]] = {"s3": "s3", "gcs": "gs", "azure": "abfss"}
-"""The one scheme of each object store."""
+"""The canonical scheme of each object store."""
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 _CONTAINER: Final = re.compile(r"[A-Za-z0-9$][\w.-]*@[A-Za-z0-9][\w.-]*")
@@ -52,10 +52,10 @@ def is_on_object_store(location: str) -> bool:
 
 
 def one_spelling(location: str) -> str:
-    """``location`` with the scheme that all spellings of its store share: ``s3``, ``gs`` or ``abfss``.
+    """Return ``location`` with the canonical scheme of its store: ``s3``, ``gs`` or ``abfss``.
 
     ``s3a://b/k`` and ``s3n://b/k`` become ``s3://b/k``. On Azure the host of blobs (``wasb``) becomes that of files.
-    Local paths, HDFS and unknown schemes stay as they are: there another scheme is another service.
+    Local paths, HDFS and unknown schemes are unchanged, because their schemes are different services.
     """
     scheme, separator, rest = location.partition("://")
     kind = _KINDS.get(scheme) if separator else None
@@ -69,7 +69,7 @@ def one_spelling(location: str) -> str:
 
 @dataclass(frozen=True)
 class StoreLocation:
-    """One place on a store; ``authority`` is what stands between ``://`` and the key, which on HDFS is a path."""
+    """A location on a store; ``authority`` is between ``://`` and the key, which is a path on HDFS."""
 
     scheme: str
     authority: str
@@ -77,14 +77,14 @@ class StoreLocation:
 
     @classmethod
     def parse(cls, location: str) -> StoreLocation:
-        """The parts of ``scheme://authority/key``. Raises StorageError for a store that is not served."""
+        """Parse ``scheme://authority/key``. Raises StorageError for an unsupported store."""
         scheme, _, rest = location.partition("://")
         authority, _, key = rest.partition("/")
         if scheme not in _KINDS:
             raise StorageError(f"{location} is on no known store; known are file, {', '.join(sorted(_KINDS))}")
         kind = _KINDS[scheme]
         if not _AUTHORITIES[kind].fullmatch(authority):
-            # The location is not shown: it may hold credentials, as old Hadoop releases had them there.
+            # Do not show the location: it may contain credentials, as in old Hadoop releases.
             raise StorageError(
                 f"a location on {scheme}:// does not say where it is: {_EXPECTED[kind]} is expected, and nothing else, "
                 f"after {scheme}://; credentials belong in drill.metastore.iceberg.config.properties"
@@ -95,20 +95,20 @@ class StoreLocation:
 
     @property
     def root(self) -> str:
-        """The location of the bucket itself, without a slash at the end."""
+        """The location of the bucket itself, without a trailing slash."""
         return f"{self.scheme}://{self.authority}"
 
     @property
     def kind(self) -> StoreKind:
-        """Whose protocol the store speaks."""
+        """The kind of protocol of the store."""
         return _KINDS[self.scheme]
 
     @property
     def bucket(self) -> str:
-        """Bucket; on Azure the container, on HDFS the namenode or nameservice."""
+        """The bucket; on Azure the container, on HDFS the namenode or nameservice."""
         return self.authority.partition("@")[0] if self.kind == "azure" else self.authority
 
     @property
     def account(self) -> str:
-        """Azure's storage account; empty elsewhere."""
+        """Azure's storage account; empty for other stores."""
         return self.authority.partition("@")[2].partition(".")[0] if self.kind == "azure" else ""

@@ -1,9 +1,9 @@
-"""The files that one attempt creates, so that a clean-up removes these and no others.
+"""The files that one attempt creates, so that a clean-up removes exactly these.
 
-Place in the flow: everything that writes data files, manifests, lists or statistics writes through a :class:`NewFiles`
-of its attempt. Promise: :meth:`NewFiles.discard` deletes a file only if this attempt certainly created it. A name that
-was taken belongs to somebody else. A file whose creation has an unknown outcome stays: nothing refers to it, so the
-removal of orphan files finds it.
+All data files, manifests, lists and statistics are written through the :class:`NewFiles` of an attempt. Guarantee:
+:meth:`NewFiles.discard` deletes a file only if this attempt certainly created it. A file whose name was taken belongs
+to another writer. A file whose creation has an unknown outcome stays; nothing refers to it, so the removal of orphan
+files finds it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metastore.stores.whole_files import CreatedAtClose
 
 
 class NewFiles:
-    """The files that an attempt creates through ``io``. Safe to share between threads."""
+    """The files that an attempt creates through ``io``. Threads may share it."""
 
     def __init__(self, io: FileIO) -> None:
         self._io = io
@@ -28,13 +28,13 @@ class NewFiles:
 
     @property
     def created(self) -> list[str]:
-        """Locations of the files that were certainly created, in the order of their creation."""
+        """The files that were certainly created, in the order of creation."""
         return list(self._created)
 
     def write(self, location: str, content: bytes) -> None:
         """Create the file at ``location`` with ``content``.
 
-        Raises FileExistsError when the name is taken, and otherwise the store's own error.
+        Raises FileExistsError if the name is taken, otherwise the store's own error.
         """
         stream = self._io.new_output(location).create()
         at_once = not isinstance(stream, CreatedAtClose)
@@ -46,16 +46,16 @@ class NewFiles:
             self._created.append(location)
 
     def stream(self, location: str) -> IO[bytes]:
-        """A stream into a new file; what is written is not held in memory. Closing it makes the file.
+        """Open a stream into a new file; written data is not held in memory. Closing it creates the file.
 
-        Raises FileExistsError when the name is taken, and otherwise the store's own error.
+        Raises FileExistsError if the name is taken, otherwise the store's own error.
         """
         stream = open_stream(self._io, location)
         self._created.append(location)
         return stream
 
     def discard(self, locations: Iterable[str] | None = None) -> Deleted:
-        """Delete what was created; of ``locations`` only, if they are given. Never raises."""
+        """Delete created files; if ``locations`` are given, only those. Never raises."""
         wanted = set(self._created if locations is None else locations)
         going = [location for location in self._created if location in wanted]
         self._created = [location for location in self._created if location not in wanted]
@@ -63,9 +63,9 @@ class NewFiles:
 
 
 class GatheredFiles(NewFiles):
-    """New files that are gathered first and then created at the same time, by :meth:`create`.
+    """New files that are collected first and then created concurrently by :meth:`create`.
 
-    For small files that name each other but do not wait for each other: their names and lengths are known before.
+    For small files that refer to each other, whose names and lengths are known before they are created.
     """
 
     def __init__(self, io: FileIO) -> None:
@@ -73,16 +73,16 @@ class GatheredFiles(NewFiles):
         self._gathered: list[tuple[str, bytes]] = []
 
     def write(self, location: str, content: bytes) -> None:
-        """Keep the file until :meth:`create`."""
+        """Hold the file until :meth:`create`."""
         self._gathered.append((location, content))
 
     def create(self) -> None:
-        """Create what was gathered. Raises as :meth:`NewFiles.write` does, once every other file is settled."""
+        """Create the collected files. Raises as :meth:`NewFiles.write`, once every file is settled."""
         waiting = deque(self._gathered)
         self._gathered = []
 
         def create_next(_: int) -> None:
-            # Each file is taken once, however often this is called: a second request would find its name taken.
+            # Create each file once, even if called again: a second request would find its name taken.
             try:
                 file = waiting.popleft()
             except IndexError:

@@ -1,9 +1,9 @@
-"""Pointers on an object store: S3, GCS or Azure. The commit is a put that the store refuses when the name is taken.
+"""Pointers on an object store: S3, GCS or Azure. A commit is a put that the store refuses if the name is taken.
 
-How its answers are read: :mod:`metastore.stores.conditional_put`.
+:mod:`metastore.stores.conditional_put` interprets its answers.
 
-Before the first commit of a process a probe shows that the store does refuse a second put; one that does not would let
-two writers win, and is not used.
+Before the first commit of a process, a probe checks that the store refuses a second put. A store that does not would
+let two writers win, so it is not used.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from metastore.stores.object_store_client import Bucket, Buckets
 from metastore.stores.pointer_store import POINTER_BYTES, Entries
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta  # a type of its stubs alone
+    from obstore import ObjectMeta  # a type that exists only in the stubs
 
 _TELLING: Final = 6
-"""Names that are in order by chance once in 720 times; a metastore's first commit leaves as many."""
+"""Number of names that prove an ordered listing: by chance it is ordered once in 720 times. A metastore's first commit
+leaves this many."""
 
 _PAGE: Final = 1000
-"""Objects of a page, as the stores send them: with more, asking for the page would ask for the next one as well."""
+"""Objects in a page, as stores send them: if more are requested, a page request also fetches the next page."""
 
 
 class ObjectPointers:
-    """Pointers in ``buckets``; ``pause`` waits between tries, ``page`` objects are looked at together.
+    """Pointers in ``buckets``; ``pause`` waits between tries, ``page`` is the number of objects in a page.
 
-    Safe to share between threads.
+    Threads may share it.
     """
 
     def __init__(self, buckets: Buckets, pause: Callable[[float], None] = time.sleep, page: int = _PAGE) -> None:
@@ -51,17 +52,17 @@ class ObjectPointers:
         self._lock = threading.Lock()
 
     def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
-        """ETags of the objects, in the time of one request."""
+        """Return ETags of the objects, in the time of one request."""
         if len(locations) == 1:
             return [self._identity(locations[0])]
         with ThreadPoolExecutor(len(locations)) as threads:
             return list(threads.map(self._identity, locations))
 
     def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:
-        """One page of a listing that begins at the first of ``names``; another for those that lie beyond it.
+        """Use one page of a listing that begins at the first of ``names``; another for names beyond it.
 
-        Objects are asked for one by one on Azure, whose listings cannot begin at a name everywhere, and where listings
-        are not in the order of names.
+        Objects are requested one by one on Azure, where listings cannot always begin at a name, and on stores whose
+        listings are not ordered by name.
         """
         place, bucket = self._at(folder)
         prefix = f"{place.key.rstrip('/')}/"
@@ -80,10 +81,10 @@ class ObjectPointers:
         return [known[name] for name in names]
 
     def _lists_in_order(self, place: StoreLocation, bucket: Bucket, prefix: str) -> bool:
-        """Whether a listing begins where it is told to, since it is in the order of names.
+        """Whether a listing can begin at a name, because it is ordered by names.
 
-        S3's own is, but in directory buckets; what others say they are like is looked at once: some stores order
-        encrypted names, and would leave out versions. Few names may be in order by chance.
+        S3's own listings are ordered, except in directory buckets. Other stores are tested once: some order encrypted
+        names, and would leave out versions. A few names may be in order by chance.
         """
         if place.kind != "s3":
             return place.kind == "gcs"
@@ -107,7 +108,7 @@ class ObjectPointers:
         return _identity_of(head)
 
     def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
-        """By one request, and where there is more than ``most`` by another."""
+        """Read by one request; by two if the object has more than ``most`` bytes."""
         place, bucket = self._at(location)
         with bucket.plain_errors():
             found = obstore.get(bucket.store, place.key)
@@ -116,7 +117,7 @@ class ObjectPointers:
             return bytes(obstore.get_range(bucket.store, place.key, start=0, end=most + 1))
 
     def create_if_absent(self, location: str, content: bytes) -> bool:
-        """By conditional put. Also raises StorageError for a store that does not honour it."""
+        """Create by conditional put. Also raises StorageError for a store that does not support it."""
         place, bucket = self._at(location)
         self._see_promise(place, bucket)
         try:
@@ -125,19 +126,19 @@ class ObjectPointers:
             raise StorageError(f"cannot create {location}: {error.strerror}; nothing was changed") from error
 
     def replace(self, location: str, content: bytes) -> None:
-        """By put: objects change as a whole."""
+        """Replace by put: objects change atomically."""
         place, bucket = self._at(location)
         with bucket.plain_errors():
             obstore.put(bucket.store, place.key, content)
 
     def remove(self, location: str) -> None:
-        """S3 does not tell whether there was an object; the others do."""
+        """S3 does not report whether there was an object; the others do."""
         place, bucket = self._at(location)
         with bucket.plain_errors():
             obstore.delete(bucket.store, place.key)
 
     def move(self, source: str, target: str) -> None:
-        """By a copy on the store, and removal of the old object."""
+        """Copy on the store, and remove the old object."""
         (old, bucket), (new, _) = self._at(source), self._at(target)
         with bucket.plain_errors():
             try:
@@ -149,7 +150,7 @@ class ObjectPointers:
         raise FileExistsError(errno.EEXIST, "the file is there already", target)
 
     def entries(self, folder: str) -> Entries:
-        """By prefix; a folder is there when an object is below it."""
+        """List by prefix; a folder exists if an object is below it."""
         place, bucket = self._at(folder)
         with bucket.plain_errors():
             found = obstore.list_with_delimiter(bucket.store, place.key)
@@ -161,7 +162,7 @@ class ObjectPointers:
         )
 
     def names_after(self, folder: str, name: str) -> frozenset[str]:
-        """By a listing that begins after the name, on stores that can begin there (S3 and GCS)."""
+        """List from the name on, on stores that support it (S3 and GCS)."""
         place, bucket = self._at(folder)
         prefix = f"{place.key.rstrip('/')}/"
         can_begin = place.kind != "azure" and self._lists_in_order(place, bucket, prefix)
@@ -171,10 +172,10 @@ class ObjectPointers:
         return frozenset(each for each in below if "/" not in each and each.encode() > name.encode())
 
     def make_folder(self, folder: str) -> None:
-        """Nothing to do: a folder comes with its first object."""
+        """Do nothing: a folder exists with its first object."""
 
     def remove_folder(self, folder: str) -> None:
-        """Nothing to do for an empty folder."""
+        """Do nothing for an empty folder."""
         with suppress(FileNotFoundError):
             self.entries(folder)
             raise OSError(errno.ENOTEMPTY, f"{folder} is not empty")
@@ -207,7 +208,7 @@ class ObjectPointers:
 def _refuses_a_second(bucket: Bucket, probe: str, pause: Callable[[float], None]) -> bool:
     try:
         if answer_despite_conflicts(bucket.store, probe, b"", pause) != "created":
-            return True  # and what has the name is not ours to remove
+            return True  # the object with this name is another's, so do not remove it
     except NotSupportedError:
         return False
     try:
@@ -218,7 +219,7 @@ def _refuses_a_second(bucket: Bucket, probe: str, pause: Callable[[float], None]
 
 
 def _page_after(bucket: Bucket, prefix: str, name: str, size: int) -> tuple[list[ObjectMeta], bool]:
-    """Objects below ``prefix`` that sort after ``name``, as far as one page has them; whether these are all."""
+    """Return objects below ``prefix`` that sort after ``name``, one page of them, and whether these are all."""
     with bucket.plain_errors():
         pages = obstore.list(bucket.store, prefix, offset=f"{prefix}{name}", chunk_size=size)
         page = list(next(pages, ()))
@@ -226,7 +227,7 @@ def _page_after(bucket: Bucket, prefix: str, name: str, size: int) -> tuple[list
 
 
 def _identity_of(entry: ObjectMeta) -> Hashable:
-    """The same whether a listing or the object itself tells it: their times differ in precision."""
+    """Return the same identity for a listing and an object's own answer: their times differ in precision."""
     if tag := entry["e_tag"]:
         return tag.removeprefix("W/").strip('"')
     return entry["size"], int(entry["last_modified"].timestamp())

@@ -1,10 +1,10 @@
-"""The Arrow file system over object stores, by obstore: it reads, writes and lists files by location.
+"""The Arrow file system for object stores, built on obstore: it reads, writes and lists files by location.
 
-Place in the flow: ANALYZE, scans and views read data by it, the component tables their own files. Tasks list and read
-tables by it, so it stands apart from :mod:`metastore.stores.object_store_io`, which needs PyIceberg.
+ANALYZE, scans and views read data through it, component tables their own files. Tasks use it to list and read tables,
+so it is separate from :mod:`metastore.stores.object_store_io`, which needs PyIceberg.
 
-Promises: paths are whole locations and keep the spelling of the location asked for. A file that another one replaces
-while it is read is an error, never a mix of both. Keys that no location can say (``a//b``) are an error of the listing.
+Guarantees: paths are whole locations in the spelling of the request. If a file is replaced while it is read, reading
+fails and never returns a mixture. Listing raises an error for keys that no location can express (``a//b``).
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from metastore.stores.object_store_client import Bucket, Buckets
 from metastore.stores.whole_files import WHOLE_BYTES, RangedFile
 
 TAIL_BYTES: Final = 64 << 10
-"""The end of a data file that comes with the first request: nearly all footers fit, and small files as a whole."""
+"""Bytes at the end of a data file that the first request fetches: enough for nearly all footers, and for small
+files."""
 
 _PART_BYTES: Final = 16 << 20
-"""Parts of a large object that is written: a store takes 10,000 of them."""
+"""Size of the parts of a large object that is written; a store accepts at most 10,000 parts."""
 
 _PIECES_AT_ONCE: Final = 8
-"""A long range comes in pieces of :data:`WHOLE_BYTES`, and this is how many are fetched at once."""
+"""A long range is fetched in pieces of :data:`WHOLE_BYTES`; this many are fetched concurrently."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -52,11 +53,11 @@ class PartsUpload(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """Return the number of bytes written."""
         return self._position
 
     def write(self, content: Any) -> int:
-        """Send ``content``, or keep it until a part is full; how many bytes that are."""
+        """Send ``content``, or buffer it until a part is full; returns its number of bytes."""
         part = memoryview(content).cast("B")
         with self._bucket.plain_errors():
             self._writer.write(part)
@@ -64,7 +65,7 @@ class PartsUpload(io.RawIOBase):
         return part.nbytes
 
     def close(self) -> None:
-        """Make the object."""
+        """Create the object."""
         if not self.closed:
             super().close()
             with self._bucket.plain_errors():
@@ -74,8 +75,8 @@ class PartsUpload(io.RawIOBase):
 class ObjectArrow(pafs.FileSystemHandler):
     """Object stores for ``pyarrow.fs.PyFileSystem``. Pickles as the properties of its buckets.
 
-    ``tail_bytes``: how many bytes at the end of a file its first request reads, for its footer. None reads a file up to
-    :data:`WHOLE_BYTES` whole.
+    ``tail_bytes`` is the number of bytes at the end of a file that the first request reads, for the footer. With None,
+    a file up to :data:`WHOLE_BYTES` is read whole.
     """
 
     def __init__(self, buckets: Buckets, tail_bytes: int | None = None) -> None:
@@ -83,27 +84,27 @@ class ObjectArrow(pafs.FileSystemHandler):
         self._tail_bytes = tail_bytes
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """A small object by one request; a larger one by the ranges that are read."""
+        """Open a small object by one request; a larger one by ranges."""
         place, bucket = self._at(path)
         with bucket.plain_errors():
-            if self._tail_bytes is None or place.kind == "azure":  # Azure has no ranges that count from the end
+            if self._tail_bytes is None or place.kind == "azure":  # Azure has no suffix ranges
                 return _whole_or_ranges(place, bucket)
             return _from_the_end(place, bucket, self._tail_bytes)
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
-        """A small object by one request; a larger one in pieces of :data:`WHOLE_BYTES`."""
+        """Open a small object by one request; a larger one in pieces of :data:`WHOLE_BYTES`."""
         place, bucket = self._at(path)
         with bucket.plain_errors():
             file = _whole_or_ranges(place, bucket)
         return file if isinstance(file, pa.BufferReader) else pa.BufferedInputStream(file, WHOLE_BYTES)
 
     def open_output_stream(self, path: str, metadata: Mapping[str, str]) -> pa.NativeFile:
-        """An object over whatever has the name."""
+        """Open an object that replaces an existing one."""
         place, bucket = self._at(path)
         return pa.PythonFile(PartsUpload(bucket, place.key), mode="w")
 
     def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
-        """What each is: an object, else a directory where keys continue the name."""
+        """Return the type of each path: an object, else a directory if keys start with it."""
         return [self._info(path) for path in paths]
 
     def _info(self, path: str) -> pafs.FileInfo:
@@ -124,7 +125,7 @@ class ObjectArrow(pafs.FileSystemHandler):
         return pafs.FileInfo(path, pafs.FileType.Directory if is_there else pafs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
-        """What is below a directory; FileNotFoundError if there is nothing, unless the selector allows that."""
+        """List a directory; FileNotFoundError if it is empty, unless the selector allows that."""
         place, bucket = self._at(selector.base_dir)
         base = selector.base_dir.rstrip("/")
         with bucket.plain_errors():
@@ -154,14 +155,14 @@ class ObjectArrow(pafs.FileSystemHandler):
                 yield _file_info(f"{base}/{below}", entry)
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """Nothing to do: a directory comes with its first object."""
+        """Do nothing: a directory exists with its first object."""
 
     def delete_dir(self, path: str) -> None:
-        """All objects below the directory."""
+        """Delete all objects below the directory."""
         self.delete_dir_contents(path)
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        """All objects below the directory; FileNotFoundError if there are none, unless ``missing_dir_ok``."""
+        """Delete all objects below the directory; FileNotFoundError if there are none, unless ``missing_dir_ok``."""
         place, bucket = self._at(path)
         key = place.key.strip("/")
         if not key:
@@ -174,7 +175,7 @@ class ObjectArrow(pafs.FileSystemHandler):
             raise FileNotFoundError(f"there is nothing below {path}")
 
     def delete_file(self, path: str) -> None:
-        """The object. S3 does not tell whether there was one."""
+        """Delete the object. S3 does not report whether it existed."""
         place, bucket = self._at(path)
         with bucket.plain_errors():
             obstore.delete(bucket.store, place.key)
@@ -184,11 +185,11 @@ class ObjectArrow(pafs.FileSystemHandler):
         return place, self._buckets.of(place)
 
     def get_type_name(self) -> str:
-        """For Arrow's messages."""
+        """Return the name for Arrow's messages."""
         return "object-store"
 
     def normalize_path(self, path: str) -> str:
-        """Keys are taken as they stand."""
+        """Return the location unchanged."""
         return path
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -222,13 +223,13 @@ def _from_the_end(place: StoreLocation, bucket: Bucket, tail_bytes: int) -> pa.N
     try:
         found = obstore.get(bucket.store, place.key, options={"range": {"suffix": tail_bytes}})
         tail = found.bytes().to_bytes()
-    except GenericError:  # a store without such ranges, or an empty object, of which no range can be sent
+    except GenericError:  # a store without suffix ranges, or an empty object, which has no ranges
         return _whole_or_ranges(place, bucket)
     return pa.PythonFile(_ranges(place, bucket, found.meta["size"], found.meta["e_tag"], tail), mode="r")
 
 
 def _ranges(place: StoreLocation, bucket: Bucket, size: int, e_tag: str | None, tail: bytes = b"") -> RangedFile:
-    """The object of ``size`` bytes, which end with ``tail``, as long as it has ``e_tag``."""
+    """Return a reader of the object of ``size`` bytes, ending in ``tail``; fails once its ETag is not ``e_tag``."""
 
     def fetch_piece(begin: int, end: int) -> bytes:
         options: Any = {"range": (begin, end), **({"if_match": e_tag} if e_tag else {})}
@@ -251,12 +252,12 @@ def _file_info(path: str, entry: Any) -> pafs.FileInfo:
 
 
 def _ns(time: datetime) -> int:
-    """Epoch nanoseconds, exactly."""
+    """Return exact epoch nanoseconds."""
     return (time - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _above(folder: str, seen: set[str]) -> Iterable[str]:
-    """``folder`` and the directories above it that were not ``seen`` before, the lowest first."""
+    """Yield ``folder`` and its parents that are not in ``seen``, the lowest first."""
     while folder not in seen:
         seen.add(folder)
         yield folder

@@ -1,7 +1,7 @@
-"""FileIO properties -> obstore clients, and obstore's errors -> Python's own; the one door to that library.
+"""Creates obstore clients from FileIO properties, and converts obstore's errors to Python's; the only user of obstore.
 
-Promise: no error that leaves here, nor its cause, holds a credential: neither the configured ones nor what a store's
-answer or a signed URL repeats of them.
+Guarantee: no error raised here, nor its cause, contains a credential: neither configured ones, nor those that a store's
+answer or a signed URL repeats.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _LONGEST_TEXT: Final = 600
 
 @dataclass
 class _AskingProcess:
-    """The process whose threads carry the requests of the library; a forked child has no such threads, and would wait.
+    """The process whose threads send obstore's requests; a forked child has no such threads and would wait forever.
 
     The library starts its threads with the first request, once in a process and its children.
     """
@@ -81,7 +81,7 @@ class _AskingProcess:
     pid: int | None = None
 
     def begin(self) -> None:
-        """Note that this process sends a request. Raises StorageError in a child of one that did."""
+        """Record that this process sends a request. Raises StorageError in a child of a process that did."""
         if self.pid is None:
             self.pid = os.getpid()
         elif self.pid != os.getpid():
@@ -102,29 +102,29 @@ def is_cut_off() -> bool:
 
 @dataclass(frozen=True)
 class Bucket:
-    """One bucket or container. Whoever takes a client of it is about to send a request."""
+    """One bucket or container. Getting a client means that a request follows."""
 
     _again: Store
     _once: Store
 
     @property
     def store(self) -> Store:
-        """A client that tries again by itself. Raises StorageError where a fork has cut it off."""
+        """Return a client that retries by itself. Raises StorageError in a forked process that cannot use it."""
         _ASKING.begin()
         return self._again
 
     @property
     def once(self) -> Store:
-        """A client that sends a request one time only. Raises StorageError where a fork has cut it off."""
+        """Return a client that sends a request only once. Raises StorageError in a fork that cannot use it."""
         _ASKING.begin()
         return self._once
 
     def told(self, error: BaseException) -> str:
-        """What obstore says, without its debugging output and without credentials."""
+        """Return obstore's message, without debugging output and credentials."""
         return _short_reason(error)
 
     def cause(self, error: BaseException) -> BaseException | None:
-        """``error`` itself, if it can be shown."""
+        """Return ``error`` itself, if it contains no credentials."""
         text = str(error)
         return error if _cleaned(text) == text else None
 
@@ -142,9 +142,9 @@ class Bucket:
 
 
 class Buckets:
-    """The buckets that FileIO ``properties`` open, each made on first use; safe across threads.
+    """The buckets of FileIO ``properties``, each created on first use; threads may share it.
 
-    ``configured_by`` names the keys of the configuration, for errors. A forked process starts with none, since a
+    ``configured_by`` names the configuration keys in errors. A forked process starts without buckets, because a
     client's connections and threads do not survive a fork.
     """
 
@@ -153,12 +153,12 @@ class Buckets:
     ) -> None:
         self.properties = dict(properties)
         self.configured_by = configured_by
-        remember(self.properties)  # Tasks in other processes read no configuration.
+        remember(self.properties)  # Tasks in other processes do not read the configuration.
         self._open: dict[tuple[int, str], Bucket] = {}
         self._lock = threading.Lock()
 
     def of(self, place: StoreLocation) -> Bucket:
-        """The bucket that holds ``place``. Raises ConfigError for properties that the store's client refuses."""
+        """Return the bucket of ``place``. Raises ConfigError for properties that the store's client refuses."""
         key = (os.getpid(), place.root)
         with self._lock:
             if key not in self._open:
@@ -178,7 +178,7 @@ def _short_reason(error: BaseException) -> str:
 
 
 def _cleaned(text: str) -> str:
-    """Without secrets, and without what stands behind a question mark in URLs: a store may have signed it."""
+    """Return the text without secrets and without query strings of URLs, which a store may have signed."""
     return _QUERY.sub(r"\1", without_secrets(text))
 
 
@@ -210,7 +210,7 @@ def _taken(names: Mapping[str, str], properties: Mapping[str, str]) -> _Options:
 
 
 def _gcs_token(properties: Mapping[str, str]) -> str | None:
-    """A token for the anonymous too: the client asks the machine's metadata service for one before each write else."""
+    """Return a token, also for anonymous access: otherwise the client asks the metadata service before each write."""
     anonymous = properties.get(GCS_ANONYMOUS, "").lower() == "true"
     return properties.get("gcs.oauth2.token") or ("anonymous" if anonymous else None)
 
@@ -237,7 +237,7 @@ def _s3_options(bucket: str, properties: Mapping[str, str]) -> _Options:
 def _assumed(
     role: str, session: str, keys: Mapping[str, str | None], region: str | None, endpoint: str | None
 ) -> Callable[[], dict[str, str | datetime]]:
-    """Credentials of an assumed role, asked for again whenever they run out."""
+    """Return credentials of an assumed role, renewed when they expire."""
     try:
         from boto3 import client  # noqa: PLC0415 - an extra, needed for nothing else
     except ImportError as error:

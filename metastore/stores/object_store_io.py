@@ -1,7 +1,7 @@
-"""PyIceberg's FileIO over object stores, by obstore.
+"""PyIceberg's FileIO for object stores, built on obstore.
 
-One request writes a file and one reads it: the files of a metastore are small, and a request costs more than a
-megabyte does. Only larger data files are read in ranges.
+One request writes a file and one reads it: a metastore's files are small, and a request costs more than a megabyte.
+Only larger data files are read in ranges.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ class ObjectFileIO(FileIO):
         self._limits = ReadLimits.of(properties)
 
     def new_input(self, location: str) -> InputFile:
-        """The file to read; nothing is asked of the store yet."""
+        """Return the file to read; sends no request yet."""
         return ObjectFile(location, self.buckets, self._pause, self._limits)
 
     def new_output(self, location: str) -> OutputFile:
-        """The file to create; nothing is asked of the store yet."""
+        """Return the file to create; sends no request yet."""
         return ObjectFile(location, self.buckets, self._pause)
 
     def open_stream(self, location: str) -> io.RawIOBase:
-        """A stream into an object, sent in parts as they fill; the object is there when it is closed, or not at all.
+        """Open a stream into an object, sent in parts; closing it creates the object completely or not at all.
 
-        Not for names that others may take: it writes over what is there.
+        Only for names that no other writer uses: it overwrites an existing object.
         """
         place = StoreLocation.parse(location)
         return PartsUpload(self.buckets.of(place), place.key)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Remove the file. Raises FileNotFoundError when there is none, on stores that tell (S3 does not)."""
+        """Remove the file. Raises FileNotFoundError if it does not exist, except on S3, which does not report that."""
         self.delete_together([location if isinstance(location, str) else location.location])
 
     def delete_together(self, locations: Sequence[str]) -> None:
-        """Remove files with as few requests as the store allows. After an OSError some may be gone, others not."""
+        """Remove files with as few requests as possible. After an OSError some may be deleted, others not."""
         places = [StoreLocation.parse(location) for location in locations]
         keys: dict[str, list[str]] = defaultdict(list)
         for place in places:
@@ -98,7 +98,7 @@ class ObjectFile(InputFile, OutputFile):
             return obstore.head(self._bucket.store, self._key)["size"]
 
     def exists(self) -> bool:
-        """Whether there is such an object."""
+        """Whether the object exists."""
         try:
             len(self)
         except FileNotFoundError:
@@ -106,7 +106,7 @@ class ObjectFile(InputFile, OutputFile):
         return True
 
     def open(self, seekable: bool = True) -> InputStream:
-        """The whole object, read at once. Raises FileNotFoundError, FormatError for a file too large."""
+        """Read the whole object at once. Raises FileNotFoundError, FormatError for a file that is too large."""
         with self._bucket.plain_errors():
             found = obstore.get(self._bucket.store, self._key)
             if limit := self.limits.of_file(self.location):
@@ -114,9 +114,9 @@ class ObjectFile(InputFile, OutputFile):
             return io.BytesIO(bytes(found.bytes()))
 
     def create(self, overwrite: bool = False) -> OutputStream:
-        """A stream whose close makes the object, and raises FileExistsError unless ``overwrite`` or the name is free.
+        """Return a stream; its close creates the object. FileExistsError if the name is taken, unless ``overwrite``.
 
-        When a ``with`` ends by an exception no object is made.
+        If a ``with`` block raises an exception, no object is created.
         """
 
         def send(content: bytes) -> None:
@@ -129,5 +129,5 @@ class ObjectFile(InputFile, OutputFile):
         return WholeFile(send)
 
     def to_input_file(self) -> InputFile:
-        """Itself, for reading."""
+        """Return itself, for reading."""
         return self

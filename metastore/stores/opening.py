@@ -1,4 +1,4 @@
-"""Which store a location is on: its pointers and its files, opened from one configuration."""
+"""Opens the store of a location: its pointers and its files, from one configuration."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from metastore.stores.pointer_store import LOCAL_POINTERS, PointerStore
 
 
 def open_store(location: str, properties: Mapping[str, str]) -> tuple[PointerStore, FileIO]:
-    """Pointers and files of the store that holds ``location``; ``properties`` are Hadoop's and PyIceberg's.
+    """Return pointers and files of the store of ``location``; ``properties`` are Hadoop's and PyIceberg's.
 
-    Nothing is asked of the store yet. Raises StorageError for a store that is not served, ConfigError for properties
-    that its client refuses.
+    Sends no request yet. Raises StorageError for an unsupported store, ConfigError for properties that its client
+    refuses.
     """
     if is_local(location):
         return LOCAL_POINTERS, LocalFileIO(dict(properties))

@@ -1,7 +1,7 @@
-"""What a table's pointer asks of a store: small files by location, one of them created by one writer only.
+"""The operations that a table's pointer needs from a store: small files by location, created by only one writer.
 
-A commit stands on :meth:`PointerStore.create_if_absent`. Its outcomes are told apart with care: True and False are
-certain, StorageError is certain too (the store is as it was), and an OSError leaves open whether the file is there.
+Commits depend on :meth:`PointerStore.create_if_absent`. True and False are certain. StorageError is certain too: the
+store is unchanged. An OSError leaves open whether the file exists.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from metastore.stores import local
 from metastore.stores.local import local_path
 
 POINTER_BYTES: Final = 1 << 20
-"""Far more than a pointer has: hints and leases are read up to this size."""
+"""Hints and leases are read up to this size, far more than a pointer needs."""
 
 
 @dataclass(frozen=True)
@@ -30,63 +30,63 @@ class PointerStore(Protocol):
     """A store that can hold pointers; errors other than those named are OSErrors."""
 
     def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
-        """What tells each file from any other that had its name or will have it; None where there is no file.
+        """Return an identity for each file that no other file of the same name has; None if there is no file.
 
-        All are asked for at the same time, where asking takes long.
+        Where requests have latency, they are sent concurrently.
         """
 
     def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:
-        """The same of the files ``names`` directly below ``folder``, by as few requests as the store has for it.
+        """Return the same for the files ``names`` directly below ``folder``, with as few requests as possible.
 
-        Only as fresh as the store's listings: what decides a commit asks :meth:`identities`.
+        The result is only as fresh as the store's listings; decisions about a commit use :meth:`identities`.
         """
 
     def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
-        """The whole file, or the first bytes of one that has more than ``most``: more than ``most`` of them.
+        """Return the whole file; of a larger one, only a beginning of more than ``most`` bytes.
 
         Raises FileNotFoundError.
         """
 
     def create_if_absent(self, location: str, content: bytes) -> bool:
-        """Atomically create the file; False, and no change, when the name is taken.
+        """Atomically create the file; returns False, without a change, if the name is taken.
 
-        Raises StorageError when the file certainly was not created, and when the store cannot promise this; an OSError
-        leaves open whether the file is there. Writers of equal content may all be told True: there is one file.
+        Raises StorageError if the file was certainly not created, or if the store cannot guarantee this. An OSError
+        leaves open whether the file exists. Several writers of equal content may all get True: there is one file.
         """
 
     def replace(self, location: str, content: bytes) -> None:
-        """Write over whatever stands there; readers see the old content or the new, never a mixture."""
+        """Write over an existing file; readers see the old content or the new, never a mixture."""
 
     def remove(self, location: str) -> None:
-        """Delete the file. Raises FileNotFoundError when it is gone already, on stores that tell."""
+        """Delete the file. Raises FileNotFoundError if it does not exist, on stores that report that."""
 
     def move(self, source: str, target: str) -> None:
-        """Give the file ``source`` the name ``target``, in a folder that is made; the file is whole under one of both.
+        """Rename ``source`` to ``target`` and create its folder; the file is always complete under one of both names.
 
-        Raises FileExistsError when the target stands, and FileNotFoundError.
+        Raises FileExistsError if the target exists, and FileNotFoundError.
         """
 
     def entries(self, folder: str) -> Entries:
-        """What is directly below ``folder``. Raises FileNotFoundError when there is no such folder."""
+        """List what is directly below ``folder``. Raises FileNotFoundError if there is no such folder."""
 
     def names_after(self, folder: str, name: str) -> frozenset[str]:
-        """Names of the files directly below ``folder`` that sort after ``name``; none where there is no such folder.
+        """Return names of files directly below ``folder`` that sort after ``name``; none if there is no folder.
 
-        Where the store can skip the others, they are not listed.
+        Stores that can begin a listing at a name skip the others.
         """
 
     def make_folder(self, folder: str) -> None:
-        """Make the folder and those above it, where a store has folders without files."""
+        """Create the folder and its parents, on stores with empty folders."""
 
     def remove_folder(self, folder: str) -> None:
-        """Remove an empty folder. Raises OSError when it is not empty."""
+        """Remove an empty folder. Raises OSError if it is not empty."""
 
 
 class LocalPointers:
     """The local disk, by plain path or ``file:`` URI; see :mod:`metastore.stores.local` for its guarantees."""
 
     def identities(self, locations: Sequence[str]) -> list[Hashable | None]:
-        """Inodes and modification times."""
+        """Return inodes and modification times."""
         return [_identity(local_path(location)) for location in locations]
 
     def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:
@@ -94,38 +94,38 @@ class LocalPointers:
         return self.identities([f"{folder}/{name}" for name in names])
 
     def read(self, location: str, most: int = POINTER_BYTES) -> bytes:
-        """One read."""
+        """Read by one system call."""
         with open(local_path(location), "rb") as stream:
             return stream.read(most + 1)
 
     def create_if_absent(self, location: str, content: bytes) -> bool:
-        """By hard link."""
+        """Create by hard link."""
         return local.create_if_absent(location, content)
 
     def replace(self, location: str, content: bytes) -> None:
-        """By rename."""
+        """Replace by rename."""
         local.replace(location, content)
 
     def remove(self, location: str) -> None:
-        """With Hadoop's checksum of it."""
+        """Also removes Hadoop's checksum of it."""
         local.remove(location)
 
     def move(self, source: str, target: str) -> None:
-        """By hard link, and removal of the old name."""
+        """Create a hard link, and remove the old name."""
         local.make_folder(os.path.dirname(local_path(target)))
         os.link(local_path(source), local_path(target))
         local.make_durable([target])
         local.remove(source)
 
     def entries(self, folder: str) -> Entries:
-        """Files and folders as the disk has them; links to folders are folders."""
+        """Return files and folders on disk; links to folders count as folders."""
         with os.scandir(local_path(folder)) as found:
             folders = {entry.name: entry.is_dir() for entry in found}
         below = frozenset(name for name, is_folder in folders.items() if is_folder)
         return Entries(frozenset(folders) - below, below)
 
     def names_after(self, folder: str, name: str) -> frozenset[str]:
-        """By listing the folder."""
+        """List the folder."""
         try:
             with os.scandir(local_path(folder)) as found:
                 return frozenset(entry.name for entry in found if entry.name > name and not entry.is_dir())
@@ -133,11 +133,11 @@ class LocalPointers:
             return frozenset()
 
     def make_folder(self, folder: str) -> None:
-        """No error when it stands."""
+        """No error if it exists."""
         local.make_folder(folder)
 
     def remove_folder(self, folder: str) -> None:
-        """Also fails when there is none."""
+        """Also fails if it does not exist."""
         os.rmdir(local_path(folder))
 
 

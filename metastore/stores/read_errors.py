@@ -1,6 +1,6 @@
-"""What it means that a file cannot be read: the store failed, or its content is not what it should be.
+"""Classifies read errors: either the store failed, or the content of the file is wrong.
 
-Place in the flow: wherever data files are opened, by Arrow or PyIceberg, whose errors do not tell one from the other.
+Used wherever Arrow or PyIceberg open data files, because their errors do not distinguish the two.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pyiceberg.exceptions import ResolveError
 from metastore.errors import EngineError, FormatError, MetastoreError, NotFoundError, StorageError
 
 UNREADABLE: Final = (OSError, ValueError, NotImplementedError, pa.ArrowException, ResolveError)
-"""What Arrow and PyIceberg raise for a file that is not there, is damaged, or does not fit its table."""
+"""Errors of Arrow and PyIceberg for a file that is missing, damaged, or does not fit its table."""
 
 _OF_SERVICES: Final = re.compile(r"AWS Error|Azure Error|google::cloud::Status")
 
 
 def is_of_store(error: Exception) -> TypeGuard[OSError]:
-    """Whether the store failed while a file was read, and it is not its content that is wrong.
+    """Whether the store failed during a read, as opposed to wrong content.
 
-    pyarrow reports broken content as an OSError too, without the number that the system's own errors carry. Those of
-    its clients of object stores have none either, but name the service; and those of PyIceberg have a class.
+    pyarrow also reports broken content as an OSError, without the errno of system errors. Errors of its object store
+    clients have no errno either, but name the service; PyIceberg's have their own class.
     """
     return isinstance(error, OSError) and (
         error.errno is not None
@@ -44,11 +44,11 @@ def reading_file(
     then: str = "",
     errors: type[Exception] | tuple[type[Exception], ...] = UNREADABLE,
 ) -> Iterator[None]:
-    """What goes wrong while the file at ``location`` is read becomes an error of ours that names it.
+    """Within, failures to read the file at ``location`` become this package's errors, with its name.
 
-    StorageError where the store failed, NotFoundError with the next step ``gone`` for a file that is gone, if that is
-    given; else FormatError, which says ``what``, why, and what to do ``then``. An error of ours keeps its kind, and a
-    FormatError or EngineError gets the file's name if it lacks it. Of others, ``errors`` are meant.
+    StorageError if the store failed. NotFoundError with the next step ``gone``, if given, for a missing file. Otherwise
+    FormatError, with ``what``, the reason, and the next step ``then``. This package's errors keep their class; a
+    FormatError or EngineError without the file's name gets it. Of other errors, only ``errors`` are converted.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""Small independent steps on files, many at a time, for as long as this process can start threads.
+"""Runs small independent steps on files concurrently, as long as this process can start threads.
 
-A commit may be the last thing that a process does: the interpreter starts no thread any more once its main thread has
-ended, and a limit on them may be reached. Then the steps are done one after another; they are such as may be repeated.
+A commit may be the last action of a process: after the main thread has ended, the interpreter starts no more threads.
+The limit on threads may also be reached. Then the steps run one after another; they must be repeatable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _AT_ONCE: Final = 16
 
 
 def for_each(items: Sequence[Item], step: Callable[[Item], Result]) -> list[Result]:
-    """What ``step`` gives for each of ``items``, in their order. It may be called twice for one. Raises as it does."""
+    """Return the results of ``step`` for ``items``, in order. It may run twice for an item. Raises its errors."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         try:
             pending = [threads.submit(step, item) for item in items]

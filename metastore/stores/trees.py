@@ -1,9 +1,8 @@
-"""What really stands on a store below a folder: every file with its size and time, listed by many tasks at once.
+"""Lists the actual files below a folder on a store, with size and time, by many concurrent tasks.
 
-The first levels are listed here, until there are folders enough to share out; tasks list those to the bottom. Names
-are taken as they stand, byte for byte: a location that comes out of here is the one that the table's FileIO deletes by,
-and a file whose name it could not say so is passed over. Links to folders are not followed: what they lead to is listed
-where it is, if at all.
+This process lists the first levels until there are enough folders to distribute; tasks list the rest. Names are used
+unchanged, byte for byte: the table's FileIO deletes by the locations returned here, and a file whose name has no such
+location is skipped. Links to folders are not followed: their targets are listed at their own place, if at all.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ class StoredFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder to list through ``io``; hidden names below it are passed over, unless they begin as ``shown`` says."""
+    """A folder to list through ``io``; hidden names are skipped, unless they begin with one of ``shown``."""
 
     io: FileIO
     location: str
     shown: tuple[str, ...] = ()
 
     def shows(self, name: str) -> bool:
-        """Whether a name below the folder counts; those that begin with ``_`` or ``.`` are others' scratch."""
+        """Whether a name below the folder counts; names with ``_`` or ``.`` in front are temporary files of others."""
         return not name.startswith(("_", ".")) or name.startswith(self.shown)
 
 
@@ -63,7 +62,7 @@ _Level: TypeAlias = tuple[list[StoredFile], list[Folder]]
 
 
 def stored_files(folders: Iterable[Folder], engine: EngineFor) -> Iterator[StoredFile]:
-    """Every file below ``folders``, in any order. A folder that is not there holds nothing. Raises StorageError."""
+    """Yield every file below ``folders``, in any order. A missing folder is empty. Raises StorageError."""
     to_share = list(folders)
     for _ in range(_DEEPEST):
         if not to_share or len(to_share) >= _ENOUGH_FOLDERS:
@@ -78,12 +77,12 @@ def stored_files(folders: Iterable[Folder], engine: EngineFor) -> Iterator[Store
 
 
 def files_in(folder: Folder) -> list[StoredFile]:
-    """Files directly below ``folder``; none when it is not there. Raises StorageError."""
+    """Return files directly below ``folder``; none if it is missing. Raises StorageError."""
     return _level(folder)[0]
 
 
 def list_folder(folder: Folder) -> Iterator[pa.RecordBatch]:
-    """The task: every file below the folder, one batch a level."""
+    """The task: yields every file below the folder, one batch for each level."""
     todo = [folder]
     while todo:
         files, below = _level(todo.pop())
@@ -94,7 +93,7 @@ def list_folder(folder: Folder) -> Iterator[pa.RecordBatch]:
 
 
 def _level(folder: Folder) -> _Level:
-    """Files and folders directly below ``folder``."""
+    """Return files and folders directly below ``folder``."""
     try:
         return _lister(folder)(folder)
     except FileNotFoundError:
@@ -137,7 +136,7 @@ def _local_level(folder: Folder) -> _Level:
 
 
 def _is_text(name: str) -> bool:
-    """Whether every engine can say the name; one with bytes that are no UTF-8 no table can reach by a location."""
+    """Whether every engine can express the name; a table cannot refer to a name that is not valid UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -188,7 +187,7 @@ def _arrow_level(folder: Folder) -> _Level:
     below: list[Folder] = []
     for entry in entries:
         location = f"{root}/{entry.base_name}"
-        # A name with ? or # would be cut short by this FileIO, and another file deleted.
+        # This FileIO would truncate a name with ? or #, and delete another file.
         said = PyArrowFileIO.parse_location(location, folder.io.properties)[2] == entry.path
         if not said or not folder.shows(entry.base_name):
             continue

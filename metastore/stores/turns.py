@@ -1,9 +1,9 @@
-"""Writers of one machine take turns at a table: a courtesy that saves work and is fair, not what safety rests on.
+"""Writers of one machine take turns at a table: this saves work and is fair, but safety does not depend on it.
 
-Without it the writer that is warm and near wins one race after the other, while those who must first read what it
-changed prepare commits in vain. Turns are waited for as long as commits go on, however many wait on however slow a
-machine. When nothing happens for longer than they are ready to wait, since the one whose turn it is was stopped, say,
-it is passed by: then the commit itself decides, as it does between machines.
+Without turns, a writer with warm caches wins race after race, while the others read its changes and prepare commits in
+vain. A writer waits for its turn as long as commits continue, however many wait and however slow the machine is. If
+nothing happens for longer than its patience, because the holder was stopped, for example, it goes on without its turn.
+Then the commit itself decides, as between machines.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def turn(
 ) -> Iterator[None]:
     """Hold the turn at ``folder`` of the local disk.
 
-    One writer at a time waits for the turn, the others wait to be that one: who just had a turn stands behind it, and
-    cannot take the next before it, however many threads it has. Goes on without the turn when no file came to the
-    folder or left it for :data:`PATIENCE_S` seconds, and at the time ``until``. Nobody is waited for where the folder
-    is not there yet, or on a file system without locks.
+    One writer at a time waits for the turn; the others wait to be that one. A writer that has just had its turn goes to
+    the back, so one process cannot take turn after turn, however many threads it has. It goes on without the turn if no
+    file was created in the folder or removed from it for :data:`PATIENCE_S` seconds, and at the time ``until``. It does
+    not wait if the folder does not exist yet, or on a file system without locks.
     """
     with _opened(folder) as own:
         if own is not None:
@@ -46,7 +46,7 @@ def turn(
 
 @contextmanager
 def _opened(folder: str) -> Iterator[int | None]:
-    """A descriptor that a lock can be held by, until this ends; None for a folder that is not there."""
+    """Yield a descriptor to lock, open within the block; None if the folder does not exist."""
     descriptor: int | None = None
     with _opening, suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -63,7 +63,7 @@ def _opened(folder: str) -> Iterator[int | None]:
 def _wait_for(
     lock: int, commits: int, monotonic: Callable[[], float], pause: Callable[[float], object], until: float
 ) -> None:
-    """Take ``lock``, for as long as files come to the folder ``commits`` or leave it."""
+    """Take ``lock``, waiting as long as files are created in or removed from the folder ``commits``."""
     touched = None
     deadline = until
     while _others_hold(lock):
@@ -76,7 +76,7 @@ def _wait_for(
 
 
 def _others_hold(descriptor: int) -> bool:
-    """Take the turn unless somebody else has it; a file system without locks has nobody."""
+    """Try to take the turn; returns whether another writer has it. False on a file system without locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -87,7 +87,7 @@ def _others_hold(descriptor: int) -> bool:
 
 
 def _begin_anew() -> None:
-    """A forked child lets go of what its parent holds: the lock would last as long as either of them."""
+    """Release what the parent holds, in a forked child: the lock would last as long as either process."""
     for descriptor in _open_folders:
         os.close(descriptor)
     _open_folders.clear()

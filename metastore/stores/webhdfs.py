@@ -1,10 +1,9 @@
-"""One HDFS cluster over WebHDFS: its operations as calls, its answers as Python's own errors.
+"""One HDFS cluster over WebHDFS: its operations as calls, its answers as Python's errors.
 
-Promises. What a call reports is certain: done is what is answered by the status that WebHDFS has for it;
-:class:`NotDone` and the errors that Python has a name for mean that the cluster did not carry it out; any other OSError
-leaves that open. Only what changes nothing when it is done twice is sent again after an answer was lost. Every request
-has a connection of its own, so threads and forks share nothing, and a request waits no longer than its timeout. No text
-here holds an URL, since a token may be part of it.
+Guarantees. Results are certain: a call succeeds only on WebHDFS's own status for it. :class:`NotDone` and Python's
+named errors mean that the cluster did not execute it; any other OSError leaves that open. Only idempotent requests are
+sent again after an answer was lost. Every request has its own connection, so threads and forks share nothing, and no
+request waits longer than its timeout. Messages contain no URL, because it may include a token.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from metastore.stores.locations import StoreLocation
 from metastore.user import user_name
 
 _PAUSES_S: Final = (0.1, 0.4, 1.6)
-"""Waits between tries, while a namenode hands over to another one or cannot be reached."""
+"""Pauses in seconds between tries, while a namenode fails over or cannot be reached."""
 
 _BYTES: Final = "application/octet-stream"
 _Options = Mapping[str, object]
@@ -37,20 +36,21 @@ _DONE: Final = 200
 _CREATED: Final = 201
 _SENT_ON: Final = 307
 _SENDING_ON: Final = {"OPEN": (_DONE, _SENT_ON), "CREATE": (_SENT_ON,)}
-"""What a namenode sends to a datanode for, and the statuses; some gateways read themselves. All else it does itself."""
+"""Operations that a namenode redirects to a datanode, with the statuses; some gateways read themselves. It executes all
+others itself."""
 
 _LONGEST_TEXT: Final = 400
 _ELSEWHERE: Final = {"StandbyException", "ObserverRetryOnActiveException", "RetriableException", "SafeModeException"}
-"""What a namenode says that does nothing now: another one may, or this one later."""
+"""Errors of a namenode that does nothing now: another one may, or this one later."""
 
 
 class NotDone(OSError):  # noqa: N818 - said of a request, as Python's own FileExistsError is of a file
-    """The cluster has certainly not carried the request out."""
+    """The cluster has certainly not executed the request."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """A file or folder; ``name`` is empty when it was asked for by its path. ``identity`` is of no other file."""
+    """A file or folder; ``name`` is empty if it was requested by path. ``identity`` is unique to the file."""
 
     name: str
     is_folder: bool
@@ -67,7 +67,7 @@ class _Answer:
     content: bytes
 
     def said(self, key: str) -> Any:
-        """What WebHDFS says under ``key``. OSError when it was not WebHDFS that answered."""
+        """Return WebHDFS's value of ``key``. OSError if the answer is not WebHDFS's."""
         try:
             return json.loads(self.content)[key]
         except (ValueError, KeyError, TypeError):
@@ -75,10 +75,10 @@ class _Answer:
 
 
 class WebHdfs:
-    """The cluster that ``access`` reaches; ``pause`` waits between tries. Safe to share between threads.
+    """The cluster that ``access`` reaches; ``pause`` waits between tries. Threads may share it.
 
-    Paths are absolute. Raises FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError, NotDone when
-    the request was not carried out, and another OSError when that is open.
+    Paths are absolute. Raises FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError, NotDone if the
+    request was not executed, and another OSError if that is unknown.
     """
 
     def __init__(self, access: HdfsAccess, pause: Callable[[float], None] = time.sleep) -> None:
@@ -88,11 +88,11 @@ class WebHdfs:
         self._who = {"delegation": access.token} if access.token else {"user.name": access.user}
 
     def status(self, path: str) -> Status:
-        """The file or folder at ``path``. Raises FileNotFoundError."""
+        """Return the file or folder at ``path``. Raises FileNotFoundError."""
         return _status(self._asked("GET", path, "GETFILESTATUS", {}, again=True).said("FileStatus"))
 
     def entries(self, path: str) -> list[Status]:
-        """What is directly below the folder. Raises FileNotFoundError, and NotADirectoryError for a file."""
+        """List the folder. Raises FileNotFoundError, and NotADirectoryError for a file."""
         answer = self._asked("GET", path, "LISTSTATUS", {}, again=True)
         found = answer.said("FileStatuses")["FileStatus"]
         if [entry["pathSuffix"] for entry in found] == [""]:
@@ -100,26 +100,26 @@ class WebHdfs:
         return [_status(entry) for entry in found]
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """``length`` bytes from ``offset`` on, fewer where the file ends; ``offset`` lies within the file."""
+        """Return ``length`` bytes from ``offset`` on, or fewer at the end; ``offset`` must be within the file."""
         part = {} if length is None else {"offset": offset, "length": length}
         answer = self._carried_out("GET", path, "OPEN", part, again=True)
-        if answer.kind != _BYTES:  # what a proxy says to people must not be taken for a file
+        if answer.kind != _BYTES:  # a proxy's page for people must not be taken for a file
             raise OSError(errno.EIO, f"no answer of WebHDFS: {answer.status}, of the type {answer.kind!r}", path)
         return answer.content
 
     def write(self, path: str, content: bytes, *, overwrite: bool) -> None:
-        """Create the file with those above it; on the disks of its datanodes when this returns.
+        """Create the file and its parents; on its datanodes' disks when this returns.
 
-        A failure may leave a part of it. With ``overwrite`` it is tried again, without it raises FileExistsError.
+        A failure may leave a partial file. With ``overwrite`` it is retried; without, FileExistsError if it exists.
         """
         options = {"overwrite": str(overwrite).lower(), "createflag": "CREATE,SYNC_BLOCK"}
         self._carried_out("PUT", path, "CREATE", options, again=overwrite, body=content)
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Callable[[bytes], None]]:
-        """A file over whatever stands there, by pieces that are sent as they come; it is there at the end, whole.
+        """Yield a function that sends pieces of a file; at the end the complete file replaces an existing one.
 
-        Until then it has a name of its own, since a datanode may begin to write long after it was given up on.
+        Until then it has a temporary name, because a datanode may begin to write long after its request timed out.
         """
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         connection, target = self._place_for(temporary)
@@ -148,24 +148,24 @@ class WebHdfs:
         self.rename(temporary, path, overwrite=True)
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
-        """Atomically. FileExistsError when ``target`` stands, FileNotFoundError when ``source`` does not."""
+        """Rename atomically. FileExistsError if ``target`` exists, FileNotFoundError if ``source`` does not."""
         options = {"destination": target, "renameoptions": "OVERWRITE" if overwrite else "NONE"}
         answer = self._asked("PUT", source, "RENAME", options, again=False)
         if answer.content and not answer.said("boolean"):
-            # A gateway that does not know the options: it refuses as it always did, and does not say why.
+            # A gateway without support for the options refuses without a reason.
             raise FileExistsError(errno.EEXIST, "not renamed, most likely since the name is taken", target)
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Whether there was something to delete. NotDone for a folder that is not empty, unless ``recursive``."""
+        """Delete, and return whether there was something. NotDone for a non-empty folder, unless ``recursive``."""
         options = {"recursive": str(recursive).lower()}
         return bool(self._asked("DELETE", path, "DELETE", options, again=False).said("boolean"))
 
     def make_folder(self, path: str) -> None:
-        """The folder and those above it; no error when it stands."""
+        """Create the folder and its parents; no error if it exists."""
         self._asked("PUT", path, "MKDIRS", {}, again=True).said("boolean")
 
     def _place_for(self, path: str) -> tuple[HTTPConnection, str]:
-        """A connection to a datanode that takes the file, and what to ask it for."""
+        """Return a connection to a datanode that accepts the file, and the path to request there."""
         problem: OSError | None = None
         for wait in (0.0, *_PAUSES_S):
             if wait:
@@ -173,7 +173,7 @@ class WebHdfs:
             place = self._asked("PUT", path, "CREATE", {"overwrite": "true"}, again=True).location
             try:
                 return self._connection(place)
-            except _NotNow as error:  # the namenode may name another
+            except _NotNow as error:  # the namenode may name another datanode
                 problem = error
         assert problem is not None
         raise problem
@@ -181,7 +181,7 @@ class WebHdfs:
     def _carried_out(
         self, method: str, path: str, operation: str, options: _Options, *, again: bool, body: bytes | None = None
     ) -> _Answer:
-        """The answer of the namenode, or of the datanode that it names."""
+        """Return the answer of the namenode, or of the datanode that it names."""
         problem: OSError | None = None
         for wait in (0.0, *_PAUSES_S):
             if wait:
@@ -193,12 +193,12 @@ class WebHdfs:
             tried = self._tried(answer.location, method, path, body, expected, again=again)
             if isinstance(tried, _Answer):
                 return tried
-            problem = tried  # a datanode that does not answer: the namenode may name another
+            problem = tried  # this datanode does not answer; the namenode may name another one
         assert problem is not None
         raise problem
 
     def _asked(self, method: str, path: str, operation: str, options: _Options, *, again: bool) -> _Answer:
-        """The answer of the first namenode that is in charge; a redirection is one."""
+        """Return the answer of the first active namenode, which may be a redirection."""
         query = urlencode({"op": operation, **self._who, **options})
         target = f"/webhdfs/v1{quote(path, errors='surrogatepass')}?{query}"
         expected = _SENDING_ON.get(operation, (_DONE,))
@@ -218,7 +218,7 @@ class WebHdfs:
     def _tried(
         self, url: str, method: str, path: str, body: bytes | None, expected: Collection[int], *, again: bool
     ) -> _Answer | OSError:
-        """The answer, or the reason to ask another host or later. Raises what is final."""
+        """Return the answer, or the reason to try another host or later. Raises final errors."""
         try:
             return self._judged(self._sent(url, method, path, body), path, expected)
         except _NotNow as error:
@@ -241,12 +241,12 @@ class WebHdfs:
             connection.close()
 
     def _connection(self, url: str) -> tuple[HTTPConnection, str]:
-        """A connection that stands, and what to ask it for. Raises _NotNow when it cannot be had."""
+        """Return an open connection, and the path to request. Raises _NotNow if it cannot be opened."""
         try:
             parts = urlsplit(url)
             host, port, timeout = parts.hostname or "", parts.port, self._access.connect_timeout_s
             host.encode("idna")
-        except ValueError:  # quotes what may hold a token
+        except ValueError:  # the message may contain a token
             raise _NotNow(errno.EIO, "the address of the cluster, or one that it sends to, is none") from None
         if parts.scheme == "https":
             connection: HTTPConnection = HTTPSConnection(
@@ -262,7 +262,7 @@ class WebHdfs:
         return connection, f"{parts.path}?{parts.query}" if parts.query else parts.path
 
     def _judged(self, answer: _Answer, path: str, expected: Collection[int]) -> _Answer:
-        """The answer, if it is what is expected of WebHDFS where all went well."""
+        """Return the answer if its status is expected, otherwise raise its error."""
         if answer.status in expected and (answer.location or answer.status != _SENT_ON):
             return answer
         if answer.status < 400:
@@ -279,7 +279,7 @@ class WebHdfs:
 
 
 class Clusters:
-    """The clusters that ``properties`` open. Who asks is said by them, ``HADOOP_USER_NAME`` or the machine."""
+    """The clusters of ``properties``. The user is set by them, by ``HADOOP_USER_NAME``, or is the machine's."""
 
     def __init__(self, properties: Mapping[str, str], pause: Callable[[float], None] = time.sleep) -> None:
         self._properties = dict(properties)
@@ -287,14 +287,14 @@ class Clusters:
         self._known: dict[str, WebHdfs] = {}
 
     def of(self, place: StoreLocation) -> WebHdfs:
-        """The cluster of ``place``. Raises ConfigError for properties that do not say where it is."""
+        """Return the cluster of ``place``. Raises ConfigError if the properties do not give its address."""
         if place.root not in self._known:
             user = os.environ.get("HADOOP_USER_NAME") or user_name()
             self._known[place.root] = WebHdfs(hdfs_access(place, self._properties, user), self._pause)
         return self._known[place.root]
 
     def at(self, location: str) -> tuple[WebHdfs, str]:
-        """The cluster that holds ``location``, and the path there. Raises StorageError for one that is not on HDFS."""
+        """Return the cluster of ``location``, and the path there. Raises StorageError if it is not on HDFS."""
         place = StoreLocation.parse(location)
         if place.kind != "hdfs":
             raise StorageError(f"{location} is not on HDFS")
@@ -303,11 +303,11 @@ class Clusters:
 
 
 class _NotNow(NotDone):
-    """Not by this namenode, or not yet."""
+    """Not executed by this namenode, or not yet."""
 
 
 def _failure(status: int, name: str, text: str, path: str) -> OSError:
-    """What a failure means. Without Hadoop's word for it, what answered may have been anybody between."""
+    """Return the error of a failure. Without Hadoop's exception name, any proxy may have answered."""
     said = f"{name or status}: {_text(text.encode())}"
     if name in _ELSEWHERE:
         return _NotNow(errno.EAGAIN, said, path)
@@ -325,16 +325,16 @@ def _failure(status: int, name: str, text: str, path: str) -> OSError:
 
 @contextmanager
 def _as_os_errors(path: str, connection: HTTPConnection) -> Iterator[None]:
-    """Within, what goes wrong between two hosts is an OSError that names them and leaves open what was done."""
+    """Within, connection errors become OSErrors that name the hosts and leave the outcome open."""
     host = f"{connection.host}:{connection.port}"
     try:
         yield
     except HTTPException as error:
-        # Such an error may quote an URL, and so a token.
+        # Such an error may contain a URL, and so a token.
         text = f"the answer of {host} broke off: {type(error).__name__}"
         raise OSError(errno.EIO, text, path) from None
     except OSError as error:
-        # Not the number of any error: TLS counts its own, of which 1 would be a lack of rights.
+        # Do not use the number of other errors: in TLS, 1 is not EPERM.
         code = errno.ETIMEDOUT if isinstance(error, TimeoutError) else errno.EIO
         code = (error.errno or code) if isinstance(error, ConnectionError) else code
         raise OSError(code, f"no answer from {host}: {error.strerror or error}", path) from error
@@ -357,5 +357,5 @@ def _status(entry: Mapping[str, Any]) -> Status:
 
 
 def _text(content: bytes) -> str:
-    """The first line, without the stack of a server."""
+    """Return the first line, without a server's stack trace."""
     return content.decode(errors="replace").partition("\n")[0][:_LONGEST_TEXT]

@@ -1,8 +1,7 @@
-"""Files as requests: one that is written whole, and one that is read by ranges.
+"""Files over requests: one that is written whole, and one that is read by ranges.
 
-Place in the flow: the FileIOs over object stores and over HDFS hand these to PyIceberg and Arrow, and say what a
-request is. Promises: nothing is sent before a file is closed, and nothing at all when a ``with`` over it ends by an
-exception.
+The FileIOs for object stores and for HDFS give these to PyIceberg and Arrow, and implement the requests. Guarantees:
+nothing is sent before a file is closed, and nothing at all if the ``with`` block around it raises an exception.
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ class CreatedAtClose:
 
 
 class WholeFile(CreatedAtClose):
-    """Gathers what is written; ``send`` is given all of it at the close, once, and raises what the close raises."""
+    """Collects written data; on close, ``send`` gets all of it, once, and its errors are raised."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
         self._content = io.BytesIO()
 
     def write(self, b: bytes) -> int:
-        """Keep ``b``; how many bytes that are."""
+        """Buffer ``b``; returns its number of bytes."""
         return self._content.write(b)
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """Return the number of bytes written."""
         return self._content.tell()
 
     @property
     def closed(self) -> bool:
-        """Arrow takes a stream that does not say so for a closed one."""
+        """Whether it is closed; Arrow takes a stream without this attribute for closed."""
         return self._content.closed
 
     def flush(self) -> None:
-        """Nothing is sent before the end."""
+        """Do nothing: data is sent on close."""
 
     def close(self) -> None:
-        """Send the file; the second time nothing."""
+        """Send the file; a second call does nothing."""
         if self._content.closed:
             return
         content = self._content.getvalue()
@@ -65,7 +64,7 @@ class WholeFile(CreatedAtClose):
 class RangedFile(io.RawIOBase):
     """A file of ``size`` bytes that is read by ranges: ``fetch(start, end)`` returns the bytes from start to end.
 
-    ``tail`` is the end of the file, as far as it is known already.
+    ``tail`` is the end of the file, if known already.
     """
 
     def __init__(self, size: int, fetch: Callable[[int, int], bytes], tail: bytes = b"") -> None:
@@ -84,16 +83,16 @@ class RangedFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Where the next read begins; nothing is asked of the store."""
+        """Set where the next read begins; sends no request."""
         self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         return self._position
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Return where the next read begins."""
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """At most ``size`` bytes, or all that is left, by one request; none at the end."""
+        """Return at most ``size`` bytes, or all that is left, by one request; none at the end."""
         end = self._size if size < 0 else min(self._size, self._position + size)
         if end <= self._position:
             return b""
