@@ -55,10 +55,10 @@ def table_schema(
     row_id: bool = False,
     names: Iterable[str] = (),
 ) -> StructType:
-    """Returns Spark's schema of ``table``, then those columns of its files that ``names`` holds, and ``$row_id`` last
-    if wanted.
+    """Returns Spark's schema of ``table``, with ``$row_id`` last if wanted.
 
-    Raises as ``ms.tables.scan`` does.
+    Columns of a row's file (``$path`` and others) that are in ``names`` follow the table's own. Raises as
+    ``ms.tables.scan`` does.
     """
     with connect(settings) as ms:
         scan = ms.tables.scan(table, row_id=row_id, at=version, list_files=False)

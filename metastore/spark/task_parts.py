@@ -19,8 +19,9 @@ _FILE_COST: Final = 4 << 20
 
 
 def split(chunk: ReadChunk, tasks: int) -> list[ReadChunk]:
-    """Returns ``chunk`` in parts of about equal bytes, none larger than Spark's own tasks, at least ``tasks`` if
-    possible.
+    """Returns ``chunk`` in parts of about equal bytes, none larger than Spark's own tasks.
+
+    There are at least ``tasks`` parts, if possible.
     """
     costs = [(file.size or 0) + _FILE_COST for file in chunk.files]
     limit = max(1, min(_TASK_BYTES, -(-sum(costs) // max(1, tasks))))

@@ -165,9 +165,7 @@ def run(
 
 
 def _refuse_raw_literals(spark: SparkSession, query: exp.Query) -> None:
-    """Raises InvalidRequestError if this session would not read a literal of ``query`` with escapes, as it is
-    written.
-    """
+    """Raises InvalidRequestError if this session would misread a literal of ``query``, printed with escapes."""
     for literal in query.find_all(exp.Literal):
         if literal.is_string:
             refuse_variables(spark, literal.sql(DEFAULT_DIALECT), literal.this)
