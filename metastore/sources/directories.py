@@ -90,8 +90,8 @@ class DirectoryColumns:
     def statistics(self, column: str, directories: Directories) -> ColumnStatistics | None:
         """Returns the statistics of directory column ``column`` in ``directories``.
 
-        They are one value for all rows, null, or nothing. Returns nothing, too, if the columns' types were inferred without
-        these directories.
+        They are one value for all rows, null, or nothing. Returns nothing, too, if the columns' types were inferred
+        without these directories.
         """
         if directories not in self._distinct:
             return None

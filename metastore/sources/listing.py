@@ -1,11 +1,11 @@
 """Lists the data files of a location.
 
-A remote store is listed with one recursive call of ``pyarrow.fs``, the local disk by a walk. The data files are those that
-Spark would read. Names that begin with ``_`` or ``.`` are skipped, except a partition directory such as ``_x=1``. Files
-that are still being copied are skipped, and so are empty files, which hold no rows. Files that people put beside data
-are not data: texts about a table (README, LICENSE, …), checksums, scripts and pages. Only name and suffix decide this.
-Every other file below the table is data, whatever its suffix. If a Spark stream writes the table, its log says which
-files are data: this module finds the log, and :mod:`metastore.sources.sink_log` reads it.
+A remote store is listed with one recursive call of ``pyarrow.fs``, the local disk by a walk. The data files are those
+that Spark would read. Names that begin with ``_`` or ``.`` are skipped, except a partition directory such as ``_x=1``.
+Files that are still being copied are skipped, and so are empty files, which hold no rows. Files that people put beside
+data are not data: texts about a table (README, LICENSE, …), checksums, scripts and pages. Only name and suffix decide
+this. Every other file below the table is data, whatever its suffix. If a Spark stream writes the table, its log says
+which files are data: this module finds the log, and :mod:`metastore.sources.sink_log` reads it.
 """
 
 from __future__ import annotations
