@@ -200,9 +200,7 @@ def require_held(schema: pa.Schema, reader: str = "Arrow", digits: int = 2 * _DI
 
 
 def require_narrow_decimals(schema: pa.Schema, reader: str) -> None:
-    """Raises InvalidRequestError if a column is, or contains, a decimal with too many digits for ``reader``, an
-    engine.
-    """
+    """Raises InvalidRequestError if a column is, or contains, a decimal with too many digits for engine ``reader``."""
     require_held(schema, reader, _DIGITS_OF_128_BITS)
     for field in schema:
         if (found := _wide_decimal(field.type)) is not None:

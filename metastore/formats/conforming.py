@@ -41,7 +41,7 @@ def conformed(values: Any, type_: Any, column: str) -> Any:
 
 
 def as_stored(asked: pa.Schema, own: pa.Schema) -> pa.Schema:
-    """Returns the columns ``asked`` of a file with columns ``own``; maps that are read as lists keep the file's type."""
+    """Returns the columns ``asked`` of a file with ``own`` columns; maps read as lists keep the file's type."""
     fields: list[Any] = [
         own.field(field.name) if field.name in own.names and has_map_as_list(own.field(field.name).type) else field
         for field in asked

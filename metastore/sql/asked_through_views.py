@@ -1,8 +1,8 @@
 """The conditions of a query on the tables behind a view: from the view's WHERE, and from the query's own.
 
-Reads only names. Place in the flow: DuckDB runs a view's query in DuckDB's SQL, which is translated for running and not
-for pruning. So the tables of the view are pruned by the view's text, in Spark's dialect, and by the query's conditions
-on the view, in DuckDB's dialect.
+Place in the flow: DuckDB runs a view's query in DuckDB's SQL, which is translated for running and not for pruning. So
+the tables of the view are pruned by the view's text, in Spark's dialect, and by the query's conditions on the view, in
+DuckDB's dialect. This module reads names in the metastore, and has no other input or output.
 """
 
 from __future__ import annotations
