@@ -86,7 +86,7 @@ def _without_logical_types(avro: Any) -> Any:
 def _decoder(type_: Any) -> _Decode | None:
     """Returns a function that converts a value of fastavro (without logical types) for Arrow.
 
-    None if none is needed.
+    Returns None if none is needed.
     """
     if pa.types.is_decimal(type_):
         return lambda stored: None if stored is None else _decimal(stored, type_.scale)

@@ -51,7 +51,7 @@ def member_name(place: int) -> str:
 def converter(avro: Any, names: Mapping[str, Any], around: tuple[str, ...] = ()) -> _Convert | None:
     """Returns a function that puts values of unions into structs, in values of the type ``avro``.
 
-    None without such a union.
+    Returns None without such a union.
     """
     if isinstance(avro, str):
         return converter(names[avro], names, (*around, avro)) if avro in names and avro not in around else None

@@ -56,7 +56,7 @@ def suffix_of(name: str) -> str:
 def compression_of_suffix(name: str) -> str | None:
     """Returns Arrow's name of a text file's compression, by the suffix of its name in any case.
 
-    None for no compression.
+    Returns None for no compression.
     """
     return _COMPRESSIONS.get(name.lower().rpartition(".")[2])
 

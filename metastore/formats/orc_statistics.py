@@ -72,7 +72,7 @@ def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | No
 def _some(name: str, type_: Any, leaf: LeafFacts, rows: int) -> ColumnStatistics:
     """Returns what holds of a column that the footer does not describe completely.
 
-    No bounds of texts, which CHAR pads.
+    Bounds of texts are left out, because CHAR pads them.
     """
     low, high = (leaf.low, leaf.high) if pa.types.is_timestamp(type_) else (None, None)
     if leaf.nulls is None or leaf.values is None:

@@ -122,7 +122,7 @@ class _Cleaner:
     def _record_end(self, text: bytes) -> int | None:
         """Returns the end of the last record of ``text`` if nothing must be cleaned.
 
-        None if its tokens must be examined.
+        Returns None if its tokens must be examined.
         """
         if (self._escapes and self._escapes in text) or (self._comment and self._comment in text):
             return None

@@ -77,7 +77,7 @@ class Description:
     def union(cls, parts: Iterable[Description]) -> Description | None:
         """Returns the description of all rows of ``parts``.
 
-        None if their domains differ, so that values are not comparable.
+        Returns None if their domains differ, so that values are not comparable.
         """
         known = list(parts)
         held = [part for part in known if part.values]
@@ -208,7 +208,7 @@ _KEPT_AS: Final[Mapping[pa.DataType, pa.DataType]] = {
 def _counted(indices: npt.NDArray[Any], size: int) -> npt.NDArray[np.intp]:
     """Returns the frequency of each number below ``size``.
 
-    In parts, because numpy widens them, and parts stay in the cache.
+    It counts in parts, because numpy widens the numbers, and parts stay in the cache.
     """
     step = max(SLICE, size)
     counts = np.zeros(size, np.intp)

@@ -42,7 +42,7 @@ _MIX: Final = (_U64(0xFF51AFD7ED558CCD), _U64(0xC4CEB9FE1A85EC53))
 def domain_of(type_: pa.DataType) -> str | None:
     """Returns the name of the values' binary form; sketches of one domain count the same values alike.
 
-    None: not hashable.
+    Returns None for values that cannot be hashed.
     """
     if pa.types.is_dictionary(type_):
         return domain_of(type_.value_type)

@@ -72,8 +72,8 @@ class RowSample:
     def histogram(self, values: int, low: float | None, high: float | None) -> tuple[int, list[float]] | None:
         """Returns an equi-depth histogram of ``values`` values, between exact bounds if they are known.
 
-        None for no values. It consists of the number of values in each bucket, and the ascending borders of the
-        buckets.
+        It consists of the number of values in each bucket, and the ascending borders of the buckets. Returns None for
+        no values.
         """
         if not len(self.values) or not values:
             return None
@@ -147,7 +147,7 @@ class RowDraw:
 def as_numbers(values: ArrowValues) -> Numbers | None:
     """Returns ``values``, without nulls, as numbers for a histogram: times in epoch milliseconds.
 
-    None for text and bytes.
+    Returns None for text and bytes.
     """
     type_ = values.type
     if pa.types.is_decimal(type_) or pa.types.is_boolean(type_) or pa.types.is_integer(type_):

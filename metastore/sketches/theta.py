@@ -63,7 +63,7 @@ class Theta:
     def union(cls, parts: Iterable[Theta], size: int = SIZE) -> Theta:
         """Returns the sketch of ``size`` of the values of all ``parts``, which are no smaller.
 
-        Without parts, of no values.
+        Without parts, it is the sketch of no values.
         """
         known = list(parts)
         theta = min((part.theta for part in known), default=_EVERYTHING)

@@ -34,7 +34,7 @@ def column_of(directory: str) -> tuple[str, str] | None:
 def named_values(directories: Iterable[str], *, case_sensitive: bool = False) -> dict[str, str]:
     """Returns the columns of the named ``directories`` with their values as written.
 
-    Of two with one name, the upper one. Columns are named by :func:`key_of`.
+    Of two directories with one name, the upper one counts. Columns are named by :func:`key_of`.
     """
     named = [found for directory in directories if (found := column_of(directory)) is not None]
     return {key_of(name, case_sensitive=case_sensitive): value for name, value in reversed(named)}

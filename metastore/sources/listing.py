@@ -119,7 +119,7 @@ def _listed(
 def _below(store: fs.FileSystem, root: str, wanted: Callable[[str], bool] | None) -> Sequence[fs.FileInfo]:
     """Yields the entries below a directory, but only the wanted ones of its own directories.
 
-    Nothing if it does not exist.
+    Yields nothing if the directory does not exist.
     """
     if wanted is None:
         return store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))

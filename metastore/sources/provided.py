@@ -58,7 +58,7 @@ class Provided(Protocol):
     def modified_times(self) -> Mapping[str, int] | None:
         """Returns when each file was last changed, in epoch nanoseconds by path.
 
-        None for a table without such times.
+        Returns None for a table without such times.
         """
 
 

@@ -72,7 +72,7 @@ def _given_settings(option: str) -> Settings:
 class Request:
     """The parsed options: rows of the table called ``name``, at ``version`` or ``time``.
 
-    Without both, at the newest version.
+    Without both, they are of the newest version.
     """
 
     settings: Settings

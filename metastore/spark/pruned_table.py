@@ -191,7 +191,7 @@ def _natively(spark: SparkSession, scan: Scan, location: str) -> DataFrame:
 def _alike(scan: Scan) -> int:
     """Returns the number of directories that hold the files, if Spark finds all files and their columns by itself.
 
-    Else 0.
+    Returns 0 otherwise.
     """
     found = {directories_of(file.path, scan.plan.location) for file in scan.files}
     shapes = {tuple(name.partition("=")[:2] for name in directories) for directories in found}

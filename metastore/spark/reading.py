@@ -46,8 +46,8 @@ def read_files(spark: SparkSession, base_path: str, schema: StructType | None, f
 def read_directory(spark: SparkSession, location: str, schema: StructType, directories: int) -> DataFrame:
     """Returns the rows of all Parquet files below ``location``, as :func:`read_files` does, without their names.
 
-    Correct only if all files lie equally deep in ``directories`` directories ``name=value``, or in none. Spark requests
-    the state of each file that is given by name; for a directory it gets all states at once.
+    It is correct only if all files lie equally deep in ``directories`` directories ``name=value``, or in none. Spark
+    requests the state of each file that is given by name; for a directory it gets all states at once.
     """
     return _frame_of_scan(spark, location, schema, [location], directories)
 

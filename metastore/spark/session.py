@@ -158,7 +158,7 @@ def copied(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSe
 def start_session(settings: Mapping[str, str]) -> SparkSession:
     """Start Spark with ``settings`` over :func:`session_settings`.
 
-    Takes seconds; the JVM lives as long as this process.
+    This takes seconds; the JVM lives as long as this process.
     """
     _prepare_environment(settings, os.environ)
     _quieten_error_loggers()

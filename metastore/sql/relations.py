@@ -130,7 +130,7 @@ class Relations:
     def plugin_name(self, parts: Sequence[str]) -> TableInfo | None:
         """Returns the name in a storage plugin that these parts mean.
 
-        None for a name in a catalog or INFORMATION_SCHEMA. Raises NotFoundError for a name that is too short.
+        Returns None for a name in a catalog or INFORMATION_SCHEMA. Raises NotFoundError for a name that is too short.
         """
         if len(parts) == 2 and parts[0].lower() == NAME:
             return None

@@ -161,7 +161,7 @@ def _declared(type_: str, properties: Mapping[str, str]) -> str:
 def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:
     """Returns a text that changes when the metadata of ``table`` describes its files differently.
 
-    None without metadata.
+    Returns None without metadata.
     """
     unit = metastore.tables.requests.table_metadata(table)
     if unit is None:
@@ -174,7 +174,7 @@ def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:
 def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> RefreshStatus:
     """Returns PENDING before the first refresh; STALE after a change of the query or of a source's metadata.
 
-    Else COMPLETE.
+    Returns COMPLETE otherwise.
     """
     refreshed = Refreshed.of(unit)
     if refreshed is None or unit.data_location is None:

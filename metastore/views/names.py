@@ -65,7 +65,7 @@ class Meaning:
     def text_options(self) -> str:
         """The options of a table's delimited text, as ANALYZE found them.
 
-        Empty for the defaults and for other formats.
+        They are empty for the defaults and for other formats.
         """
         if not isinstance(self.unit, TableMetadataUnit):
             return ""
