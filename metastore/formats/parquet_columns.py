@@ -56,11 +56,10 @@ class Leaf:
 
     @cached_property
     def measure(self) -> Callable[[pq.ColumnChunkMetaData, int], Bounds]:
-        """Returns a footer's statistics of this column in one row group of ``rows`` rows.
+        """A function that returns a footer's statistics of this column in one row group of ``rows`` rows.
 
-        Statistics that contradict the type, the rows or each other are unknown. Raises ValueError when the chunk's type
-        is not the column's. It is called for each chunk of each file, so it looks up its inputs once and inlines all
-        checks.
+        Statistics that contradict the type, the rows or each other are unknown. The function raises ValueError when the
+        chunk's type is not the column's. It is called for each chunk of each file, so all lookups are done once, here.
         """
         physical, required, is_null = self.physical, self.required, self.type == "NULL"
         reading = self.reading
@@ -92,7 +91,7 @@ class Leaf:
             if comparable is not None:
                 low, high = comparable(low), comparable(high)
                 if low is None or high is None:
-                    # If one bound is unusable (a NaN, say), the other is too: it comes from the same comparisons.
+                    # If one bound is unusable (a NaN, say), so is the other: the same comparisons made it.
                     return None, None, nulls, values
             if high < low or (limits is not None and not (limits[0] <= low and high <= limits[1])):
                 return None, None, nulls, values
