@@ -77,7 +77,7 @@ class RowSample:
         """
         if not len(self.values) or not values:
             return None
-        with np.errstate(over="ignore", invalid="ignore"):  # what infinity is among has no borders, as is told below
+        with np.errstate(over="ignore", invalid="ignore"):  # values that include infinity have no borders
             borders = np.quantile(self.values, np.linspace(0, 1, BUCKETS + 1))
         low = borders[0] if low is None else low
         high = borders[-1] if high is None else high

@@ -13,9 +13,9 @@
         SET PROPERTIES key = value | DEFAULT, …        -- partitioning = ARRAY['day(ts)', …] among them
         UNSET PROPERTIES key, …
 
-A column inside of structs is named by its path, with dots. A transform is a column, or ``bucket(16, column)``,
-``truncate(4, column)``, ``year``, ``month``, ``day``, ``hour`` of one. Each statement is one commit, planned again when
-others were faster.
+A field of a struct is named by its path, with dots. A transform is a column, or ``bucket(16, column)``,
+``truncate(4, column)``, ``year``, ``month``, ``day``, ``hour`` of one. Each statement is one commit; it is planned again
+if another writer was faster.
 """  # noqa: E501 - the statements are one picture
 
 from __future__ import annotations

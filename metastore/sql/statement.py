@@ -1,8 +1,8 @@
 """One statement as tokens, each of which knows its line and column; and a cursor to read them with.
 
-Place in the flow: the door makes a :class:`Statement` of the text, a family's handler walks it with a :class:`Cursor`.
-Promises: whatever the text is, what comes out is a statement or an InvalidRequestError that says ``line L, column C``.
-Words are compared without regard to case; a name in double quotes or backquotes is never a keyword.
+Place in the flow: ``door.execute`` parses the text into a :class:`Statement`, and a family's handler reads it with a
+:class:`Cursor`. Promises: any text gives a statement, or an InvalidRequestError with ``line L, column C``. The case of
+words does not matter; a name in double quotes or backquotes is never a keyword.
 """
 
 from __future__ import annotations

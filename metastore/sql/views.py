@@ -12,7 +12,7 @@
     DROP MATERIALIZED VIEW [IF EXISTS] name
     SHOW CREATE MATERIALIZED VIEW name
 
-The query is Spark SQL. Statements that change something answer as Drill's do, with ``ok`` and a ``summary``.
+The query is Spark SQL. Statements that change something return ``ok`` and a ``summary``, as in Drill.
 """
 
 from __future__ import annotations
