@@ -1,1 +1,1 @@
-"""The one door to DuckDB: sessions, the sandbox, filters, queries."""
+"""The only package that uses DuckDB: sessions, the sandbox, filters, queries."""

@@ -1,8 +1,8 @@
-"""Constants finer than a microsecond, in Spark's words: compared exactly where a column counts nanoseconds.
+"""Constants finer than a microsecond, in Spark's SQL: compared exactly with columns that count nanoseconds.
 
-Place in the flow: :mod:`metastore.duck.spark_in_duckdb` says casts and comparisons with these. Spark has no nanoseconds
-and cuts such a constant, which then equals no time of a column that has them. Beside all other columns the cut constant
-stays.
+Place in the flow: :mod:`metastore.duck.spark_in_duckdb` translates casts and comparisons with these functions. Spark
+has no nanoseconds and truncates such a constant, which then equals no time in a nanosecond column. With all other
+columns, the truncated constant is used, as in Spark.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from metastore.predicates.written_times import fine_time_of
 from metastore.quoting import text_constant
 
 _FINE: Final = "a constant finer than a microsecond"
-"""Mark of a cast that cuts such a constant: its text."""
+"""Marks a cast that truncates such a constant; the value is the constant's text."""
 
 _KINDS: Final = INSTANTS | {exp.DType.TIMESTAMPNTZ}
 _TYPES: Final = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
-"""DuckDB's types that count nanoseconds, as its ``typeof`` calls them."""
+"""DuckDB's types that count nanoseconds, as its ``typeof`` names them."""
 
 
 def cast_of_constant(node: exp.Cast) -> exp.Expr:
-    """A cast as Spark means it, with a mark where it cuts a constant."""
+    """Returns a cast with Spark's meaning, marked if it truncates a constant."""
     words, text = cast_as_spark(node), _text_in(node.this)
     if node.to.this in _KINDS and text and words is not node:
         words.meta[_FINE] = text
@@ -35,7 +35,7 @@ def cast_of_constant(node: exp.Cast) -> exp.Expr:
 
 
 def with_nanoseconds(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
-    """A comparison as ``say`` says it, and exactly with a finer constant where a column counts nanoseconds."""
+    """Returns a comparison, translated by ``say``; it is exact with finer constants if a column counts nanoseconds."""
 
     def said(node: exp.Expr) -> exp.Expr:
         words, values = say(node), _values(node)
@@ -50,14 +50,14 @@ def with_nanoseconds(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:
-    """What ``node``, a comparison, compares."""
+    """Returns the operands of the comparison ``node``."""
     if isinstance(node, exp.Between):
         return [node.this, node.args["low"], node.args["high"]]
     return [node.this, *node.expressions] if isinstance(node, exp.In) else [node.this, node.expression]
 
 
 def _as(node: exp.Expr, type_: str, subject: exp.Expr) -> exp.Expr:
-    """``node`` with its finer constants, and what is compared with them, as DuckDB's ``type_``."""
+    """Returns ``node`` with its finer constants, and the values that they are compared with, as DuckDB's ``type_``."""
     made = node.copy()
     for value in _values(made):
         if text := _text(value):
@@ -68,7 +68,7 @@ def _as(node: exp.Expr, type_: str, subject: exp.Expr) -> exp.Expr:
 
 
 def _text(value: exp.Expr) -> str:
-    """The text of a constant of time, or of text, that is finer than a microsecond; empty for anything else."""
+    """Returns the text of a time or text constant that is finer than a microsecond; empty for anything else."""
     inner = value.unnest()
     return str(inner.meta.get(_FINE) or _text_in(inner))
 

@@ -1,12 +1,12 @@
-"""Texts beside values of another kind: compared as Spark compares them in ANSI mode, or refused.
+"""Texts together with values of another kind: compared as Spark compares them in ANSI mode, or refused.
 
-Place in the flow: :mod:`metastore.duck.spark_in_duckdb` hands over the nodes in which two values get one type. Spark
-takes the text for a value of the other's kind (BIGINT beside whole numbers, DOUBLE beside all other numbers) and reads
-it by its own grammar. DuckDB rounds ``'1.5'`` to 2 beside whole numbers, and has a grammar of its own for days and
+Place in the flow: :mod:`metastore.duck.spark_in_duckdb` passes the nodes in which two values get a common type. Spark
+converts the text to the other value's kind (BIGINT for whole numbers, DOUBLE for all other numbers), with its own
+grammar. DuckDB would round ``'1.5'`` to 2 when it is compared with whole numbers, and has its own grammar for dates and
 times.
 
-Where the words do not show a kind, the query itself looks at it while it runs, and a text beside something else is an
-error.
+If the SQL does not show a kind, the query checks it while it runs, and raises an error for a text together with a value
+of another kind.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SYMBOLS: Final[Mapping[type[exp.Expr], str]] = {
 
 
 def compared(node: exp.Expr) -> exp.Expr:
-    """A comparison of two values, with a text in the other's type."""
+    """Returns a comparison of two values, with a text converted to the other's type."""
     sides = [node.this, node.expression]
     if isinstance(node.expression, (exp.Subquery, exp.Any, exp.All)):
         return node
@@ -51,7 +51,7 @@ def compared(node: exp.Expr) -> exp.Expr:
 
 
 def contained(node: exp.In) -> exp.Expr:
-    """``IN`` with a list; in Spark all of it, and what is looked for, get one type."""
+    """Returns ``IN`` with a list; in Spark, the list's values and the searched value all get one type."""
     if not node.expressions:
         return node
     values = [node.this, *node.expressions]
@@ -67,7 +67,7 @@ def contained(node: exp.In) -> exp.Expr:
 
 
 def between(node: exp.Between) -> exp.Expr:
-    """``BETWEEN``, two comparisons."""
+    """Returns ``BETWEEN`` as two comparisons."""
     low, high = (
         compared(kind(this=node.this.copy(), expression=node.args[end].copy()))
         for kind, end in ((exp.GTE, "low"), (exp.LTE, "high"))
@@ -80,7 +80,7 @@ def between(node: exp.Between) -> exp.Expr:
 
 
 def chosen(node: exp.Case) -> exp.Expr:
-    """``CASE x WHEN …`` compares; the results of any CASE get one type."""
+    """Returns a CASE: ``CASE x WHEN …`` compares, and the results of any CASE get one type."""
     results = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
     _require_one_kind("CASE", results)
     if node.this is None:
@@ -94,7 +94,7 @@ def chosen(node: exp.Case) -> exp.Expr:
 
 
 def of_one_kind(name: str) -> Callable[[exp.Expr], exp.Expr]:
-    """For a function whose arguments get one type: a refusal of texts beside other values."""
+    """Returns a function whose arguments get one type; refuses texts together with other values."""
 
     def checked(node: exp.Expr) -> exp.Expr:
         arguments = [value for key, value in node.args.items() if key not in ("this", "expressions")]
@@ -108,7 +108,7 @@ def of_one_kind(name: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def computed(node: exp.Expr) -> exp.Expr:
-    """Arithmetic: a literal of text in it becomes a number of DuckDB's choice, so it is refused."""
+    """Returns arithmetic. A text literal in it is refused, because DuckDB would choose its numeric type."""
     for side in (node.this, node.expression):
         if isinstance(side.unnest(), exp.Literal) and side.unnest().is_string:
             raise _refused_mix(f"arithmetic with the text {side.unnest().name!r}")
@@ -116,7 +116,7 @@ def computed(node: exp.Expr) -> exp.Expr:
 
 
 def divided(node: exp.Div | exp.IntDiv | exp.Mod) -> exp.Expr:
-    """A quotient or remainder: a divisor of zero is an error, as in Spark's ANSI mode; DuckDB has NULL for it."""
+    """Returns a quotient or remainder. A zero divisor is an error, as in Spark's ANSI mode; in DuckDB it gives NULL."""
     words = computed(node).copy()
     divisor = words.expression.unnest()
     if isinstance(divisor, exp.Literal) and divisor.name.strip("0."):
@@ -132,7 +132,7 @@ def divided(node: exp.Div | exp.IntDiv | exp.Mod) -> exp.Expr:
 
 
 def unified(node: exp.SetOperation) -> exp.SetOperation:
-    """UNION and its kind: a column of text beside one of another kind is refused."""
+    """Returns a UNION or other set operation; refuses a text column matched with one of another kind."""
     sides = [side.unnest() for side in (node.this, node.expression)]
     if all(isinstance(side, exp.Query) for side in sides):
         for pair in zip(*(side.selects for side in sides if isinstance(side, exp.Query)), strict=False):
@@ -141,9 +141,9 @@ def unified(node: exp.SetOperation) -> exp.SetOperation:
 
 
 def _alike(values: Sequence[exp.Expr]) -> Sequence[exp.Expr] | None:
-    """``values`` in one type: themselves where they may stay as they are, None where a kind is not known.
+    """Returns ``values`` in one type: unchanged if that is possible, None if a kind is not known.
 
-    InvalidRequestError where Spark's common type is not one that is known here.
+    Raises InvalidRequestError if this module does not know Spark's common type.
     """
     kinds = [kind_of(value) for value in values]
     known: set[exp.DType] = {kind for kind in kinds if kind is not None and kind is not DType.NULL}
@@ -160,7 +160,7 @@ def _alike(values: Sequence[exp.Expr]) -> Sequence[exp.Expr] | None:
 
 
 def _may_mix(values: Sequence[exp.Expr], kinds: Sequence[exp.DType | None]) -> bool:
-    """Whether, some kinds being unknown, a text may stand beside a value of another kind."""
+    """Whether, with some kinds unknown, a text may occur together with a value of another kind."""
     present = [value for value, kind in zip(values, kinds, strict=True) if kind is not DType.NULL]
     return len(present) > 1 and not all(
         is_never_text(value) if kind is None else kind not in TEXTS
@@ -170,7 +170,7 @@ def _may_mix(values: Sequence[exp.Expr], kinds: Sequence[exp.DType | None]) -> b
 
 
 def _common(kinds: set[exp.DType]) -> exp.DType | None:
-    """The type that a text gets beside values of ``kinds``, which have no text among them."""
+    """Returns the type that a text gets together with values of ``kinds``, which contain no text."""
     if kinds <= WHOLE:
         return DType.BIGINT
     if kinds <= FRACTIONS or kinds <= WHOLE | {DType.DOUBLE, DType.FLOAT}:
@@ -196,9 +196,9 @@ def _as(value: exp.Expr, kind: exp.DType | None, target: exp.DType) -> exp.Expr:
 
 
 def _guarded(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
-    """``node``, but an error where, as the query runs, one of ``values`` is a text and another is none.
+    """Returns ``node`` with a check while the query runs: an error if one of ``values`` is a text and another is not.
 
-    ``typeof`` is a constant to DuckDB, so that nothing is left of this in a plan.
+    ``typeof`` is a constant to DuckDB, so the plan contains no trace of the check.
     """
     first, *more = (value for value in values if not isinstance(value.unnest(), exp.Null))
     mixed = [
@@ -215,9 +215,9 @@ def _guarded(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def _guarded_from_literals(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
-    """``node``, guarded if a literal of text is beside a value of unknown kind: DuckDB would read it as that kind.
+    """Returns ``node``, guarded if a text literal occurs with a value of unknown kind, whose kind DuckDB would give it.
 
-    Two values that are no literals need no guard, since DuckDB refuses to mix a text and another type.
+    Two values that are not literals need no guard, since DuckDB refuses to mix a text and another type.
     """
     literals = [value for value in values if isinstance(value.unnest(), exp.Literal) and kind_of(value) in TEXTS]
     unknown = [value for value in values if kind_of(value) is None]
@@ -225,7 +225,7 @@ def _guarded_from_literals(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Ex
 
 
 def _representatives(values: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """``values``, of literals of one kind the first."""
+    """Returns ``values``, but of the literals of one kind only the first."""
     found: dict[object, exp.Expr] = {}
     for value in values:
         found.setdefault(kind_of(value) if isinstance(value.unnest(), exp.Literal) else value, value)

@@ -1,4 +1,4 @@
-"""The one door to libraries that a scan can do without: DuckDB, Polars."""
+"""Imports libraries that a scan does not require: DuckDB, Polars."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from metastore.errors import InvalidRequestError
 
 
 def library(module: str, extra: str) -> Any:
-    """The module of an optional library. InvalidRequestError, naming the ``extra`` that brings it, if it is missing."""
+    """Returns the module of an optional library.
+
+    Raises InvalidRequestError, naming the ``extra`` that installs it, if it is missing.
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

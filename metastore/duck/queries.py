@@ -1,8 +1,8 @@
-"""A query in DuckDB, over nothing but the tables that it was given.
+"""Runs a query in DuckDB, over the given tables only.
 
-Each query has a database of its own in memory, which can neither open a file nor a connection, load an extension, see
-a variable of this program nor change its settings; it spills nothing to disk. Tables are streams: each scan of one
-opens it anew, so that a query may read a table as often as it likes, and what it does not read is not fetched.
+Each query has its own in-memory database. It cannot open a file or a connection, load an extension, read an environment
+variable or change its settings, and it spills nothing to disk. Tables are streams: each scan of a table opens it anew.
+So a query may read a table several times, and a table that is not read is not fetched.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from metastore.quoting import double_quoted
 _SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
 
 _AGAIN_S: Final = 0.1
-"""How long after an interrupt the next one follows, while the query goes on."""
+"""Seconds between two interrupts while the query goes on."""
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _SHOWN: Final = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
 
 
-class Failure(Exception):  # noqa: N818 - the caller makes it an error at a place of its text
-    """DuckDB refused a query, or failed in it: what it says, and where if it says so.
+class Failure(Exception):  # noqa: N818 - the caller turns it into an error with a place in its text
+    """DuckDB refused a query, or the query failed: the message, and its place if DuckDB reports it.
 
-    ``line`` counts from 1; ``snippet`` is what it shows of that line, with ``...`` for what it leaves out, and
-    ``offset`` the place in the snippet, from 0. ``outside`` takes from a text what only this module knows.
+    ``line`` counts from 1. ``snippet`` is the part of that line that DuckDB shows, with ``...`` for omitted parts;
+    ``offset`` is the place in the snippet, from 0. ``outside`` removes this module's internal names from a text.
     """
 
     def __init__(self, message: str, outside: Callable[[str], str], lines_before: int = 0) -> None:
@@ -75,7 +75,7 @@ class _Stream:
 
 
 class Duck:
-    """One query's database; a context manager. InvalidRequestError where DuckDB is not installed."""
+    """One query's database, a context manager. Raises InvalidRequestError if DuckDB is not installed."""
 
     def __init__(self) -> None:
         try:
@@ -87,16 +87,16 @@ class Duck:
             self._connection.execute(setting)
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
-        """Columns that are called otherwise in here, by what they are called in here."""
+        """Original names of renamed columns, by their names in this database."""
         self._named: set[str] = set()
         """The columns of all streams."""
         self._tables: list[str] = []
-        """By the schemas that they are in here: that of the first is ``_1``."""
+        """Tables by their schemas in this database; the first one's schema is ``_1``."""
 
     def add(self, name: str, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> str:
-        """Make rows known as a table; what to call it, which ends in ``name``.
+        """Register rows as a table; returns its name in DuckDB, which ends in ``name``.
 
-        InvalidRequestError for a column that DuckDB cannot hold.
+        Raises InvalidRequestError for a column that DuckDB cannot hold.
         """
         require_narrow_decimals(schema, "SQL")
         stream = _Stream(*self._told_apart(schema, batches))
@@ -109,7 +109,10 @@ class Duck:
     def _told_apart(
         self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]
     ) -> tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
-        """The rows by names that differ in more than case: DuckDB would rename columns itself, and tell nobody."""
+        """Returns the rows with column names that differ in more than case.
+
+        DuckDB would otherwise rename columns silently.
+        """
         taken: set[str] = set()
         every = {name.lower() for name in schema.names}
         fields: list[Any] = []
@@ -128,29 +131,32 @@ class Duck:
         return told, lambda: (pa.RecordBatch.from_arrays(batch.columns, schema=told) for batch in batches())
 
     def add_view(self, name: str, query: str) -> str:
-        """Make a query known as a view; what to call it. Raises :class:`Failure`."""
+        """Register a query as a view; returns its name in DuckDB. Raises :class:`Failure`."""
         define_what(query, self._connection)
         return self._define(name, query)
 
     def check(self, query: str) -> None:
-        """Whether this is DuckDB's SQL, whatever its names mean. Raises :class:`Failure`."""
+        """Check that a text is valid SQL of DuckDB, whatever its names mean. Raises :class:`Failure`."""
         self._guarded(lambda: self._connection.extract_statements(query))
 
     def run(self, query: str) -> pa.Table:
-        """The rows of a query. Raises :class:`Failure`, and the error of a table that could not be read.
+        """Returns the rows of a query. Raises :class:`Failure`, and the error of a table that could not be read.
 
-        KeyboardInterrupt ends it, wherever it comes to.
+        KeyboardInterrupt ends it at any point.
         """
         try:
             rows: pa.Table = self._guarded(partial(self._interruptible, query))
         except Failure as failure:
-            if failure.line is None:  # what is asked for as a relation is refused without a place, a statement is not
+            if failure.line is None:  # for a relation, DuckDB reports errors without a place; for a statement, with it
                 self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
             raise
         return rows.rename_columns([self._heading(name, query) for name in rows.column_names])
 
     def _interruptible(self, query: str) -> pa.Table:
-        """The rows. DuckDB sees a Ctrl-C between pieces of its work, which may take hours: another thread calls it."""
+        """Returns the rows, so that Ctrl-C ends the query.
+
+        DuckDB notices a Ctrl-C only between pieces of its work, which may take hours, so another thread calls it.
+        """
         rows: Future[pa.Table] = Future()
         left = Event()
 
@@ -169,18 +175,21 @@ class Duck:
             left.set()
             while thread.is_alive():
                 if not rows.done():
-                    self._connection.interrupt()  # one that comes before the work itself has begun is forgotten
+                    self._connection.interrupt()  # an interrupt before the work itself has begun is lost
                 thread.join(_AGAIN_S)
 
     def _heading(self, name: str, query: str) -> str:
-        """What a column is called outside. An expression without a name is called by its text; a given name stays."""
+        """Returns a column's name for the caller.
+
+        An expression without a name is called by its text; a given name stays.
+        """
         if name in self._renamed:
             return self._renamed[name]
         given = name in self._named or double_quoted(name) in query
         return name if given else self._outside(name)
 
     def _outside(self, text: str) -> str:
-        """``text`` without the schemas that tables are in here, which nobody knows outside."""
+        """Returns ``text`` without the internal schemas of tables, which the caller does not know."""
         for number, name in enumerate(self._tables, start=1):
             table = rf"{re.escape(name)}\b|{re.escape(double_quoted(name))}"
             text = re.sub(rf'(?<![\w."])(?:_{number}|"_{number}")\.(?={table})', "", text, flags=re.IGNORECASE)
@@ -189,7 +198,7 @@ class Duck:
     def _define(self, name: str, query: str) -> str:
         self._tables.append(name)
         schema = f"_{len(self._tables)}"
-        # In quotes only where it needs them, so that the text keeps its length.
+        # Quoted only if necessary, so that the text keeps its length.
         place = f"{schema}.{name if _WORD.fullmatch(name) else double_quoted(name)}"
         self._guarded(lambda: self._connection.execute(f"CREATE SCHEMA {schema}"))
         self._guarded(lambda: self._connection.execute(f"CREATE VIEW {place} AS {query}"))
@@ -210,6 +219,6 @@ class Duck:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # After a second Ctrl-C the query may be about to end yet; with it goes the database.
+        # After a second Ctrl-C, the query may still be ending; then the database ends with it.
         with suppress(self._duckdb.Error):
             self._connection.close()

@@ -1,7 +1,7 @@
-"""DuckDB for one piece of work: in a time zone, and closed off from the machine where text of others is run.
+"""A DuckDB connection for one task: in a time zone, and sandboxed if it runs text of other people.
 
-Place in the flow: whoever has DuckDB judge rows, run a SELECT or a view takes its settings from here. What is handed to
-a user (``scan.to_duckdb()``) is not closed off: it is theirs.
+Place in the flow: all code that filters rows, runs a SELECT or a view in DuckDB takes its settings from here. A
+connection that the user gets (``scan.to_duckdb()``) is not sandboxed, because it belongs to the user.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ SANDBOX: Final = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""After these a query reads what it was given and nothing else of the machine, and cannot take them back."""
+"""With these settings, a query can read only the data that it was given, and cannot change the settings back."""
 
 _OFFSET: Final = re.compile(r"UTC([+-]\d\d:\d\d(?::\d\d)?)")
 
 ALL_ROWS: Final = 2**62
-"""A limit that leaves all rows, and keeps conditions from what is limited (:func:`judges_arrow`)."""
+"""A limit that keeps all rows, and keeps conditions from being pushed below it (:func:`judges_arrow`)."""
 
 
 def connection(zone: tzinfo) -> Any:
-    """A new DuckDB connection whose session is in ``zone``.
+    """Returns a new DuckDB connection whose session is in ``zone``.
 
-    InvalidRequestError if DuckDB is not installed, and for a zone that it does not know.
+    Raises InvalidRequestError if DuckDB is not installed, and for a zone that it does not know.
     """
     duckdb = library("duckdb", "sql")
     made = duckdb.connect()
@@ -48,7 +48,10 @@ def connection(zone: tzinfo) -> Any:
 
 
 def _name_of(zone: tzinfo) -> str:
-    """What DuckDB calls ``zone``: release 2 knows all offsets from GMT, 1 those of whole hours with the sign turned."""
+    """Returns DuckDB's name of ``zone``.
+
+    Release 2 knows all offsets from GMT; release 1 only whole hours, sign reversed.
+    """
     offset = _OFFSET.fullmatch(str(zone))
     if offset is None:
         return str(zone)
@@ -57,9 +60,9 @@ def _name_of(zone: tzinfo) -> str:
 
 
 def relation(engine: Any, rows: Any) -> Any:
-    """An Arrow table or dataset as a relation of the DuckDB connection ``engine``, which judges the rows itself.
+    """Returns an Arrow table or dataset as a relation of the DuckDB connection ``engine``.
 
-    InvalidRequestError for a column that DuckDB cannot hold.
+    DuckDB itself filters its rows, not Arrow. Raises InvalidRequestError for a column that DuckDB cannot hold.
     """
     require_narrow_decimals(rows.schema, "DuckDB")
     found = engine.from_arrow(rows)
@@ -67,20 +70,20 @@ def relation(engine: Any, rows: Any) -> Any:
 
 
 def judges_arrow() -> bool:
-    """Whether DuckDB judges rows of Arrow itself.
+    """Whether DuckDB filters rows of Arrow itself.
 
-    Release 1, the newest for Python 3.10, has Arrow do it, to which no NaN is large; not where there is a limit in
-    between.
+    Release 1, the newest for Python 3.10, lets Arrow filter them, and Arrow does not order NaN above other numbers. A
+    limit in between prevents it.
     """
     return not library("duckdb", "sql").__version__.startswith("1.")
 
 
 def settings_of_release() -> Sequence[str]:
-    """Settings without which conditions that come of joins are judged by Arrow all the same."""
+    """Returns settings without which Arrow would still apply conditions that DuckDB derives from joins."""
     return () if judges_arrow() else ("SET disabled_optimizers = 'join_filter_pushdown'",)
 
 
 def close_off(engine: Any) -> None:
-    """Leave to the DuckDB connection ``engine`` nothing but what it has been given, and is given from here on."""
+    """Restrict the DuckDB connection ``engine`` to the data that it was given, and is given from now on."""
     for setting in SANDBOX:
         engine.execute(setting)

@@ -1,4 +1,4 @@
-"""Casts as Spark means them, in DuckDB's words. Of a value whose kind is unknown ``typeof`` decides in the query."""
+"""Casts with Spark's meaning, in DuckDB's SQL. For a value of unknown kind, ``typeof`` decides while the query runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OFFSET: Final = r"[+-]\d\d(:\d\d)*$"
 
 
 def text_of(node: exp.Expr) -> exp.Expr:
-    """CAST to STRING: DuckDB spells floats and bytes in another way, and moments with their offset."""
+    """Returns CAST to STRING: DuckDB formats floats and bytes differently, and instants with their offset."""
     return phrase(
         "CASE WHEN typeof(:it) IN ('DOUBLE', 'FLOAT', 'BLOB') "
         "THEN error('Spark spells a ' || typeof(:it) || ' as a text in another way than DuckDB; Spark can: "
@@ -28,9 +28,10 @@ def text_of(node: exp.Expr) -> exp.Expr:
 
 
 def cast_as_spark(node: exp.Cast) -> exp.Expr:
-    """A cast: of a text by Spark's grammar, of a number without DuckDB's rounding; an error is one, unless it is safe.
+    """Returns a cast: a text by Spark's grammar, a number without DuckDB's rounding.
 
-    Of a value whose kind is unknown DuckDB decides while the query runs, by its ``typeof``.
+    It fails on errors unless it is safe. For a value of unknown kind, DuckDB decides while the query runs, by its
+    ``typeof``.
     """
     if node.meta.get(AS_DUCKDB):
         return node
@@ -47,7 +48,7 @@ def cast_as_spark(node: exp.Cast) -> exp.Expr:
 
 
 def _type_of(to: exp.DataType) -> exp.DataType:
-    """Spark's type as DuckDB has it: its DECIMAL has ten digits, none behind the point, its TIMESTAMP is an instant."""
+    """Returns Spark's type in DuckDB: a plain DECIMAL has ten digits and no fraction, a TIMESTAMP is an instant."""
     if to.this in INSTANTS:
         return exp.DataType(this=exp.DType.TIMESTAMPTZ)
     if to.this is exp.DType.DECIMAL and len(to.expressions) < 2:
@@ -57,7 +58,7 @@ def _type_of(to: exp.DataType) -> exp.DataType:
 
 
 def _cast_of_others(node: exp.Cast, kind: exp.DType | None, cast: str) -> str:
-    """A cast of anything but a text. Spark cuts fractions off where DuckDB rounds."""
+    """Returns a cast of any value but a text. Spark truncates fractions where DuckDB rounds."""
     target = _type_of(node.to).sql(dialect="duckdb")
     plain = f"{cast}(:it AS {target})"
     if node.to.this not in WHOLE or kind in WHOLE | {exp.DType.BOOLEAN}:

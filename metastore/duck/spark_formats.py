@@ -1,8 +1,8 @@
-"""Patterns of days and times (``yyyy-MM-dd``) in DuckDB: read and written as Spark does, or refused.
+"""Patterns of dates and times (``yyyy-MM-dd``) in DuckDB: read and written as in Spark, or refused.
 
-sqlglot translates a pattern to ``strftime``'s letters and leaves alone what it does not know. DuckDB's ``strptime``
-also takes texts that Spark refuses, such as ``2024-1-5`` for ``yyyy-MM-dd``. So only letters that mean the same are
-taken, and a text must be what its value is written as.
+sqlglot translates a pattern to ``strftime``'s letters and leaves unknown letters unchanged. DuckDB's ``strptime`` also
+accepts texts that Spark refuses, such as ``2024-1-5`` for ``yyyy-MM-dd``. So only letters with the same meaning are
+accepted, and a text must equal its value's formatted text.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from metastore.quoting import text_constant
 
 _TWO_DIGITS: Final = re.compile(r"(%[mdHMS])strict")
 _KNOWN: Final = re.compile(r"(%Y|%[mdHMS]strict|[^A-Za-z%'\[\]#{}])*")
-"""Years of four digits, other parts of two, and signs between them."""
+"""Years of four digits, other parts of two, and punctuation between them."""
 
 
 def moment_of_text(node: exp.TsOrDsToDate | exp.StrToTime, type_: str) -> exp.Expr:
-    """``to_date(s, pattern)`` or ``to_timestamp(s, pattern)``, a value of DuckDB's ``type_``."""
+    """Returns ``to_date(s, pattern)`` or ``to_timestamp(s, pattern)`` as a value of DuckDB's ``type_``."""
     pattern = _pattern(node)
     if (kind := kind_of(node.this)) is not None and kind not in TEXTS:
         raise InvalidRequestError("a pattern reads texts, and this is none: leave the pattern out")
@@ -37,12 +37,12 @@ def moment_of_text(node: exp.TsOrDsToDate | exp.StrToTime, type_: str) -> exp.Ex
 
 
 def text_of_moment(node: exp.TimeToStr | exp.UnixToStr, moment: exp.Expr) -> exp.Expr:
-    """``date_format(ts, pattern)``, where ``moment`` is what is written, as a time in the session's zone."""
+    """Returns ``date_format(ts, pattern)``; ``moment`` is the value to format, a time in the session's zone."""
     return phrase(f"strftime(CAST(:it AS TIMESTAMP), {_pattern(node)})", it=moment)
 
 
 def _pattern(node: exp.Expr) -> str:
-    """The pattern of ``node`` as a literal of DuckDB's. InvalidRequestError for one that is not known here."""
+    """Returns the pattern of ``node`` as a literal of DuckDB's. Raises InvalidRequestError for an unknown one."""
     given = node.args["format"]
     if not isinstance(given, exp.Literal) or not _KNOWN.fullmatch(given.name):
         raise InvalidRequestError(

@@ -1,7 +1,7 @@
-"""What Spark's functions are in DuckDB where the words or the meaning differ: one maker a function, or a refusal.
+"""Spark's functions whose name or meaning differs in DuckDB: one translation for each function, or a refusal.
 
-Each maker takes a call in Spark's dialect and returns DuckDB's words. What depends on the type of a value is decided by
-``typeof`` while the query runs.
+Each translation takes a call in Spark's dialect and returns DuckDB's SQL. Decisions that depend on the type of a value
+are made by ``typeof`` while the query runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DAYS_OF_WEEK_ISO: Final = frozenset({"DOW_ISO", "DAYOFWEEK_ISO"})
 
 
 def _around(template: str) -> Callable[[Any], exp.Expr]:
-    """Put ``template`` around the node, which is its ``:it``, or around what the node is of, its ``:of``."""
+    """Put ``template`` around the node (``:it``) or around the node's argument (``:of``)."""
 
     def around(node: exp.Expr) -> exp.Expr:
         return phrase(template, it=node.copy(), of=node.this.copy())
@@ -43,14 +43,17 @@ def _around(template: str) -> Callable[[Any], exp.Expr]:
 
 
 def _day(node: exp.TsOrDsToDate) -> exp.Expr:
-    """``to_date(x)``, a cast; with a format it reads texts by that."""
+    """Translates ``to_date(x)``: without a format it is a cast, with one it parses texts by it."""
     if node.args.get("format") is not None:
         return moment_of_text(node, "DATE")
     return cast_as_spark(exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DType.DATE)))
 
 
 def _substring(node: exp.Substring) -> exp.Expr:
-    """Places count from 1, and 0 is 1 to Spark; a length below 0 is none to it, and counts backwards for DuckDB."""
+    """Positions count from 1, and Spark treats 0 as 1.
+
+    A negative length is empty in Spark, and counts backwards in DuckDB.
+    """
     words = node.copy()
     if start := words.args.get("start"):
         words.set("start", _not(start, "= 0", "1"))
@@ -66,14 +69,14 @@ def _first_or_last(node: exp.Left | exp.Right) -> exp.Expr:
 
 
 def _not(number: exp.Expr, condition: str, instead: str) -> exp.Expr:
-    """``number``, but ``instead`` where ``condition`` holds of it."""
+    """Returns ``number``, but ``instead`` if ``condition`` holds for it."""
     if isinstance(number, exp.Literal) and number.name.strip("0"):
         return number.copy()
     return phrase(f"CASE WHEN :it {condition} THEN {instead} ELSE :it END", it=number.copy())
 
 
 def _regexp_replace(node: exp.RegexpReplace) -> exp.Expr:
-    """Spark's replacement names groups by ``$1`` and takes a backslash off; DuckDB's names them by a backslash."""
+    """In Spark's replacement, ``$1`` is a group and a backslash quotes; in DuckDB's, a backslash marks a group."""
     replacement = node.args.get("replacement")
     if not isinstance(replacement, exp.Literal) or not replacement.is_string:
         raise refused("regexp_replace with a replacement that is no constant")
@@ -110,7 +113,7 @@ def _truncated(node: exp.DateTrunc) -> exp.Expr:
 
 
 def _logarithm(node: exp.Ln | exp.Log) -> exp.Expr:
-    """NULL to Spark where there is none."""
+    """Translates a logarithm: NULL in Spark where it is undefined."""
     number, base = (node.this, None) if node.args.get("expression") is None else (node.expression, node.this)
     if base is None:
         return phrase("CASE WHEN :of > 0 THEN :it END", of=number.copy(), it=node.copy())
@@ -140,7 +143,7 @@ def _not_nan(node: exp.Nanvl) -> exp.Expr:
 
 
 def _seconds(node: exp.StrToUnix) -> exp.Expr:
-    """Seconds since 1970 of a moment; texts have a grammar of formats, in which engines differ."""
+    """Translates seconds since 1970 of an instant; texts are refused, because engines differ in their formats."""
     if kind_of(node.this) not in INSTANTS | {exp.DType.DATE}:
         raise refused("unix_timestamp() of a text, or of what may be one,")
     return phrase("CAST(floor(epoch_us(CAST(:a AS TIMESTAMPTZ)) / 1000000) AS BIGINT)", a=node.this.copy())
@@ -157,7 +160,7 @@ def _except_for(*types: str) -> Callable[[Any], exp.Expr]:
 
 
 def _rounded(node: exp.Ceil | exp.Floor) -> exp.Expr:
-    """Of NaN and infinity Spark makes whole numbers."""
+    """Translates rounding: Spark turns NaN and infinity into whole numbers."""
     number = phrase(
         "CASE WHEN NOT isfinite(CAST(:of AS DOUBLE)) THEN error('this number has no whole one beside it') ELSE :of END",
         of=node.this.copy(),
@@ -178,7 +181,7 @@ def _written_seconds(node: exp.UnixToStr) -> exp.Expr:
 
 
 def _months(node: exp.MonthsBetween) -> exp.Expr:
-    """Whole months where both are the same day of a month, or its last; else parts of 31 days. See the macro."""
+    """Whole months if both are the same day of a month, or its last day; else with parts of 31 days. See the macro."""
     timestamp = exp.DataType(this=exp.DType.TIMESTAMP)
     later, earlier = (
         phrase("CAST(:it AS TIMESTAMP)", it=cast_as_spark(exp.Cast(this=each.copy(), to=timestamp.copy())))
@@ -191,7 +194,7 @@ def _months(node: exp.MonthsBetween) -> exp.Expr:
 
 
 def _sequence(node: exp.GenerateSeries) -> exp.Expr:
-    """Two whole numbers and all between them; Spark counts down where the first is the larger one."""
+    """Translates a sequence of two whole numbers and all between; Spark counts down if the first is the larger one."""
     if node.args.get("step") is not None:
         raise refused("sequence() with a step")
     return phrase(
@@ -203,7 +206,10 @@ def _sequence(node: exp.GenerateSeries) -> exp.Expr:
 
 
 def _concatenated(node: exp.Concat) -> exp.Expr:
-    """Texts, or values that both engines spell alike. A single value would stay what it is."""
+    """Translates a concatenation of texts, or of values that both engines format alike.
+
+    A single value is refused, because it would keep its own type.
+    """
     if len(node.expressions) < 2:
         raise refused("concat() of one value")
     words = node.copy()
@@ -215,7 +221,7 @@ def _concatenated(node: exp.Concat) -> exp.Expr:
 
 
 def _joined(node: exp.GroupConcat) -> exp.Expr:
-    """``listagg``: nothing stands between the texts if nothing is named."""
+    """Translates ``listagg``; without a delimiter, nothing separates the texts."""
     words = node.copy()
     if words.args.get("separator") is None:
         words.set("separator", exp.Literal.string(""))
@@ -242,7 +248,7 @@ def _position(node: exp.StrPosition) -> exp.Expr:
 
 
 def _whole_quotient(node: exp.IntDiv) -> exp.Expr:
-    """``div``, of whole numbers."""
+    """Translates ``div`` of whole numbers."""
     words = divided(node).copy()
     words.this.replace(phrase(unless(*FRACTIONS, what="div"), a=words.this.copy()))
     return words
@@ -280,7 +286,7 @@ def _random(node: exp.Rand) -> exp.Expr:
 
 
 def _with_one_parameter(node: exp.Transform | exp.ArrayFilter) -> exp.Expr:
-    """Places in a list, a function's second parameter, count from 0 in Spark and from 1 in DuckDB."""
+    """Translates functions whose second parameter is a position in a list: from 0 in Spark, from 1 in DuckDB."""
     if len(node.expression.expressions) != 1:
         raise refused(f"{node.sql_name().lower()}() with the places of a list")
     return node
@@ -368,4 +374,4 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.UnixSeconds: _around("CAST(floor(epoch_us(:of) / 1000000) AS BIGINT)"),
     exp.Anonymous: _call_by_name,
 }
-"""The makers by sqlglot's kind of call."""
+"""The translations, by sqlglot's class of the call."""

@@ -1,7 +1,7 @@
-"""Spark's functions that DuckDB has under the same name with the same meaning. Whatever is not known is refused.
+"""Spark's functions that DuckDB has with the same name and meaning. Any unknown function is refused.
 
-Place in the flow: :mod:`metastore.duck.spark_in_duckdb` asks here for each function that it has no words for. A
-function gets into these lists by the tests: every example of Spark's own documentation, and calls over rows of every
+Place in the flow: :mod:`metastore.duck.spark_in_duckdb` checks here each function that it does not translate. Tests
+decide which functions are in these lists: every example of Spark's own documentation, and calls over rows of every
 type, gave Spark's values or an error (``tests/spark/test_spark_functions.py``).
 """
 
@@ -16,7 +16,7 @@ from metastore.errors import InvalidRequestError
 _STRUCTURE: Final[tuple[type[exp.Expr], ...]] = (
     *(exp.Connector, exp.Array, exp.Struct, exp.VarMap, exp.Exists, exp.TimeStrToTime),
 )
-"""What sqlglot has for functions, and is none to a reader."""
+"""sqlglot's function classes that a reader would not call functions."""
 
 _SAME: Final[frozenset[type[exp.Expr]]] = frozenset(
     {
@@ -53,12 +53,12 @@ _SAME: Final[frozenset[type[exp.Expr]]] = frozenset(
 
 _SAME_BY_NAME: Final = frozenset(
     {"json_array_length", "make_date", "map_concat", "map_entries", "map_values", "now", "range"}
-    | {"struct_extract"}  # no function of Spark's: the filter of scans has put it there, in DuckDB's words
+    | {"struct_extract"}  # not a function of Spark's: the filter of scans inserts it, in DuckDB's SQL
 )
 
 
 def require_known(node: exp.Func) -> None:
-    """Nothing, if ``node`` means the same in Spark and DuckDB; else InvalidRequestError, which names it."""
+    """Raises InvalidRequestError, naming ``node``, unless it means the same in Spark and DuckDB."""
     if isinstance(node, exp.Anonymous):
         if node.name.lower() not in _SAME_BY_NAME:
             raise refused(f"{node.name.lower()}()")
@@ -67,5 +67,5 @@ def require_known(node: exp.Func) -> None:
 
 
 def refused(what: str) -> InvalidRequestError:
-    """The error for ``what`` DuckDB has no words."""
+    """Returns the error for ``what`` if it has no counterpart in DuckDB."""
     return InvalidRequestError(f"DuckDB has no {what} that means what Spark's does; Spark can: connect with it")

@@ -1,11 +1,11 @@
-"""Spark's expressions for DuckDB: the same meaning in other words, or a refusal.
+"""Translates Spark's expressions for DuckDB with the same meaning, or refuses them.
 
-Place in the flow: whatever is asked in Spark's words and run by DuckDB passes here before it is printed: ``where`` of
-scans, views in ``ms.sql``, queries of materialized views. sqlglot translates names and forms; here stands where the
-same words mean something else. What cannot be said otherwise is an InvalidRequestError, and so is each function that is
-not known to mean the same.
+Place in the flow: every expression in Spark's SQL that DuckDB runs is translated here before it is printed: ``where``
+of scans, views in ``ms.sql``, queries of materialized views. sqlglot translates names and syntax; this module handles
+expressions whose meaning differs. An expression without a counterpart raises InvalidRequestError, and so does each
+function that is not known to mean the same.
 
-DuckDB's types are not known here, so what depends on them is decided by ``typeof`` while the query runs.
+DuckDB's types are not known here, so decisions that depend on them are made by ``typeof`` while the query runs.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from metastore.errors import InvalidRequestError
 
 
 class SparkInDuckDb(DuckDB):
-    """DuckDB's dialect for trees of Spark's: casts that sqlglot puts around days and times follow Spark's grammar."""
+    """DuckDB's dialect for Spark's trees: casts that sqlglot puts around dates and times follow Spark's grammar."""
 
     class Generator(DuckDBGenerator):
         """Prints such trees."""
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
-            """A cast in DuckDB's words as it is; another one as Spark means it."""
+            """Prints a cast in DuckDB's SQL as it is, and any other cast with Spark's meaning."""
             if expression.meta.get(AS_DUCKDB) or expression.to.this not in _DAYS_AND_TIMES:
                 as_it_is: str = super().cast_sql(expression, safe_prefix=safe_prefix)
                 return as_it_is
@@ -59,12 +59,12 @@ _MISSING: Final = re.compile(r'Function with name "?(\w+)"? does not exist')
 
 
 def in_duckdbs_words(tree: _Tree) -> _Tree:
-    """``tree``, of Spark's dialect, rewritten so that DuckDB's result is Spark's; ``tree`` itself does not change.
+    """Returns ``tree``, of Spark's dialect, rewritten so that DuckDB's result is Spark's; ``tree`` does not change.
 
-    Raises InvalidRequestError for what DuckDB is known to take for something else and has no words for.
+    Raises InvalidRequestError for an expression that has another meaning in DuckDB and no translation.
     """
     said: Any = tree.copy()
-    # From below, so that what is put around a part is not looked at again.
+    # Bottom-up, so that added nodes are not translated again.
     for node in reversed(list(said.bfs())):
         say = _WORDS.get(type(node))
         if say is None and isinstance(node, exp.Func):
@@ -79,13 +79,13 @@ def in_duckdbs_words(tree: _Tree) -> _Tree:
 
 
 def missing_function(said: str) -> InvalidRequestError | None:
-    """The error for a function of Spark's that DuckDB said it lacks; None where it ``said`` something else."""
+    """Returns the error for a function of Spark's that DuckDB lacks; None if ``said`` is another error."""
     found = _MISSING.search(said)
     return None if found is None else refused(f"{found[1]}()")
 
 
 def _like(node: exp.Like | exp.ILike) -> exp.Expr:
-    """Spark's LIKE has the backslash for an escape character, DuckDB's has none unless it is named; and wants text."""
+    """Spark's LIKE uses the backslash as escape character; DuckDB's has none unless it is named, and requires text."""
     words = node.copy()
     if isinstance(words.expression, (exp.Any, exp.All)):
         patterns = words.expression.this.unnest()
@@ -101,7 +101,7 @@ def _like(node: exp.Like | exp.ILike) -> exp.Expr:
 
 
 def _grouping(node: exp.Group) -> exp.Expr:
-    """WITH CUBE and WITH ROLLUP are of all that is grouped by; DuckDB has them in brackets alone."""
+    """WITH CUBE and WITH ROLLUP apply to all grouping expressions; DuckDB only has the forms in brackets."""
     for part, kind in (("cube", exp.Cube), ("rollup", exp.Rollup)):
         if any(not each.expressions for each in node.args.get(part) or ()):
             return exp.Group(expressions=[kind(expressions=[each.copy() for each in node.expressions])])

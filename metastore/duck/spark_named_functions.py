@@ -1,6 +1,6 @@
-"""Spark's functions that sqlglot has no class for, by name: what they are in DuckDB.
+"""Spark's functions that sqlglot has no class for, by name, with their translations for DuckDB.
 
-Place in the flow: :mod:`metastore.duck.spark_function_words` asks here for a call that it knows by its name alone.
+Place in the flow: :mod:`metastore.duck.spark_function_words` calls this module for a function that has only a name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OCTETS: Final = (
 
 
 def unless(*types: str, what: str) -> str:
-    """``:a``, but an error where it is of one of DuckDB's ``types``, of which Spark makes something else."""
+    """Returns ``:a``, but an error if it is of one of DuckDB's ``types``, which Spark treats differently."""
     tests = " OR ".join(f"typeof(:a) LIKE '{type_}%'" for type_ in types)
     why = f"DuckDB has no {what}() of such a value that means what Spark''s does: cast it first"
     return f"CASE WHEN {tests} THEN error('{why}') ELSE :a END"
@@ -35,7 +35,7 @@ _FUNCTIONS: Final[Mapping[tuple[str, int], str]] = {
     ("weekday", 1): "isodow(:a) - 1",
     ("isnull", 1): "(:a IS NULL)",
     ("isnotnull", 1): "(:a IS NOT NULL)",
-    # As Java's %: the sum of two remainders keeps the sign of the divisor only where the first one has another.
+    # As Java's %: the sum of two remainders keeps the divisor's sign only if the first one has the other sign.
     ("pmod", 2): "CASE WHEN :b = 0 AND :a IS NOT NULL THEN error('division by zero') "
     "WHEN :a % :b < 0 THEN (:a % :b + :b) % :b ELSE :a % :b END",
     ("octet_length", 1): OCTETS,
@@ -50,11 +50,14 @@ _FUNCTIONS: Final[Mapping[tuple[str, int], str]] = {
     ("unix_date", 1): "CAST(:a AS DATE) - DATE '1970-01-01'",
     ("unix_micros", 1): "epoch_us(:a)",
 }
-"""Functions that sqlglot does not know, by their name and number of arguments: what they are in DuckDB."""
+"""Translations of functions that sqlglot does not know, by name and number of arguments."""
 
 
 def by_name(node: exp.Anonymous) -> exp.Expr:
-    """The call ``node`` in DuckDB's words; as it is where both mean the same. InvalidRequestError for any other."""
+    """Returns the call ``node`` in DuckDB's SQL, unchanged if both mean the same.
+
+    Raises InvalidRequestError otherwise.
+    """
     template = _FUNCTIONS.get((node.name.lower(), len(node.expressions)))
     if template is None:
         require_known(node)

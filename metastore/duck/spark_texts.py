@@ -1,11 +1,11 @@
-r"""Texts that become values as in Spark: macros of DuckDB, a pair a type, that follow the grammar of Spark's casts.
+r"""Converts texts to values as Spark does: macros of DuckDB, two for each type, with the grammar of Spark's casts.
 
-Place in the flow: a connection that runs Spark's words has these macros; :mod:`metastore.duck.spark_in_duckdb` calls
-them wherever a text becomes a value. ``spark_date(x)`` is CAST in ANSI mode, an error for a text that is no date;
-``try_spark_date(x)`` is ``try_cast``, NULL for it. The argument is a VARCHAR.
+Place in the flow: a connection that runs Spark's SQL has these macros; :mod:`metastore.duck.spark_in_duckdb` calls them
+wherever a text becomes a value. ``spark_date(x)`` is CAST in ANSI mode: an error for a text that is not a date.
+``try_spark_date(x)`` is ``try_cast``: NULL for such a text. The argument is a VARCHAR.
 
-A text of which the value depends on the moment or on names of places (``now``, ``10:30``, ``… Europe/Paris``), and a
-number in hexadecimal digits, is an error of both: Spark has a value for it, DuckDB cannot have the same.
+Both raise an error for a text whose value depends on the current time or on names of places (``now``, ``10:30``, ``…
+Europe/Paris``), and for a hexadecimal number: Spark has a value for it that DuckDB cannot reproduce.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Final
 from sqlglot import exp
 
 _BLANK: Final = r"[\x00-\x20\x7f]*"
-"""What Spark takes off both ends of a text: blanks and control characters."""
+"""The characters that Spark trims at both ends of a text: blanks and control characters."""
 
 _BLANK_OF_NUMBERS: Final = r"[\x00-\x20]*"
-"""What Java takes off the ends of a number with a point or an exponent."""
+"""The characters that Java trims at the ends of a number with a point or an exponent."""
 
 _DAY: Final = r"([+-]?)(\d{{4,{digits}}})(?:-(\d{{1,2}})(?:-(\d{{1,2}}){rest})?)?"
 _CLOCK: Final = r"([01]?\d|2[0-3])(?::([0-5]?\d)(?::([0-5]?\d)(?:\.(\d*))?"
@@ -36,7 +36,7 @@ _NAN: Final = rf"{_BLANK_OF_NUMBERS}((?i:nan)|[+-]NaN){_BLANK_OF_NUMBERS}"
 
 _MOMENT: Final = rf"(?is){_BLANK}(?:(?:epoch|now|today|tomorrow|yesterday)\b|[+-]?[1-9]\d"
 _OF_MOMENT_OR_FAR: Final = {digits: f"{_MOMENT}{{{digits - 1}}}).*" for digits in (6, 7)}
-"""Words for a moment, and years long enough to reach the ends of DuckDB's calendar."""
+"""Words that depend on the current time, and years long enough to reach the ends of DuckDB's calendar."""
 
 _WITHOUT_DAY: Final = rf"(?s){_BLANK}(T\d|\d{{1,2}}:).*"
 _HEXADECIMAL: Final = rf"(?i){_BLANK_OF_NUMBERS}[+-]?0x.*"
@@ -50,7 +50,7 @@ def _function(name: str, arguments: str, body: str) -> str:
 
 
 def _refusing(name: str, pattern: str, why: str, body: str) -> str:
-    """``try_spark_<name>``: ``body``, but an error for texts that DuckDB can give no value as Spark does."""
+    """``try_spark_<name>``: ``body``, but an error for texts to which DuckDB cannot give Spark's value."""
     said = f"error('Spark reads the text ''' || x || ''' as {why}, which DuckDB cannot; Spark can: connect with it')"
     return _function(
         f"try_spark_{name}", "x", f"CASE WHEN regexp_full_match(x, '{pattern}') THEN {said} ELSE {body} END"
@@ -74,17 +74,20 @@ def _number(type_: str) -> str:
 
 
 def _whole(digits: str, default: str) -> str:
-    """The number of ``digits``, which is ``default`` where the text has none."""
+    """Returns the number of ``digits``, or ``default`` if the text has none."""
     return f"coalesce(TRY_CAST({digits} AS INT), {default})"
 
 
 def _once(value: str, name: str, body: str) -> str:
-    """``body`` with ``name`` for ``value``: a macro's argument stands for its words, which would run each time."""
+    """Returns ``body`` with ``name`` for ``value``, so that ``value`` is computed once.
+
+    DuckDB expands a macro's argument as text, and would compute it at each use.
+    """
     return f"list_transform([{value}], lambda {name}: {body})[1]"
 
 
 def _canonical_or(pattern: str, type_: str, body: str) -> str:
-    """``body``, but DuckDB's own cast for texts of the ``pattern``, which both read alike: it is far faster."""
+    """Returns ``body``, but DuckDB's own, far faster cast for texts of the ``pattern``, which both read alike."""
     return f"CASE WHEN regexp_full_match(x, '{pattern}') THEN TRY_CAST(x AS {type_}) ELSE {body} END"
 
 
@@ -115,7 +118,7 @@ _BY_ITS_OFFSET: Final = f"timezone('UTC', l - (CAST({_DAY_BEFORE} AS TIMESTAMP) 
 _INSTANT_OF_LOCAL: Final = _function(
     "spark_instant_of_local",
     "local",
-    # Of an hour that comes twice Java takes the earlier, DuckDB the later: the offset of the day before tells which.
+    # If a local time occurs twice, Java takes the earlier and DuckDB the later: the previous day's offset decides.
     "CASE WHEN current_setting('TimeZone') = 'UTC' THEN timezone('UTC', local) ELSE "
     + _once(
         "local",
@@ -149,7 +152,7 @@ _CANONICAL_TIME: Final = rf"{_CANONICAL_DAY}([ T]([01]\d|2[0-3]):[0-5]\d:[0-5]\d
 
 
 def _local() -> str:
-    """What a clock shows: the zone that a text names must be one, and is dropped."""
+    """Reads a local time: a zone in the text must be valid, and is dropped."""
     checked = "CASE WHEN spark_offset_minutes(trim(p.zone)) IS NOT NULL THEN spark_local_of_parts(p) END"
     named = f"WHEN spark_local_of_parts(p) IS NOT NULL THEN {checked}"
     body = _once(_LOCAL_PARTS, "p", f"CASE WHEN trim(p.zone) = '' THEN spark_local_of_parts(p) {named} END")
@@ -172,7 +175,7 @@ _FILLED: Final = _function("spark_filled", "digits, least", "lpad(digits, greate
 _SHIFTED: Final = _function(
     "spark_shifted_digits",
     "whole, fraction, power",
-    # The digits of a number with an exponent, with the point where the exponent puts it.
+    # The digits of a number with an exponent, with the point moved by the exponent.
     "CASE WHEN power >= 0 "
     "THEN whole || rpad(left(fraction, power), power::INT, '0') || '.' || substr(fraction, power + 1) "
     "ELSE left(spark_filled(whole, -power), greatest(length(whole) + power, 0)) || '.' "
@@ -181,7 +184,7 @@ _SHIFTED: Final = _function(
 
 
 def _decimal() -> str:
-    """A text of the number in plain digits, which DuckDB rounds as Spark does; NULL for what is no number."""
+    """Returns a number in plain digits as text, which DuckDB rounds as Spark does; NULL if it is not a number."""
     parts = f"regexp_extract(x, '{_DIGITS}', ['sign', 'whole', 'fraction', 'power'])"
     power = f"coalesce(TRY_CAST(nullif({parts}.power, '') AS INT), 0)"
     return (
@@ -255,7 +258,7 @@ MACROS: Final = (
         "- epoch(date_trunc('second', b) - date_trunc('day', b))) / 2678400 END",
     ),
 )
-"""Statements that make the macros in a new connection, in the order in which they need each other."""
+"""Statements that create the macros in a new connection, in the order of their dependencies."""
 
 _NAMES: Final = {
     exp.DType.TINYINT: "tinyint",
@@ -274,9 +277,9 @@ _NAMES: Final = {
 
 
 def text_as(text: str, type_: exp.DataType, *, safe: bool) -> str | None:
-    """DuckDB's words for the value of ``text``, words for a VARCHAR, as Spark's ``type_``; None for other types.
+    """Returns DuckDB's SQL for the value of ``text``, SQL for a VARCHAR, as Spark's ``type_``; None for other types.
 
-    With ``safe`` a text that has no value is NULL, else an error.
+    With ``safe``, a text without a value is NULL, else an error.
     """
     if (name := _NAMES.get(type_.this)) is not None:
         return f"{'try_' if safe else ''}spark_{name}({text})"
@@ -290,7 +293,7 @@ def text_as(text: str, type_: exp.DataType, *, safe: bool) -> str | None:
 
 
 def define_what(query: str, engine: Any) -> None:
-    """Make the macros in the DuckDB connection ``engine``, if ``query`` needs them and they are not there."""
+    """Create the macros in the DuckDB connection ``engine``, if ``query`` needs them and they do not exist."""
     if "spark_" not in query.lower():
         return
     for statement in MACROS:

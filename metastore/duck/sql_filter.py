@@ -1,8 +1,8 @@
-"""Rows that satisfy ``where``, judged by DuckDB: for questions that Arrow has no exact expression for.
+"""Filters rows by ``where`` in DuckDB, for conditions without an exact expression in Arrow.
 
-DuckDB is asked for the numbers of the rows that pass, and is shown only the columns that the question names, under
-names that it can tell apart. So rows keep their order and their types, those that DuckDB lacks among them, and columns
-and fields may differ by case only. The text of a question is anybody's: it is run closed off from the machine.
+DuckDB returns the numbers of the matching rows. It gets only the columns that the condition names, under names that
+differ in more than case. So rows keep their order and their types, including types that DuckDB lacks, and names of
+columns and fields may differ only in case. The text of a condition may come from anyone, so it runs sandboxed.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from metastore.predicates.spark_sql import condition_of
 from metastore.predicates.sql_predicate import COMPARISONS
 
 _ROWS: Final = 1 << 17
-"""As many are judged at once: small files would cost a query each."""
+"""Rows that are filtered at once; otherwise each small file would cost a query."""
 
 _NUMBER: Final = "row number"
 
 _AS_WRITTEN: Final = "SET disabled_optimizers = 'expression_rewriter'"
-"""Else DuckDB makes ``i < -1`` of ``i + 1 < 0``: where Spark fails or finds more, rows would be missing in silence."""
+"""Otherwise DuckDB rewrites ``i + 1 < 0`` to ``i < -1``, and silently loses rows for which Spark fails or matches."""
 
 
 def filtered(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str, columns: Columns, zone: tzinfo
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``batches`` (of ``schema``) that satisfy the Spark SQL predicate ``where``, in order.
+    """Yields the rows of ``batches`` (of ``schema``) that satisfy the Spark SQL predicate ``where``, in order.
 
-    ``columns`` are those that it may name. Raises InvalidRequestError for what DuckDB cannot judge, and without
-    DuckDB; what reading raises, as it is.
+    ``columns`` are those that it may name. Raises InvalidRequestError for a predicate that DuckDB cannot evaluate, and
+    without DuckDB; errors of reading pass unchanged.
     """
     question = _Question.of(where, columns, schema, zone)
     failure: type[Exception] = library("duckdb", "sql").Error
@@ -59,14 +59,14 @@ def filtered(
             try:
                 passing = question.numbers(engine, rows)
             except failure as error:
-                said = str(error).partition("\n")[0]  # what follows is the query as it is put to DuckDB
+                said = str(error).partition("\n")[0]  # the rest is the query as DuckDB gets it
                 why = missing_function(said) or said
                 raise InvalidRequestError(f"the predicate {where!r} fails: {why}") from error
             yield from rows.take(passing).to_batches()
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """``batches`` in tables of some size."""
+    """Yields ``batches`` combined into larger tables."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -80,9 +80,9 @@ def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
 
 
 def named_by(where: str, columns: Columns) -> frozenset[str] | None:
-    """The columns of a table that a Spark SQL predicate names, fields of structs by their column's name.
+    """Returns the columns of a table that a Spark SQL predicate names; a field of a struct counts as its column.
 
-    None where a subquery may mean any. InvalidRequestError for a name that is none of ``columns``.
+    Returns None if a subquery may use any column. Raises InvalidRequestError for a name that is not in ``columns``.
     """
     tree = condition_of(where)
     if tree.find(exp.Query) is not None:
@@ -93,7 +93,7 @@ def named_by(where: str, columns: Columns) -> frozenset[str] | None:
 
 @dataclass(frozen=True)
 class _Question:
-    """A predicate in DuckDB's words, and the columns that it names, or fields: our paths -> DuckDB's names."""
+    """A predicate in DuckDB's SQL, and the columns or fields that it names: our paths -> DuckDB's names."""
 
     text: str
     names: dict[ColumnPath, str]
@@ -120,7 +120,7 @@ class _Question:
             raise InvalidRequestError(f"the predicate {where!r} cannot be said in DuckDB's SQL: {error}") from error
 
     def numbers(self, engine: Any, rows: pa.Table) -> pa.Array[Any]:
-        """The numbers of the ``rows`` that satisfy the question, ascending."""
+        """Returns the numbers of the ``rows`` that satisfy the predicate, ascending."""
         asked = [_at(rows, path) for path in self.names]
         numbered = pa.table([*asked, pa.array(np.arange(rows.num_rows))], [*self.names.values(), _NUMBER])
         passing = relation(engine, numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
@@ -129,9 +129,9 @@ class _Question:
 
 
 def _with_decimals_that_fit(tree: exp.Expr, columns: Columns, where: str) -> exp.Expr:
-    """``tree`` with literals beside columns of decimals in the column's own digits.
+    """Returns ``tree`` with literals that are compared to decimal columns in the column's own digits.
 
-    DuckDB casts both sides to one type, and fails where that would have more than 38 digits.
+    DuckDB casts both sides to one type, and fails if that type has more than 38 digits.
     """
 
     def fitting(node: exp.Expr) -> exp.Expr:
@@ -154,7 +154,7 @@ def _with_decimals_that_fit(tree: exp.Expr, columns: Columns, where: str) -> exp
 
 
 def _number_of(node: exp.Expr) -> Decimal | None:
-    """The whole or decimal number that ``node`` writes in digits."""
+    """Returns the whole or decimal number that ``node`` writes in digits."""
     inner = node.unnest()
     negative = isinstance(inner, exp.Neg)
     inner = inner.this.unnest() if negative else inner
@@ -165,7 +165,7 @@ def _number_of(node: exp.Expr) -> Decimal | None:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """``name``, or one like it that differs from all that are ``taken`` by more than case."""
+    """Returns ``name``, or a similar name that differs from all that are ``taken`` by more than case."""
     lowered = {one.lower() for one in taken}
     number = 1
     free = name
@@ -176,9 +176,9 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _said(name: str, column: PredicateColumn, shown: int, rest: tuple[str, ...], schema: pa.Schema) -> exp.Expr:
-    """A column, a field of it, or what a path leads to inside a list or a map.
+    """Returns the SQL for a column, a field of it, or a path into a list or a map.
 
-    ``name`` is what DuckDB calls what the first ``shown`` names of the column's path lead to.
+    ``name`` is DuckDB's name for the value that the first ``shown`` names of the column's path denote.
     """
     said: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
     for field in column.path[shown:]:
@@ -186,7 +186,7 @@ def _said(name: str, column: PredicateColumn, shown: int, rest: tuple[str, ...],
     if column.type.name == "VARCHAR":
         said.type = exp.DataType.build("TEXT")
     if column.type.name == "FLOAT" and not rest:
-        # Beside decimals Spark compares as DOUBLE, DuckDB as FLOAT, to which 0.1 is the FLOAT next to it.
+        # With decimals, Spark compares as DOUBLE; DuckDB compares as FLOAT, in which 0.1 equals the nearest FLOAT.
         return phrase("CAST(:it AS DOUBLE)", it=said)
     for field in rest:
         said = exp.Dot(this=said, expression=exp.to_identifier(field, quoted=True))
@@ -196,7 +196,7 @@ def _said(name: str, column: PredicateColumn, shown: int, rest: tuple[str, ...],
 
 
 def _arrow_type(column: PredicateColumn, schema: pa.Schema) -> pa.DataType | None:
-    """The type that ``column`` has in rows of ``schema``."""
+    """Returns the type of ``column`` in rows of ``schema``."""
     if column.path[0] not in schema.names:
         return None
     type_: pa.DataType = schema.field(column.path[0]).type
@@ -208,7 +208,7 @@ def _arrow_type(column: PredicateColumn, schema: pa.Schema) -> pa.DataType | Non
 
 
 def _shown(path: ColumnPath, schema: pa.Schema) -> ColumnPath:
-    """The part of ``path`` that DuckDB is shown as a column: up to the last field that only case tells from another."""
+    """Returns the part of ``path`` that DuckDB gets as a column: up to the last field with a namesake in other case."""
     place = schema.get_field_index(path[0])
     type_: Any = None if place < 0 else schema.field(place).type
     shown = path[:1]
@@ -222,6 +222,6 @@ def _shown(path: ColumnPath, schema: pa.Schema) -> ColumnPath:
 
 
 def _at(rows: pa.Table, path: ColumnPath) -> pa.ChunkedArray[Any]:
-    """The values at ``path``, null where a struct around them is null."""
+    """Returns the values at ``path``, null if a struct around a value is null."""
     column = rows.column(path[0])
     return column if len(path) == 1 else pc.struct_field(column, list(path[1:]))

@@ -1,7 +1,7 @@
-"""The kind of a value in a query, as far as its words show it: a text, a whole number, a day.
+"""The kind of a value in a query, as far as its SQL shows it: a text, a whole number, a date.
 
-Place in the flow: Spark and DuckDB bring a text and another value together in different ways, so whoever says Spark's
-words to DuckDB asks here. The kind of a column is known where it was marked (:func:`mark`, :func:`mark_columns`).
+Place in the flow: Spark and DuckDB combine a text and another value in different ways, so the translation from Spark to
+DuckDB asks here. The kind of a column is known if it was marked (:func:`mark`, :func:`mark_columns`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INSTANTS: Final = frozenset({DType.TIMESTAMP, DType.TIMESTAMPTZ, DType.TIMESTAMP
 
 _KIND: Final = "kind"
 _NEVER_TEXT: Final = "never a text"
-"""Keys of what is noted of a node."""
+"""Keys of the marks on a node."""
 
 _MADE_TEXTS: Final = (exp.Upper, exp.Lower, exp.Trim, exp.ConcatWs, exp.Replace, exp.Initcap, exp.RegexpReplace)
 _NEVER_TEXTS: Final = (
@@ -55,7 +55,7 @@ _OF_ARROW: Final = (
 
 
 def kind_of(node: exp.Expr) -> exp.DType | None:
-    """The type of ``node``, in Spark's dialect; DType.NULL for NULL, None where its words do not show it."""
+    """Returns the type of ``node``, in Spark's dialect; DType.NULL for NULL, None if its SQL does not show it."""
     node = node.unnest()
     if node.meta.get(_KIND) is not None:
         marked: exp.DType = node.meta[_KIND]
@@ -80,7 +80,7 @@ def kind_of(node: exp.Expr) -> exp.DType | None:
 
 
 def is_never_text(node: exp.Expr) -> bool:
-    """Whether ``node``, whose kind its words do not show, gives no texts in any case."""
+    """Whether ``node``, of unknown kind, certainly returns no texts."""
     inner = node.unnest()
     return isinstance(inner, _NEVER_TEXTS) or bool(inner.meta.get(_NEVER_TEXT))
 
@@ -94,7 +94,7 @@ def _kind_of_literal(node: exp.Literal) -> exp.DType:
 
 
 def mark(node: exp.Expr, type_: pa.DataType) -> None:
-    """Note that ``node`` has the values of an Arrow type."""
+    """Mark ``node`` with the kind of an Arrow type."""
     found = next((kind for is_, kind in _OF_ARROW if is_(type_)), None)
     if pa.types.is_timestamp(type_):
         found = DType.TIMESTAMPTZ if type_.tz is not None else DType.TIMESTAMPNTZ
@@ -103,16 +103,16 @@ def mark(node: exp.Expr, type_: pa.DataType) -> None:
 
 
 def mark_as(node: exp.Expr, original: exp.Expr) -> None:
-    """Note that ``node`` has values of the kind that ``original`` has."""
+    """Mark ``node`` with the kind of ``original``."""
     kind, never_text = kind_of(original), is_never_text(original)
     for each in {id(part): part for part in (node, node.unnest())}.values():
         each.meta[_KIND], each.meta[_NEVER_TEXT] = kind, never_text
 
 
 def mark_columns(query: exp.Expr, schemas: Iterable[pa.Schema]) -> None:
-    """Note the types of the columns in ``query``, which reads tables of ``schemas`` alone, where the name tells them.
+    """Mark the types of columns in ``query``, which reads only tables of ``schemas``, if the name determines the type.
 
-    A name does so when all tables that have it agree on the type, and the query itself makes no such column.
+    It does so if all tables with such a column agree on its type, and the query itself creates no such column.
     """
     query = _without_wrapper(query)
     types: dict[str, set[Any]] = {}
@@ -131,7 +131,7 @@ def mark_columns(query: exp.Expr, schemas: Iterable[pa.Schema]) -> None:
 
 
 def _without_wrapper(query: exp.Expr) -> exp.Expr:
-    """The query inside of a SELECT that does nothing but project it: names mean its own columns there."""
+    """Returns the query inside a SELECT that only projects it: names mean its own columns there."""
     while isinstance(query, exp.Select):
         used = {name for name, value in query.args.items() if value}
         from_ = query.args.get("from_")

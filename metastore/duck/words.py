@@ -1,4 +1,4 @@
-"""Pieces of SQL in DuckDB's words, put together as trees."""
+"""Fragments of DuckDB's SQL, combined as trees."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from sqlglot import exp
 
 AS_DUCKDB: Final = "in DuckDB's words"
-"""Marks a cast that is in DuckDB's words, and is printed as it is."""
+"""Marks a cast that is already in DuckDB's SQL, and is printed unchanged."""
 
 
 def phrase(template: str, **parts: exp.Expr) -> exp.Expr:
-    """``template`` in DuckDB's words, with ``parts`` in the places of their names (``:name``)."""
+    """Returns ``template`` in DuckDB's SQL, with ``parts`` for the names ``:name`` in it."""
     made: exp.Expr = exp.maybe_parse(template, dialect="duckdb")
     for cast in made.find_all(exp.Cast):
         cast.meta[AS_DUCKDB] = True

@@ -1,1 +1,1 @@
-"""A module for each format of data files, and what all of them are asked for."""
+"""The formats of data files, a module for each, and the interfaces that they share."""

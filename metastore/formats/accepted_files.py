@@ -1,7 +1,7 @@
-"""A Parquet file whose footer Arrow refuses, with another footer at its end: for whoever reads its rows by Arrow.
+"""A Parquet file whose footer Arrow refuses, presented with a changed footer, so that Arrow can read its rows.
 
-Place in the flow: scans and ANALYZE read a file as it is, and come here when Arrow has refused it.
-Promise: the bytes of column chunks are those of the file, read when they are asked for.
+Place in the flow: scans and ANALYZE first read a file as it is, and come here if Arrow refuses it. Promise: the bytes
+of column chunks are the file's own, and are read on demand.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class AcceptedFile(NamedTuple):
 
 
 def accepted_file(source: pa.NativeFile) -> AcceptedFile | None:
-    """``source`` with a footer that Arrow accepts; None where it accepts the file's own.
+    """Returns ``source`` with a footer that Arrow accepts; None if Arrow accepts the file's own footer.
 
-    Raises pyarrow's errors and OSError where the footer is refused for anything else.
+    Raises pyarrow's errors and OSError if the footer is refused for another reason.
     """
     footer = read_footer(source)
     if footer.accepted is None:
@@ -39,7 +39,7 @@ def accepted_file(source: pa.NativeFile) -> AcceptedFile | None:
 
 
 class _WithEnding(RawIOBase):
-    """The first bytes of a file, and then others."""
+    """A file that consists of the first bytes of another file, followed by given bytes."""
 
     def __init__(self, source: Any, end: int, ending: bytes) -> None:
         self._source: Final = source
@@ -67,7 +67,7 @@ class _WithEnding(RawIOBase):
         if self._position < self._end:
             self._source.seek(self._position)
             found = self._source.read(min(len(view), self._end - self._position))
-        if self._position + len(found) >= self._end:  # Arrow takes what is short for the end of the file
+        if self._position + len(found) >= self._end:  # Arrow takes a short read for the end of the file
             start = self._position + len(found) - self._end
             found += self._ending[start : start + len(view) - len(found)]
         view[: len(found)] = found

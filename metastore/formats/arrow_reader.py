@@ -1,7 +1,8 @@
-"""The one door to pyarrow's private reader of Parquet, which stands beneath ``pyarrow.parquet.ParquetFile``.
+"""Access to pyarrow's private reader of Parquet, on which ``pyarrow.parquet.ParquetFile`` is built.
 
-``ParquetFile`` takes a third longer for a footer, and chooses columns by name alone: by a name with a dot it cannot
-tell a column from a field of a struct. A test fails once it takes numbers of columns; then this module goes.
+``ParquetFile`` takes a third longer for a footer, and selects columns by name only: for a name with a dot, it cannot
+distinguish a column from a field of a struct. A test fails as soon as ``ParquetFile`` accepts column numbers; this
+module can then be removed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ __all__ = ["ParquetReader", "opened"]
 
 
 def opened(source: pa.NativeFile, *, dictionaries: Sequence[int] = ()) -> ParquetReader:
-    """A reader of ``source``, with INT96 in microseconds; columns with these numbers come as dictionaries.
+    """Returns a reader of ``source``, with INT96 in microseconds; columns with these numbers are read as dictionaries.
 
-    Raises ArrowInvalid or OSError for what is no Parquet file.
+    Raises ArrowInvalid or OSError if it is not a Parquet file.
     """
     reader = ParquetReader()
     reader.open(source, coerce_int96_timestamp_unit="us", read_dictionary=dictionaries or None)

@@ -1,4 +1,4 @@
-"""Arrow schemas in Drill's terms, and the other way: the types of columns, and the leaves that can have statistics."""
+"""Converts Arrow schemas to Drill's types and back: the types of columns, and the leaves that can have statistics."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, 
 ArrowField: TypeAlias = "pa.Field[Any]"
 
 OPAQUE: Final = {b"metastore.opaque": b"1"}
-"""Metadata of a field whose values are of several types: it is text to Drill, and nothing can be said of its values."""
+"""Metadata of a field with values of several types. Drill sees it as text, and it has no statistics."""
 
 WIDER: Final = b"metastore.wider"
-"""Metadata of a field that is, or has inside, a decimal wider than any of Arrow's: the column's type."""
+"""Metadata of a field that is, or contains, a decimal wider than any of Arrow's; the value is the column's type."""
 
 PLAIN_TYPES: Final[Mapping[pa.DataType, str]] = {
     pa.null(): NO_TYPE,
@@ -42,7 +42,7 @@ PLAIN_TYPES: Final[Mapping[pa.DataType, str]] = {
     pa.date32(): "DATE",
     pa.date64(): "DATE",
 }
-"""Drill's names of the Arrow types that need no more than a name."""
+"""Drill's names of the Arrow types that have no parameters."""
 
 ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
     "BOOLEAN": pa.bool_(),
@@ -63,7 +63,7 @@ ARROW_TYPES: Final[Mapping[str, pa.DataType]] = {
     "TIMESTAMP": pa.timestamp("us"),
     NO_TYPE: pa.null(),
 }
-"""The Arrow types of Drill's types that need no more than a name; of times, those without a zone in microseconds."""
+"""The Arrow types of Drill's types without parameters; times have no zone, and microseconds as unit."""
 
 
 _DIGITS_OF_128_BITS: Final = 38
@@ -85,7 +85,7 @@ class ArrowLeaf:
 
 
 def tuple_schema(schema: pa.Schema) -> tuple[TupleSchema, list[ArrowLeaf]]:
-    """The columns of ``schema`` in Drill's terms, and those leaves of theirs that lie in no list or map."""
+    """Returns the columns of ``schema`` in Drill's types, and those leaves that are in no list or map."""
     leaves: list[ArrowLeaf] = []
     columns = []
     for field in schema:
@@ -148,7 +148,10 @@ def _is_opaque(field: ArrowField) -> bool:
 
 
 def arrow_schema(schema: TupleSchema) -> pa.Schema:
-    """How values of ``schema`` are read as Arrow. InvalidRequestError for a type that is unknown."""
+    """Returns the Arrow schema in which values of ``schema`` are read.
+
+    Raises InvalidRequestError for an unknown type.
+    """
     return pa.schema(
         [
             pa.field(
@@ -182,12 +185,12 @@ def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
 
 
 def chosen(leaves: Sequence[ArrowLeaf], columns: Sequence[ColumnPath] | None) -> list[ArrowLeaf]:
-    """Those of ``leaves`` that ``columns`` name or enclose; all for None."""
+    """Returns the ``leaves`` that ``columns`` name or enclose; all of them for None."""
     return [leaf for leaf in leaves if columns is None or is_among(leaf.path, columns)]
 
 
 def require_held(schema: pa.Schema, reader: str = "Arrow", digits: int = 2 * _DIGITS_OF_128_BITS) -> None:
-    """InvalidRequestError where a column is, or has inside, a decimal that is wider than any of Arrow's."""
+    """Raises InvalidRequestError if a column is, or contains, a decimal that is wider than any of Arrow's."""
     for field in schema:
         if (type_ := (field.metadata or {}).get(WIDER)) is not None:
             raise InvalidRequestError(
@@ -197,7 +200,7 @@ def require_held(schema: pa.Schema, reader: str = "Arrow", digits: int = 2 * _DI
 
 
 def require_narrow_decimals(schema: pa.Schema, reader: str) -> None:
-    """InvalidRequestError where a column has more digits than ``reader`` (an engine's name) holds, or has it inside."""
+    """Raises InvalidRequestError if a column is, or contains, a decimal with too many digits for engine ``reader``."""
     require_held(schema, reader, _DIGITS_OF_128_BITS)
     for field in schema:
         if (found := _wide_decimal(field.type)) is not None:

@@ -1,6 +1,6 @@
-"""Avro files -> facts: the header's schema, and the rows counted block by block without reading one.
+"""Facts of Avro files: the schema from the header, and a row count from the block headers, without decoding rows.
 
-Avro keeps no statistics, so there are no bounds. A file that is cut short is found out: its last block does not end.
+Avro keeps no statistics, so there are no bounds. A truncated file is detected, because its last block is incomplete.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SYNC_BYTES: Final = 16
 
 
 def read_avro(source: pa.NativeFile, size: int) -> FileFacts:
-    """The facts of one file of ``size`` bytes. FormatError for what is no Avro file."""
+    """Returns the facts of one file of ``size`` bytes. Raises FormatError if it is not an Avro file."""
     file = _File(source, size)
     if file.take(len(_MAGIC)) != _MAGIC:
         raise FormatError("it does not begin as an Avro file does")
@@ -44,7 +44,7 @@ class _File:
         self.at = 0
 
     def take(self, count: int) -> bytes:
-        """The next ``count`` bytes."""
+        """Returns the next ``count`` bytes."""
         taken = bytes(self._source.read(count))
         if len(taken) != count:
             raise FormatError(f"it ends within {count} bytes that begin at {self.at}")
@@ -52,7 +52,7 @@ class _File:
         return taken
 
     def header(self) -> Iterator[tuple[str, str]]:
-        """The header's entries; a count below zero is followed by the length of the entries."""
+        """Returns the header's entries; if a count is negative, the length of the entries follows it."""
         while count := self._number():
             if count < 0:
                 self._number()
@@ -61,7 +61,7 @@ class _File:
                 yield key, self.take(self._number()).decode("utf-8", "replace")
 
     def skip_block(self, sync: bytes) -> int:
-        """Pass over a block; the number of its rows."""
+        """Skip a block; returns the number of its rows."""
         rows, length = self._number(), self._number()
         self.at += length
         if rows < 0 or length < 0 or self.at + _SYNC_BYTES > self._size:

@@ -1,7 +1,7 @@
-"""Avro files as Arrow, by fastavro (extra ``avro``): types from the schema that the writer left in the file.
+"""Avro files as Arrow, by fastavro (extra ``avro``): types come from the schema that the writer left in the file.
 
-ANALYZE does not read lists and maps, since nothing is said of what they hold. Unions of several types are structs, as
-Spark has them (:mod:`metastore.formats.avro_unions`).
+ANALYZE does not read lists and maps, since they have no statistics. Unions of several types become structs, as in Spark
+(:mod:`metastore.formats.avro_unions`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LOGICAL: Final[Mapping[str, pa.DataType]] = {
 def open_avro(
     source: Callable[[], Any], _declared: TupleSchema | None
 ) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]:
-    """The columns of an Avro file, and its batches. EngineError without fastavro."""
+    """Returns the columns of an Avro file, and its batches. Raises EngineError without fastavro."""
     written = _reader(source).writer_schema
     if not isinstance(written, Mapping) or written.get("type") != "record":
         raise FormatError("its values are no records, so they have no columns")
@@ -66,7 +66,7 @@ def open_avro(
 
 
 def records(source: Callable[[], Any]) -> Iterator[Mapping[str, Any]]:
-    """The records of an Avro file, whole, with structs in place of unions. EngineError without fastavro."""
+    """Yields the complete records of an Avro file, with structs for unions. Raises EngineError without fastavro."""
     reader = _reader(source)
     names: dict[str, Any] = {}
     _collect_names(reader.writer_schema, names)
@@ -76,7 +76,7 @@ def records(source: Callable[[], Any]) -> Iterator[Mapping[str, Any]]:
 
 def _reader(source: Callable[[], Any]) -> Any:
     fastavro = _fastavro()
-    # Records of a union of several records come with their names, else nobody could tell which they are.
+    # Records in a union of several records carry their names; otherwise they could not be distinguished.
     return fastavro.reader(PlainHeader(source()), return_record_name=True, return_record_name_override=True)
 
 
@@ -93,7 +93,7 @@ def _empty_columns(rows: int) -> pa.RecordBatch:
 
 
 def _collect_names(schema: Any, names: dict[str, Any]) -> None:
-    """Named types by full name: a schema spells each out once and then refers to it."""
+    """Collect named types by full name: a schema defines each type once, and refers to it afterwards."""
     if isinstance(schema, list):
         for each in schema:
             _collect_names(each, names)
@@ -156,7 +156,7 @@ def _complex(name: str, avro: Mapping[str, Any], names: Mapping[str, Any], aroun
 
 
 def _readable(field: Any) -> Any:
-    """``field`` without what is not read: lists, maps and types inside themselves come as nulls."""
+    """Returns ``field`` without the parts that are not read: lists, maps and recursive types become nulls."""
     type_ = field.type
     if field.metadata and OPAQUE.items() <= field.metadata.items():
         return pa.field(field.name, pa.null())

@@ -1,7 +1,7 @@
-"""An Avro file whose header says no more than its reader needs.
+"""An Avro file whose header is reduced to what the reader needs.
 
-Values in a header are bytes of any kind, and writers keep texts, numbers and pictures there; fastavro takes all of them
-for UTF-8. So the reader gets a header with the schema and the codec alone.
+Header values may be arbitrary bytes: writers store texts, numbers and pictures in them. fastavro decodes all of them as
+UTF-8. So the reader gets a header that holds only the schema and the codec.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
 _NEEDED: Final = (b"avro.schema", b"avro.codec")
 _LONGEST: Final = 64 << 20
-"""Bytes of an entry of a header; a length beyond it is of no Avro file."""
+"""The most bytes of a header entry; a longer one cannot be of an Avro file."""
 
 
 class PlainHeader:
-    """The bytes of an open Avro file, its header replaced by a plain one. FormatError for what is no Avro file."""
+    """The bytes of an open Avro file with a plain header. Raises FormatError if it is not an Avro file."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -33,7 +33,7 @@ class PlainHeader:
         self._head = BytesIO(MAGIC + count + body + b"\0" + self._taken(SYNC_BYTES))
 
     def read(self, size: int = -1) -> bytes:
-        """The next ``size`` bytes, or all that are left."""
+        """Returns the next ``size`` bytes, or all remaining ones."""
         taken = self._head.read(size)
         if size < 0 or len(taken) < size:
             taken += self._source.read(size - len(taken) if size >= 0 else -1)
@@ -41,7 +41,7 @@ class PlainHeader:
         return taken
 
     def tell(self) -> int:
-        """How many bytes were read."""
+        """Returns how many bytes were read."""
         return self._at
 
     def _entries(self) -> Iterator[tuple[bytes, bytes]]:
@@ -74,7 +74,7 @@ class PlainHeader:
 
 
 def _number(value: int) -> bytes:
-    """A number that is not negative, as Avro writes it."""
+    """Returns a non-negative number in Avro's encoding."""
     rest, out = value << 1, bytearray()
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)

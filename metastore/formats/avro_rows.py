@@ -1,7 +1,7 @@
 """Rows of an Avro data file as Arrow batches, decoded by fastavro (extra ``avro``).
 
-fastavro decodes the bytes and this module gives them their types. fastavro's own dates and times are Python's, which
-end in the year 9999; here they stay the numbers that the file holds.
+fastavro decodes the bytes, and this module applies the types. fastavro would return Python's dates and times, which end
+in the year 9999; here they stay the numbers in the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AvroRows:
     """
 
     def __init__(self, source: Any) -> None:
-        """``source`` is a binary file at its beginning; it stays open until the rows are read."""
+        """``source`` is a binary file at its beginning; it must stay open until the rows are read."""
         self._fastavro = _fastavro()
         try:
             self._blocks = self._fastavro.block_reader(PlainHeader(source))
@@ -43,7 +43,7 @@ class AvroRows:
         self._stored = self._fastavro.parse_schema(_without_logical_types(written))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows in the file's order. Raises FormatError for a damaged file."""
+        """Yields all rows in the file's order. Raises FormatError for a damaged file."""
         row_type: Any = pa.struct(list(self.schema))
         decode = _decoder(row_type)
         rows: list[Any] = []
@@ -65,7 +65,7 @@ class AvroRows:
 
 
 _NOT_AVRO: Final = (RecursionError, ValueError, EOFError, LookupError, TypeError, IndexError, AssertionError)
-"""What fastavro raises for bytes that are not what was written."""
+"""The exceptions of fastavro for bytes that do not match the schema."""
 
 
 def _fastavro() -> Any:
@@ -84,7 +84,10 @@ def _without_logical_types(avro: Any) -> Any:
 
 
 def _decoder(type_: Any) -> _Decode | None:
-    """What makes a value, as fastavro gives it without logical types, one that Arrow takes; None if it is one."""
+    """Returns a function that converts a value of fastavro (without logical types) for Arrow.
+
+    Returns None if none is needed.
+    """
     if pa.types.is_decimal(type_):
         return lambda stored: None if stored is None else _decimal(stored, type_.scale)
     if pa.types.is_struct(type_):

@@ -1,7 +1,7 @@
-"""The schema in an Avro file's header as an Arrow schema, with the column ids that Iceberg's writers leave in it. Pure.
+"""Converts the schema in an Avro file's header to an Arrow schema, with Iceberg's column ids. Pure.
 
 A union of null and one other type is that type. Iceberg's maps are arrays of pairs with the logical type ``map``.
-Column ids stand in each field's metadata under ``PARQUET:field_id``, where PyIceberg looks for them.
+Column ids are stored in each field's metadata under ``PARQUET:field_id``, where PyIceberg looks for them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _CLOCKS: Final = {f"local-{name}": unit for name, unit in _MOMENTS.items()}
 
 
 def arrow_schema_of(root: Any) -> pa.Schema:
-    """The Arrow schema of records of the Avro schema ``root`` (parsed JSON). All columns are nullable.
+    """Returns the Arrow schema of records of the Avro schema ``root`` (parsed JSON). All columns are nullable.
 
-    Raises FormatError for unions that Iceberg lacks, for types that are not defined or contain themselves, and for rows
-    that are not records.
+    Raises FormatError for unions that Iceberg does not support, for undefined and recursive types, and for rows that
+    are not records.
     """
     try:
         type_ = _type(root, {})
@@ -71,7 +71,7 @@ def _complex(avro: Mapping[str, Any], named: dict[str, pa.DataType]) -> Any:
         case "time-micros", "long":
             return pa.time64("us")
         case str() as name, "long" if name in _MOMENTS:
-            # Iceberg's writers mark a reading of a clock by this property.
+            # Iceberg's writers mark a timestamp without zone by this property.
             return pa.timestamp(_MOMENTS[name], None if avro.get("adjust-to-utc") is False else "UTC")
         case str() as name, "long" if name in _CLOCKS:
             return pa.timestamp(_CLOCKS[name])

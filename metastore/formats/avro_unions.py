@@ -1,8 +1,8 @@
 """Avro's unions of several types, as Spark reads them.
 
-A union of int and long is long, of float and double is double; any other of several types is a struct with a field
-``member0``, ``member1`` … for each type but null, of which one has the value. fastavro gives values without saying of
-which type they are, so each value's own type tells.
+A union of int and long is long; a union of float and double is double. Any other union of several types is a struct
+with a field ``member0``, ``member1`` … for each type but null; one of the fields has the value. fastavro does not
+report the type of a union's value, so the value's own type decides.
 """
 
 from __future__ import annotations
@@ -37,19 +37,22 @@ _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def members(union: Sequence[Any]) -> list[Any]:
-    """The types of a union but null; int and long, and float and double, are one."""
+    """Returns the types of a union but null; int and long are one type, and so are float and double."""
     held = [each for each in union if each != "null"]
     names = frozenset(each for each in held if isinstance(each, str))
     return [_WIDER[names]] if len(held) == len(names) and names in _WIDER else held
 
 
 def member_name(place: int) -> str:
-    """What the field of a union's type is called."""
+    """Returns the name of the field for a union's type."""
     return f"member{place}"
 
 
 def converter(avro: Any, names: Mapping[str, Any], around: tuple[str, ...] = ()) -> _Convert | None:
-    """What puts values of unions into structs, in values of the type ``avro``; None where there is no such union."""
+    """Returns a function that puts values of unions into structs, in values of the type ``avro``.
+
+    Returns None without such a union.
+    """
     if isinstance(avro, str):
         return converter(names[avro], names, (*around, avro)) if avro in names and avro not in around else None
     if isinstance(avro, list):
@@ -109,7 +112,7 @@ def _of_union(held: Sequence[Any], names: Mapping[str, Any], around: tuple[str, 
 
 
 def _kind(avro: Any, names: Mapping[str, Any]) -> str:
-    """What tells a type's values from those of others: its logical type if Python has one for it, else its own."""
+    """Returns what distinguishes a type's values: its logical type if Python has a type for it, else its own."""
     if isinstance(avro, str):
         return _kind(names[avro], names) if avro in names else avro
     logical = avro.get("logicalType", "")
@@ -123,7 +126,7 @@ def _kind(avro: Any, names: Mapping[str, Any]) -> str:
 
 
 def _is_of(value: Any, named: str, avro: Any, kind: str, names: Mapping[str, Any]) -> bool:
-    """Whether ``value``, of the record type called ``named`` if it came with a name, is of the type ``avro``."""
+    """Whether ``value`` is of the type ``avro``; ``named`` is the name of its record type if it came with one."""
     written = names[avro] if isinstance(avro, str) and avro in names else avro
     if named:
         return isinstance(written, Mapping) and written.get("name") == named

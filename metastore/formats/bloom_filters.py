@@ -1,9 +1,9 @@
-"""Parquet's bloom filters: which row groups cannot have a value, where statistics cannot tell.
+"""Parquet's bloom filters: they exclude row groups without a value where statistics cannot.
 
-Place in the flow: the task that reads a file asks here before it reads row groups that statistics left
-(:mod:`metastore.scan.probes` says which values a question needs). Promise: a row group is excluded only if its own
-filter, by a writer that is known to write whole ones, says that none of the values is there. What cannot be understood
-excludes nothing.
+Place in the flow: the task that reads a file calls this module before it reads the row groups that statistics left
+(:mod:`metastore.scan.probes` determines the values that a condition requires). Promise: a row group is excluded only if
+its own filter shows that it holds none of the values, and its writer is known to write complete filters. A filter that
+is not understood excludes nothing.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from thrift.transport.TTransport import TMemoryBuffer
 from metastore.formats.writer_faults import Writer
 
 Probes = Mapping[str, Sequence[int | str]]
-"""Values by column: a row that is asked for has one of them in each of these columns."""
+"""Values by column: each requested row has one of them in each of these columns."""
 
 _WHOLE: Final = frozenset({"parquet-mr", "parquet-cpp-arrow", "parquet-rs", "DuckDB"})
-"""Writers whose filters are believed. Arrow for Go leaves values out (apache/arrow-go#525)."""
+"""Writers whose filters are trusted. Arrow for Go omits values (apache/arrow-go#525)."""
 
 _HEADER_BYTES: Final = 64
 _MOST_BYTES: Final = 4 << 20
 _BLOCK: Final = 32
 _SALT: Final = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 _ONLY: Final = 1
-"""The one algorithm, hash and compression that there are: blocks, XXH64 and none."""
+"""The number of the only algorithm, hash and compression in Parquet: blocks, XXH64 and none."""
 
 
 def possible_groups(
     open_file: Callable[[], pa.NativeFile], metadata: pq.FileMetaData, probes: Probes, groups: Sequence[int]
 ) -> Sequence[int]:
-    """Those of the row groups ``groups`` that may have rows with a value of ``probes`` in each of its columns.
+    """Returns those of the row groups ``groups`` that may have rows with a value of ``probes`` in each of its columns.
 
-    The file is opened only where it has filters. Raises pyarrow's errors and OSError where it cannot be read.
+    The file is opened only if it has filters. Raises pyarrow's errors and OSError if it cannot be read.
     """
     if Writer.of_parquet(metadata.created_by).name not in _WHOLE:
         return groups
@@ -67,9 +67,9 @@ def _may_have(source: pa.NativeFile, filters: Iterable[tuple[int, Sequence[int]]
 
 
 def _hashes(column: pq.ColumnSchema, values: Sequence[int | str]) -> list[int] | None:
-    """Hashes of ``values`` as the column holds them; None where the column may hold them in another form.
+    """Returns hashes of ``values`` as the column stores them; None if the column may store them in another form.
 
-    Narrower integers are left alone: parquet-rs hashes them by their own width (apache/datafusion#9779).
+    Narrower integers are not looked up: parquet-rs hashes them by their own width (apache/datafusion#9779).
     """
     if not values or column.max_repetition_level:
         return None
@@ -91,9 +91,9 @@ def _signed(bits: int) -> Mapping[str, Any]:
 
 
 def _blocks(source: pa.NativeFile, offset: int) -> bytes | None:
-    """The bits of the filter at ``offset``; None for one that is not understood.
+    """Returns the bits of the filter at ``offset``; None for a filter that is not understood.
 
-    Its length is the header's: that of the footer has been wrong (apache/parquet-java#3249).
+    The length comes from the filter's header, because footers have had wrong ones (apache/parquet-java#3249).
     """
     source.seek(offset)
     head = bytes(source.read(_HEADER_BYTES))
@@ -111,7 +111,7 @@ def _blocks(source: pa.NativeFile, offset: int) -> bytes | None:
 
 
 def _header(protocol: Any) -> list[int]:
-    """Bytes, algorithm, hash and compression, each a number."""
+    """Returns bytes, algorithm, hash and compression, each as a number."""
     found = [0, 0, 0, 0]
     protocol.readStructBegin()
     while (field := protocol.readFieldBegin())[1] != TType.STOP:
@@ -119,7 +119,7 @@ def _header(protocol: Any) -> list[int]:
         if number == 1 and kind == TType.I32:
             found[0] = protocol.readI32()
         else:
-            protocol.readStructBegin()  # a union: its one field says which it is
+            protocol.readStructBegin()  # a union: its only field determines the kind
             _, inner, found[number - 1] = protocol.readFieldBegin()
             protocol.skip(inner)
             protocol.readFieldEnd()
@@ -151,7 +151,7 @@ _P1, _P2, _P3, _P4, _P5 = (
 
 
 def xxh64(data: bytes) -> int:
-    """The hash XXH64 of ``data`` with the seed 0."""
+    """Returns the hash XXH64 of ``data`` with the seed 0."""
     at, size = 0, len(data)
     if size >= 32:
         lanes = [(_P1 + _P2) & _ALL, _P2, 0, -_P1 & _ALL]

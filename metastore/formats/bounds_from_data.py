@@ -1,10 +1,11 @@
-"""Bounds and nulls of Parquet columns from their data, where a footer has none that can be believed.
+"""Bounds and null counts of Parquet columns from their data, if the footer has none that can be trusted.
 
-Place in the flow: the task that reads footers (:mod:`metastore.analyze.tasks.footers`) asks here for the columns of a
-file that :class:`BoundsFrom` wants read. Only these columns are read, row group by row group.
+Place in the flow: the task that reads footers (:mod:`metastore.analyze.tasks.footers`) calls this module for the
+columns that :class:`BoundsFrom` selects. Only these columns are read, row group by row group.
 
-Promises: bounds and counts are exact, but for INT96. Its times are instants to Spark and clocks to others, and Spark
-moves those of the old calendar. So INT96 bounds reach as far as any two zones are apart, and end before 1900.
+Promises: bounds and counts are exact, except for INT96. Spark reads its times as instants, other programs as local
+times, and Spark moves times of the Julian calendar. So INT96 bounds are widened by the largest difference between two
+zones, and do not exist before 1900.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ SOURCES: Final[Mapping[str, BoundsSource]] = {"auto": "auto", "footers": "footer
 class BoundsFrom:
     """Where bounds of columns of Parquet and ORC come from.
 
-    ``footers``: no data is read. ``data``: the data of every column whose footer lacks a bound or a count of nulls.
-    ``auto``: the data of INT96, and of text whose writer is known for wrong bounds. ``columns`` are read in any case
-    where their footers lack something; a struct stands for its leaves.
+    ``footers``: no data is read. ``data``: reads the data of every column whose footer lacks a bound or a null count.
+    ``auto``: reads the data of INT96, and of text whose writer is known for wrong bounds. ``columns`` are always read
+    if their footers lack something; a struct stands for its leaves.
     """
 
     source: BoundsSource = "auto"
@@ -46,7 +47,10 @@ class BoundsFrom:
 
     @classmethod
     def of(cls, wanted: str | Sequence[str]) -> BoundsFrom:
-        """``auto``, ``footers`` or ``data``, or the names of columns beside ``auto``. InvalidRequestError otherwise."""
+        """Read ``auto``, ``footers``, ``data``, or column names, which extend ``auto``.
+
+        Raises InvalidRequestError otherwise.
+        """
         if not isinstance(wanted, str):
             return cls(columns=tuple(dict.fromkeys(parse(column) for column in wanted)))
         source = SOURCES.get(wanted.lower())
@@ -55,7 +59,7 @@ class BoundsFrom:
         return cls(source)
 
     def reads(self, leaf: Leaf) -> bool:
-        """Whether the data of ``leaf`` is read where its footer lacks something."""
+        """Whether the data of ``leaf`` is read if its footer lacks something."""
         if self.source == "data" or is_among(leaf.path, self.columns):
             return True
         is_doubted_text = leaf.type == "VARCHAR" and Doubt.BOUNDS in leaf.doubt
@@ -63,11 +67,11 @@ class BoundsFrom:
 
     @property
     def may_read_data(self) -> bool:
-        """Whether the data of some column may be read."""
+        """Whether the data of any column may be read."""
         return self.source != "footers" or bool(self.columns)
 
     def names(self, leaf: Leaf) -> bool:
-        """Whether ``leaf`` was asked for by name: then data that cannot be read is an error."""
+        """Whether ``leaf`` was requested by name; then unreadable data is an error."""
         return is_among(leaf.path, self.columns)
 
 
@@ -76,7 +80,7 @@ FOOTERS: Final = BoundsFrom("footers")
 
 
 def lacks(leaf: Leaf, bounds: Bounds) -> bool:
-    """Whether a footer's ``bounds`` of ``leaf`` leave something open that the data can tell."""
+    """Whether a footer's ``bounds`` of ``leaf`` lack something that the data can provide."""
     low, high, nulls, values = bounds
     return leaf.type != "NULL" and values != 0 and (low is None or high is None or nulls is None)
 
@@ -84,9 +88,9 @@ def lacks(leaf: Leaf, bounds: Bounds) -> bool:
 def measured_groups(
     source: Any, plan: Plan, wanted: Sequence[tuple[Leaf, Sequence[int]]], *, must: Sequence[Leaf] = ()
 ) -> dict[tuple[int, int], ColumnStatistics]:
-    """Statistics by leaf (its number among the file's leaves) and row group, of the groups ``wanted`` of each leaf.
+    """Returns statistics by leaf (its number among the file's leaves) and row group, for each leaf's groups ``wanted``.
 
-    A column that cannot be read is left out, unless it is one of ``must``. Raises pyarrow's errors and OSError.
+    A column that cannot be read is left out, unless it is in ``must``. Raises pyarrow's errors and OSError.
     """
     file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     found: dict[tuple[int, int], ColumnStatistics] = {}
@@ -119,7 +123,7 @@ def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> Colum
 
 
 def _only_leaf(batch: pa.RecordBatch) -> ArrowValues:
-    """The values of the one leaf that was read, whatever the table calls it; null where a struct around it is."""
+    """Returns the values of the only leaf that was read, under any name; null if a struct around it is null."""
     values: ArrowValues = batch.column(0)
     while pa.types.is_struct(values.type):
         values = values.flatten()[0]
@@ -127,13 +131,13 @@ def _only_leaf(batch: pa.RecordBatch) -> ArrowValues:
 
 
 _ZONES_APART: Final = timedelta(hours=26)
-"""From the zone furthest west to the one furthest east."""
+"""The difference between the westernmost and the easternmost zone."""
 _ALIKE_FROM: Final = date(1900, 1, 2)
-"""From this day on both calendars, and the clocks of all zones in them, agree."""
+"""From this day on, both calendars agree, and so do the zones' local times in them."""
 
 
 def _in_any_zone(known: ColumnStatistics) -> ColumnStatistics:
-    """What holds of INT96 times, whichever zone a reader takes them in."""
+    """Returns bounds that hold for INT96 times in whichever zone a reader interprets them."""
     low, high = _moved(known.min, -_ZONES_APART), _moved(known.max, _ZONES_APART)
     return _of_one_calendar(replace(known, min=low, max=high, min_exact=low is None, max_exact=high is None))
 
@@ -146,7 +150,7 @@ def _moved(bound: Value | None, reach: timedelta) -> Value | None:
 
 
 def _of_one_calendar(known: ColumnStatistics) -> ColumnStatistics:
-    """``known`` without bounds, where the smallest is a time that readers may move to another calendar."""
+    """Returns ``known`` without bounds if the smallest is a time that readers may move to another calendar."""
     if not isinstance(known.min, date):
         return known if known.type not in ("DATE", "TIMESTAMP") else _without_bounds(known)
     day = known.min.date() if isinstance(known.min, datetime) else known.min

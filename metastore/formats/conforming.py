@@ -1,7 +1,7 @@
-"""A column of a file -> the type that its table has: what fits is widened, what does not is an error that names both.
+"""Converts a column of a file to its table's type: narrower types are widened, others raise an error that names both.
 
-Place in the flow: scans read a file's column as the file has it where the table's keeper, and not the file, says what
-the column is. Fields of structs are matched by name regardless of case; what the file lacks is null.
+Place in the flow: scans convert a file's column if the table's keeper, and not the file, determines the column's type.
+Fields of structs are matched by name, ignoring case; a field that the file lacks is null.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _TEXTS: Final = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_bina
 
 
 def conformed(values: Any, type_: Any, column: str) -> Any:
-    """The array ``values`` of ``column`` as ``type_``.
+    """Returns the array ``values`` of ``column`` as ``type_``.
 
-    Raises FormatError for a type that is no narrower form of ``type_``, and pyarrow's errors for a value beyond it.
+    Raises FormatError if its type cannot be widened to ``type_``, and pyarrow's errors for a value out of range.
     """
     if values.type == type_:
         return values
@@ -45,7 +45,7 @@ def conformed(values: Any, type_: Any, column: str) -> Any:
 
 
 def as_stored(asked: pa.Schema, own: pa.Schema) -> pa.Schema:
-    """The columns ``asked`` of a file with the columns ``own``, in their types there if they have maps as lists."""
+    """Returns the columns ``asked`` of a file with ``own`` columns; maps read as lists keep the file's type."""
     fields: list[Any] = [
         own.field(field.name) if field.name in own.names and has_map_as_list(own.field(field.name).type) else field
         for field in asked
@@ -54,7 +54,7 @@ def as_stored(asked: pa.Schema, own: pa.Schema) -> pa.Schema:
 
 
 def with_maps_restored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """``batch``, read by :func:`as_stored`, in the columns of ``schema``. Raises as :func:`conformed`."""
+    """Returns ``batch``, read by :func:`as_stored`, in the columns of ``schema``. Raises as :func:`conformed`."""
     if batch.schema.types == schema.types:
         return batch
     arrays: list[Any] = [
@@ -64,7 +64,7 @@ def with_maps_restored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBat
 
 
 def fits(own: Any, wanted: Any) -> bool:
-    """Whether values of a file's type ``own`` can be values of ``wanted``; neither is nested."""
+    """Whether values of a file's type ``own`` fit into ``wanted``; neither is nested."""
     if pt.is_null(own) or own == wanted:
         return True
     if pt.is_integer(own):
@@ -79,9 +79,9 @@ def fits(own: Any, wanted: Any) -> bool:
 
 
 def spelled_as(type_: Any, own: Any) -> Any:
-    """``type_`` with its fields called as those of a file's type ``own``, at every depth, whatever their case.
+    """Returns ``type_`` with its fields named like those of a file's type ``own``, at every depth, ignoring case.
 
-    FormatError where a field may be any of several.
+    Raises FormatError if several fields match one.
     """
     if pt.is_struct(type_) and pt.is_struct(own):
         of_file = _fields(own)
@@ -107,7 +107,7 @@ def _fields(struct: Any) -> list[pa.Field[Any]]:
 
 
 def _places(wanted: Sequence[pa.Field[Any]], own: Sequence[pa.Field[Any]]) -> Mapping[str, int]:
-    """For each field ``wanted``, by name, the place of the one among ``own`` that it is."""
+    """Returns, for each field ``wanted``, by name, the position of its counterpart in ``own``."""
     names = [field.name for field in own]
     return {name: names.index(found) for name, found in places_alike([field.name for field in wanted], names).items()}
 
@@ -125,7 +125,7 @@ def _struct(values: Any, type_: Any, column: str) -> Any:
 
 
 def _repeated(values: Any, type_: Any, column: str) -> Any:
-    """A list or a map: its offsets stay, what it holds conforms."""
+    """Converts a list or a map: its offsets stay, its content is converted."""
     whole = values.take(pa.array(range(len(values)), pa.int64())) if values.offset else values
     null = whole.is_null() if whole.null_count else None
     if pt.is_map(values.type) and pt.is_map(type_):
@@ -142,7 +142,7 @@ def _repeated(values: Any, type_: Any, column: str) -> Any:
 
 
 def _map(values: Any, type_: Any, null: Any, column: str) -> Any:
-    """A list of entries as a map. FormatError where a key is null."""
+    """Returns a list of entries as a map. Raises FormatError if a key is null."""
     if values.flatten().field(0).null_count:
         raise FormatError(
             f"column {column} has a map with a null key, which no map of Arrow holds: ask for the other columns"

@@ -1,11 +1,12 @@
-"""Delimited text as Arrow: names from the first line, types from all values, or those that were declared.
+"""Delimited text as Arrow: names from the first line; types from all values, or declared.
 
-A column is BIGINT, DECIMAL (integers beyond 64 bits), DOUBLE, BOOLEAN, DATE or TIMESTAMP if every one of its values
-reads as one, tried in this order; else text. Nothing is guessed from a first part: a file is gone through once to find
-the types and once for the values, so that no later line can contradict. An empty field is null; a quoted empty field is
-the empty text. So Spark has it, as it has names: of a name that stands there several times each gets its place
-appended (``a0``, ``a2``), and one that is empty is called by its place (``_c1``). A file without a header line has one
-column ``columns``, a list of texts, as in Drill; or the declared ones, in their order.
+The types BIGINT, DECIMAL (integers beyond 64 bits), DOUBLE, BOOLEAN, DATE and TIMESTAMP are tried in this order. A
+column has the first type in which all its values can be read; else it is text. No type is guessed from a sample: a file
+is read once to find the types and once for the values, so no later line can contradict them.
+
+An empty field is null; a quoted empty field is the empty text, as in Spark. Names also follow Spark: a name that occurs
+several times gets its position appended (``a0``, ``a2``), and an empty name becomes its position (``_c1``). A file
+without a header line has one column ``columns``, a list of texts, as in Drill; or the declared columns, in their order.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.sketches.hashing import ArrowValues
 
 COLUMNS: Final = "columns"
-"""The one column of a file without a header line and without declared columns."""
+"""The only column of a file without a header line and without declared columns."""
 
 _BLOCK: Final = 4 << 20
 _DIGITS: Final = 38
@@ -43,16 +44,16 @@ _TYPES: Final[Mapping[pa.DataType, str]] = {
     _DATE: r"^\d{4}-\d{2}-\d{2}$",
     _TIMESTAMP: r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$",
 }
-"""What a type's values look like; that they are in range, the cast tells."""
+"""A pattern for a type's values; the cast checks their range."""
 
 
 def open_csv(
     source: Callable[[], Any], declared: TupleSchema | None, delimiter: str, options: TextOptions | None = None
 ) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]], Sequence[str]]:
-    """The columns of a delimited file, its batches, and the names of columns that were not declared.
+    """Returns the columns of a delimited file, its batches, and the names of columns that were not declared.
 
-    ``source`` opens the file anew each time. ``delimiter`` is that of the format, which ``options`` may replace. A
-    batch of no columns has the number of its rows.
+    ``source`` opens the file anew each time. ``delimiter`` is the format's; ``options`` may replace it. A batch without
+    columns still has its number of rows.
     """
     file = _Delimited(source, delimiter, options or TextOptions(), None if declared is None else arrow_schema(declared))
     known = frozenset(file.schema.names)
@@ -60,7 +61,7 @@ def open_csv(
 
 
 class _Delimited:
-    """One file, and how it is read."""
+    """One file, and the options to read it."""
 
     def __init__(
         self, source: Callable[[], Any], delimiter: str, options: TextOptions, declared: pa.Schema | None
@@ -77,7 +78,7 @@ class _Delimited:
 
     @cached_property
     def names(self) -> list[str]:
-        """The columns in their order; without a header line those declared, or as many as the first line has fields."""
+        """The columns in order; without a header line, the declared ones, or one for each field of the first line."""
         fields = self._first_line
         if self._options.header:
             return _distinct(fields)
@@ -87,7 +88,7 @@ class _Delimited:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns and their types; of declared ones those that the file has."""
+        """Returns the columns and their types; of declared columns, those that the file has."""
         if self._is_list:
             return pa.schema([(name, pa.list_(pa.string())) for name in self.names])
         if self._declared is None:
@@ -96,7 +97,7 @@ class _Delimited:
         return pa.schema([field for field in self._declared if field.name in present])
 
     def batches(self, chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows in the ``chosen`` columns."""
+        """Yields the rows in the ``chosen`` columns."""
         fields = [self.schema.field(name) for name in chosen]
         if self._is_list:
             yield from self._lists(fields)
@@ -114,12 +115,12 @@ class _Delimited:
 
     @property
     def _positions(self) -> list[str]:
-        """The names of the columns of a file without a header line, where they are known."""
+        """Returns the column names of a file without a header line, if they are known."""
         return list(self._options.names) or ([] if self._declared is None else self._declared.names)
 
     @cached_property
     def _first_line(self) -> list[str]:
-        """The fields of the first line, as they are."""
+        """Returns the fields of the first line, unchanged."""
         try:
             with self._reader(csv.ConvertOptions()) as reader:
                 return list(reader.schema.names)
@@ -161,9 +162,9 @@ class _Delimited:
     def _texts(
         self, wanted: Sequence[str], *, named: Sequence[str] | None = None, nulls: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        """The columns ``wanted`` as texts; of no columns, one that counts the rows."""
+        """Yields the columns ``wanted`` as texts; without columns, one column that counts the rows."""
         names = list(named or self.names)
-        # pyarrow finds columns by name: those beyond the declared ones get names that none has.
+        # pyarrow finds columns by name. Columns beyond the declared ones get names that no column has.
         names += [f"\0{place}" for place in range(len(names), len(self._first_line))]
         if not names:
             return
@@ -178,7 +179,7 @@ class _Delimited:
             yield from reader
 
     def _reader(self, options: csv.ConvertOptions, names: Sequence[str] | None = None) -> csv.CSVStreamingReader:
-        """A reader; with ``names`` of the rows alone, else of the first line as names."""
+        """Returns a reader; with ``names`` all lines are rows, else the first line has the names."""
         own = self._options
         pieces = plain_pieces(self._source(), own.encoding, self._delimiter, own.quote, own.escape, own.comment)
         reading = csv.ReadOptions(
@@ -227,7 +228,7 @@ class _Delimited:
 
 
 def counted(rows: int) -> pa.RecordBatch:
-    """A batch of ``rows`` rows and no columns: what Arrow makes of no columns has no rows."""
+    """Returns a batch of ``rows`` rows without columns; Arrow's own batch without columns has no rows."""
     nothing: Any = pa.array([{}] * rows, pa.struct([]))
     return pa.RecordBatch.from_struct_array(nothing)
 

@@ -1,9 +1,9 @@
-"""Data files of every format as a schema and Arrow batches, for what must be read to be known.
+"""Data files of every format as a schema and Arrow batches, for statistics that only the data provides.
 
-Place in the flow: a task opens a file here, measures what it gives, and goes on to the next. Promises: the columns are
-those of the file, in its order, or those that the user declared; a file that is none of its format, or holds a value
-that is none of its declared type, is a FormatError that names it; memory is bounded by stripes, blocks or batches.
-Times in ORC are read only by a release of Arrow that never makes other times of them.
+Place in the flow: a task opens a file here, measures its batches, and goes on to the next file. Promises: the columns
+are the file's, in its order, or those that the user declared. A file of another format, or with a value that does not
+fit its declared type, raises a FormatError that names it. Memory is bounded by stripes, blocks or batches. Times in ORC
+are read only by an Arrow release that never changes them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Names = Sequence[str]
 
 @dataclass(frozen=True)
 class FileData:
-    """One file: its schema, and its rows; of each batch the columns of ``schema`` that were asked for.
+    """One file: its schema, and its rows; each batch has the requested columns of ``schema``.
 
-    ``undeclared`` are the names of further columns, which a declared schema leaves out; of delimited text only.
-    ``properties`` are those of the schema in the metastore. ``footer`` reads what a footer says of the columns.
+    ``undeclared`` are the names of columns that a declared schema leaves out; for delimited text only. ``properties``
+    are the metastore's properties of the schema. ``footer`` reads the footer's statistics of the columns.
     """
 
     schema: pa.Schema
@@ -50,9 +50,9 @@ class FileData:
 
 @dataclass(frozen=True)
 class Opening:
-    """How the files of a table are opened: format, the schema that was declared for it, and access to its store.
+    """How the files of a table are opened: format, declared schema, and access to the store.
 
-    ``arrow_version`` is the release of Arrow that reads them, ``text`` says how delimited text is written.
+    ``arrow_version`` is the release of Arrow that reads them; ``text`` describes delimited text.
     """
 
     format: str
@@ -64,9 +64,9 @@ class Opening:
 
     @contextmanager
     def open(self, file: SourceFile) -> Iterator[FileData]:
-        """The data of ``file``. Raises FormatError, NotFoundError or StorageError, which name it.
+        """Open ``file`` and return its data. Raises FormatError, NotFoundError or StorageError, which name the file.
 
-        EngineError, which names it too, where a library is missing or too old for the file.
+        Raises EngineError, which names it too, if a library is missing or too old for the file.
         """
         with self.guarded(file):
             data = self._data(lambda: self.source(file))
@@ -79,12 +79,12 @@ class Opening:
 
     @contextmanager
     def guarded(self, file: SourceFile) -> Iterator[None]:
-        """What goes wrong while ``file`` is read becomes an error that names it, as :meth:`open` has it."""
+        """Within this context, an error while ``file`` is read becomes an error that names it, as in :meth:`open`."""
         with reading_data(file, self.format):
             yield
 
     def source(self, file: SourceFile) -> Any:
-        """The bytes of ``file``, as its format's reader takes them."""
+        """Returns the bytes of ``file``, in the form that its format's reader takes."""
         store, root = open_location(self.location, self.options)
         path = root + file.path[len(self.location) :]
         if self.format in _TEXT:  # read from its beginning to its end, so it may be compressed
@@ -92,7 +92,7 @@ class Opening:
         return store.open_input_file(path)
 
     def _with_safe_times(self, data: FileData) -> FileData:
-        """``data``, which refuses columns that this release of Arrow reads other times from."""
+        """Returns ``data``, which refuses columns whose times this release of Arrow would change."""
 
         def batches(names: Names) -> Iterator[pa.RecordBatch]:
             require_safe_times(pa.schema([data.schema.field(name) for name in names]), self.arrow_version)
@@ -102,7 +102,7 @@ class Opening:
 
 
 def reading_data(file: SourceFile, format_: str) -> AbstractContextManager[None]:
-    """What goes wrong while ``file`` is read as its format becomes an error of ours, whatever its reader said."""
+    """Within this context, an error of a format's reader becomes an error of ours."""
     what = f"is no readable {_SPELLED.get(format_, format_)} file"
     return reading_file(file.path, what, gone="the table was listed; run ANALYZE again", errors=Exception)
 
@@ -132,7 +132,7 @@ def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> FileD
 
 
 def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError | None:
-    """Why a column of a stripe cannot be read by itself; None if it can."""
+    """Returns why a column of a stripe cannot be read by itself; None if it can."""
     try:
         file.read_stripe(stripe, columns=[name])
     except pa.ArrowException as error:

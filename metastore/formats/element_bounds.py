@@ -1,9 +1,10 @@
-"""Bounds of what lists and maps hold, in Parquet footers: which row groups cannot have an element, a key or a value.
+"""Bounds of the elements of lists and maps in Parquet footers, to exclude row groups.
 
-Place in the flow: the task that reads a file asks here before it reads row groups that other statistics left
-(:mod:`metastore.predicates.elements` says what a condition needs). Promise: a row group is excluded only by bounds that
-are believed of its writer and type. Null and empty lists have no element, so they match nothing. Counts of nulls in
-lists mean something else to each writer, and are not looked at.
+Place in the flow: the task that reads a file calls this module before it reads row groups that other statistics left
+(:mod:`metastore.predicates.elements` determines what a condition requires). A row group is excluded if it has no
+matching element, key or value. Promise: a row group is excluded only by bounds that are trusted for its writer and
+type. Null and empty lists have no element, so they match nothing. Writers disagree about null counts in lists, so these
+counts are not used.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from metastore.model.drill_types import minor_type
 
 
 class ElementProbe(NamedTuple):
-    """``value`` stands in ``column`` of each row: in its first leaf (elements, keys) or the second (a map's values).
+    """``value`` is in ``column`` of each row: in its first leaf (elements, keys) or the second (a map's values).
 
     ``parts`` is 1 for a list, 2 for a map.
     """
@@ -37,7 +38,7 @@ _TYPES: Final = {"INT": int, "BIGINT": int, "VARCHAR": str}
 def groups_with_elements(
     metadata: pq.FileMetaData, probes: Sequence[ElementProbe], groups: Sequence[int]
 ) -> Sequence[int]:
-    """Those of the row groups ``groups`` in which each of ``probes`` may stand."""
+    """Returns those of the row groups ``groups`` in which each of ``probes`` may occur."""
     tests = [(probe.value, leaf) for probe in probes if (leaf := _leaf(metadata, probe)) is not None]
     return [group for group in groups if all(_may_have(metadata, group, leaf, value) for value, leaf in tests)]
 
@@ -50,9 +51,9 @@ def _may_have(metadata: pq.FileMetaData, group: int, leaf: Leaf, value: int | st
 
 
 def _leaf(metadata: pq.FileMetaData, probe: ElementProbe) -> Leaf | None:
-    """The leaf of a list of values or of a map of such, if its bounds are believed and ordered as the value is."""
+    """Returns the leaf of a list or map of simple values, if its bounds are trusted and have the value's order."""
     places = list(_places(metadata, probe.column))
-    if len(places) != probe.parts:  # another shape, or another column whose name begins so
+    if len(places) != probe.parts:  # another shape, or another column whose name begins the same way
         return None
     column = metadata.schema.column(places[probe.part])
     kind = ParquetType.of(column)
@@ -77,7 +78,7 @@ def _leaf(metadata: pq.FileMetaData, probe: ElementProbe) -> Leaf | None:
 
 
 def _places(metadata: pq.FileMetaData, name: str) -> Iterator[int]:
-    """The leaves of the column called ``name``; also those of a column whose name begins so and has a dot."""
+    """Returns the leaves of the column ``name``; also those of a column whose name is ``name``, a dot and more."""
     for index in range(metadata.num_columns):
         if metadata.schema.column(index).path.partition(".")[0] == name:
             yield index

@@ -1,7 +1,8 @@
-"""What the footer of one data file says of it, the same for every format: rows, structure, and each column's numbers.
+"""The contents of one data file's footer, in the same form for every format.
 
-Readers of formats make :class:`FileFacts`; whoever builds Iceberg's metrics of them sees no format any more. Promise:
-a bound is never too narrow for the values that Iceberg's readers find in the file, and None where that is not certain.
+They are the rows, the structure, and the statistics of columns. Readers of formats make :class:`FileFacts`; Iceberg's
+metrics are built from them, independent of the format. Promise: a bound is never too narrow for the values that
+Iceberg's readers find in the file, and None if that is not certain.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 GREGORIAN: Final = date(1582, 10, 15)
-"""Days before it are other days to writers of the old calendar, and some readers move them: they make no bounds."""
+"""Earlier days differ in the old calendar, and some readers move them. So they are not used as bounds."""
 
 INT96: Final = b"metastore.int96"
 """In the metadata of a field of a file's schema: its times are INT96."""
 
 OLD_CALENDAR: Final = b"metastore.old-calendar"
-"""In the metadata of a field: its days or times may be those of the calendar before 1582, which Spark shifts."""
+"""In the metadata of a field: its days or times may be of the Julian calendar before 1582, which Spark shifts."""
 
 
 class LeafFacts(NamedTuple):
-    """One leaf column of a file: its bytes on the disk, its values (nulls counted), its nulls, and bounds; or None.
+    """One leaf column of a file: its bytes on disk, its values (including nulls), its nulls, and bounds; or None.
 
-    Bounds are Python's own values: int, float, str, bytes, Decimal, date, datetime (naive, also for moments in UTC).
+    Bounds are Python values: int, float, str, bytes, Decimal, date, datetime (naive, also for times in UTC).
     ``is_exact``: the bounds are values of the file, as every reader finds them.
     """
 
@@ -40,7 +41,8 @@ class LeafFacts(NamedTuple):
 class FileFacts(NamedTuple):
     """One file. ``leaves`` are in depth-first order of ``schema``; ``splits`` are offsets at which reading can begin.
 
-    ``schema`` has Arrow's names and types of what is in the file; a moment, those of INT96 too, has the zone UTC.
+    ``schema`` has Arrow's names and types of the file's columns; timestamps that are instants, and INT96, have the zone
+    UTC.
     """
 
     records: int
@@ -50,7 +52,7 @@ class FileFacts(NamedTuple):
 
 
 def trusted(bound: Any) -> Any:
-    """``bound``, or None where it is a day or a moment of the old calendar."""
+    """Returns ``bound``, or None if it is a day or time of the old calendar."""
     if isinstance(bound, datetime):
         return bound if bound.date() >= GREGORIAN else None
     return None if isinstance(bound, date) and bound < GREGORIAN else bound

@@ -1,9 +1,9 @@
-"""JSON files as Arrow: one object after the other, or one list of them; types from all values, or those declared.
+"""JSON files as Arrow: a sequence of objects, or one list of them; types from all values, or declared.
 
-Types are JSON's own (BOOLEAN, BIGINT, DOUBLE, VARCHAR, STRUCT, ARRAY), as Spark has them: a text that looks like a date
-is a text, and integers beyond 64 bits are DECIMAL up to 38 digits. A file is gone through piece by piece, once for the
-types and once for the values, so that no later line can contradict. A column that holds values of several kinds is text
-to Drill, and nothing is said of its values. ANALYZE and scans read rows by the same function, :func:`json_rows`.
+Types are JSON's own (BOOLEAN, BIGINT, DOUBLE, VARCHAR, STRUCT, ARRAY), as in Spark: a text that looks like a date is a
+text, and integers beyond 64 bits are DECIMAL up to 38 digits. A file is read piece by piece, once for the types and
+once for the values, so that no later line can contradict the types. A column with values of several kinds is text to
+Drill, and has no statistics. ANALYZE and scans read rows by the same function, :func:`json_rows`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from metastore.model.tuple_schema import TupleSchema
 
 _PIECE: Final = 32 << 20
 _BLANKS: Final = 256
-"""More blanks than this are not looked through for the objects before and after them."""
+"""Longer runs of blanks are not searched for the objects before and after them."""
 _OPENING: Final = re.compile(rb"\s{1,%d}\{" % _BLANKS)
 _LONG: Final = re.compile(rb"[0-9]{19}")
-"""Digits of an integer that may not fit into 64 bits."""
+"""Enough digits that an integer may not fit into 64 bits."""
 _DIGITS: Final = 38
 _INT64: Final = range(-(2**63), 2**63)
 
 _DEEPEST: Final = 100
-"""Objects and lists in each other. A parser in C goes down a stack with them, and at its end so does the process."""
+"""The deepest nesting of objects and lists. The C parser uses its stack for them, and a full stack ends the process."""
 _STEPS: Final = bytes.maketrans(b"{[]}", b"\x01\x01\xff\xff")
 _VALUES: Final = bytes(set(range(256)) - set(b'{[]}"'))
 _TEXT: Final = re.compile(rb'"[^"]*"')
@@ -43,7 +43,7 @@ _TEXT: Final = re.compile(rb'"[^"]*"')
 def open_json(
     source: Callable[[], Any], declared: TupleSchema | None
 ) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]:
-    """The columns of a JSON file, and its batches; ``source`` opens the file anew each time."""
+    """Returns the columns of a JSON file, and its batches; ``source`` opens the file anew each time."""
     schema = _inferred(pieces(source())) if declared is None else arrow_schema(declared)
 
     def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -53,16 +53,16 @@ def open_json(
 
 
 def json_rows(source: Callable[[], Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a JSON file in the columns of ``schema``; without columns, batches that only count.
+    """Yields the rows of a JSON file in the columns of ``schema``; without columns, batches that only count rows.
 
-    Columns of Arrow's null type are null whatever the file has. FormatError for a value that is none of its column's
-    type.
+    Columns of Arrow's null type are null whatever the file has. Raises FormatError for a value that does not fit its
+    column's type.
     """
     readable = pa.schema([field for field in schema if not pa.types.is_null(field.type)])
     is_simple = not any(_has_nulls(field.type) for field in readable)
     for piece in pieces(source()):
         table = _quickly_parsed(piece, readable) if is_simple else None
-        if table is None:  # as when a column of text holds numbers, too: object by object, which takes far longer
+        if table is None:  # e.g. text mixed with numbers: a slow parse
             yield from rows_of_mappings(documents(piece), schema, _json_text)
             continue
         for batch in table.to_batches():
@@ -71,7 +71,7 @@ def json_rows(source: Callable[[], Any], schema: pa.Schema) -> Iterator[pa.Recor
 
 
 def _quickly_parsed(piece: bytes, schema: pa.Schema) -> pa.Table | None:
-    """As :func:`parsed`, None for a piece that the fast parser refuses."""
+    """As :func:`parsed`; returns None for a piece that the fast parser refuses."""
     try:
         return parsed(piece, schema)
     except FormatError:
@@ -87,10 +87,10 @@ def _json_text(value: Any) -> str:
 
 
 def pieces(source: Any, size: int = _PIECE) -> Iterator[bytes]:
-    """The file in pieces of whole objects, of about ``size`` bytes where lines begin with objects.
+    """Yields the file in pieces of whole objects, of about ``size`` bytes if lines begin with objects.
 
-    Of a file that is one list, the objects in it. A byte order mark is part of no piece. FormatError for objects that
-    are nested too deep.
+    For a file that is one list, yields the objects in it. A byte order mark is part of no piece. Raises FormatError for
+    objects that are nested too deep.
     """
     rest = source.read(size).removeprefix(BOM_UTF8)
     if rest.lstrip()[:1] == b"[":
@@ -110,7 +110,10 @@ def pieces(source: Any, size: int = _PIECE) -> Iterator[bytes]:
 
 
 def _shallow(text: bytes) -> bytes:
-    """``text``, which begins outside of all objects. FormatError if it goes down deeper than parsers can."""
+    """Returns ``text``, which begins outside of all objects.
+
+    Raises FormatError if it is nested deeper than parsers allow.
+    """
     unescaped = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     brackets = _TEXT.sub(b"", unescaped.translate(_STEPS, _VALUES).replace(b'""', b""))
     depth = np.cumsum(np.frombuffer(brackets, np.int8), dtype=np.int64).max(initial=0)
@@ -120,10 +123,10 @@ def _shallow(text: bytes) -> bytes:
 
 
 def _line_between_objects(text: bytes, start: int) -> int:
-    """The last line break from ``start`` on that is in no object; -1 for none.
+    """Returns the place of the last line break from ``start`` on that is in no object; -1 if there is none.
 
-    Objects may go over many lines, but only between two of them does a brace that closes meet one that opens, and no
-    string has a line break.
+    Objects may span many lines. But only between two objects does a closing brace meet an opening one, and no string
+    contains a line break.
     """
     at = len(text)
     while (at := text.rfind(b"\n", start, at)) > 0:
@@ -133,9 +136,9 @@ def _line_between_objects(text: bytes, start: int) -> int:
 
 
 def parsed(piece: bytes, schema: pa.Schema) -> pa.Table:
-    """The rows of a piece with the columns of ``schema``; without any, rows of one column that counts them.
+    """Returns the rows of a piece with the columns of ``schema``; without any, rows of one column that counts them.
 
-    Raises FormatError for a value that is none of its column's type.
+    Raises FormatError for a value that does not fit its column's type.
     """
     if not len(schema):
         return pa.table({"": pa.nulls(_count(piece))})
@@ -162,7 +165,7 @@ def _inferred(pieces: Iterable[bytes]) -> pa.Schema:
 
 
 def _piece_schema(piece: bytes) -> pa.Schema:
-    """Columns of one piece; object by object where the fast parser meets a column of several kinds."""
+    """Returns the columns of one piece; object by object if the fast parser finds a column of several kinds."""
     options = pj.ParseOptions(newlines_in_values=True)
     reading = pj.ReadOptions(use_threads=False, block_size=max(len(piece) + 1, 1 << 10))
     try:
@@ -180,7 +183,7 @@ def _piece_schema(piece: bytes) -> pa.Schema:
 
 
 def documents(piece: bytes) -> Iterator[dict[str, Any]]:
-    """The objects of a piece, one by one. FormatError for what is none."""
+    """Yields the objects of a piece, one by one. Raises FormatError for anything that is not an object."""
     text = piece.decode()
     decoder = json.JSONDecoder()
     at = 0
@@ -199,7 +202,10 @@ def documents(piece: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _without_dates(type_: Any) -> Any:
-    """The fast parser takes texts that look like moments for moments; Spark, and we, for texts."""
+    """Returns ``type_`` with texts for timestamps: the fast parser reads texts that look like timestamps as timestamps.
+
+    Spark reads them as texts, and so does the metastore.
+    """
     if pa.types.is_timestamp(type_):
         return pa.string()
     if pa.types.is_struct(type_):
@@ -237,7 +243,7 @@ def _integer_type(value: int) -> pa.DataType:
 
 
 def _number_type(one: Any, other: Any) -> Any:
-    """The type that holds the numbers of two, None if one of them has others."""
+    """Returns the type that holds both kinds of numbers; None if one of the types is not numeric."""
     if not all(
         pa.types.is_int64(each) or pa.types.is_float64(each) or pa.types.is_decimal(each) for each in (one, other)
     ):
@@ -248,7 +254,7 @@ def _number_type(one: Any, other: Any) -> Any:
 
 
 def _joined(left: Any, right: Any) -> Any:
-    """The field that holds the values of both."""
+    """Returns the field that holds the values of both."""
     if _is_opaque(left) or pa.types.is_null(right.type) or left.equals(right):
         return left
     if _is_opaque(right) or pa.types.is_null(left.type):
@@ -271,7 +277,7 @@ def _is_opaque(field: Any) -> bool:
 
 
 def _readable(field: Any) -> Any:
-    """``field`` without what is not read: lists and columns of several kinds come as nulls."""
+    """Returns ``field`` without the parts that are not read: lists and columns of several kinds become nulls."""
     if _is_opaque(field) or pa.types.is_list(field.type) or pa.types.is_map(field.type):
         return pa.field(field.name, pa.null())
     if pa.types.is_struct(field.type):

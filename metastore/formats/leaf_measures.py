@@ -1,7 +1,8 @@
 """Exact statistics of the values of Arrow columns, for formats without usable footers (ORC, Avro, text).
 
-Their readers give Arrow batches, and what Parquet's footers say is found in the data here. Promises: bounds and counts
-are exact, or unknown where a value has no place in Drill's types; moments finer than microseconds are rounded outwards.
+The readers of these formats return Arrow batches; the statistics that Parquet has in footers are computed here from the
+data. Promises: bounds and counts are exact, or unknown if Drill's types cannot represent a value. Times finer than
+microseconds are rounded outwards.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from metastore.sketches.hashing import ArrowValues
 
 
 def leaf_array(batch: pa.RecordBatch, path: ColumnPath) -> ArrowValues:
-    """The values at ``path``; where a struct around one is null, or was not read for want of values, so is it."""
+    """Returns the values at ``path``; null if a struct around a value is null or was not read."""
     array: ArrowValues = batch.column(path[0])
     for name in path[1:]:
         index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
@@ -38,7 +39,7 @@ class LeafMeasure:
         self._parts: list[ColumnStatistics] = [ColumnStatistics(leaf.type, nulls=0, non_nulls=0, rows=0)]
 
     def add(self, values: ArrowValues | None, rows: int) -> None:
-        """Take in ``rows`` rows; no values for an opaque leaf."""
+        """Add ``rows`` rows; an opaque leaf has no values."""
         if values is None:
             self._parts.append(ColumnStatistics(self.leaf.type, rows=rows))
         else:
@@ -47,7 +48,7 @@ class LeafMeasure:
             self._parts = [merge(self._parts)]
 
     def statistics(self) -> ColumnStatistics:
-        """Those of all rows so far; the row count is left out where nulls and values say it."""
+        """Returns the statistics of all rows so far; the row count is omitted if nulls and values determine it."""
         merged = merge(self._parts)
         rows = None if merged.nulls is not None and merged.non_nulls is not None else merged.rows
         return ColumnStatistics(
@@ -66,17 +67,17 @@ class LeafMeasure:
 _MERGE_AT: Final = 64
 
 _ZONES_APART: Final = timedelta(hours=26)
-"""From the zone furthest west to the one furthest east."""
+"""The difference between the westernmost and the easternmost zone."""
 
 _SECOND: Final = timedelta(seconds=1)
 
 
 def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
-    """What is certain of moments in ORC, whatever reads them.
+    """Returns the statistics of ORC times that hold for every reader.
 
-    A moment without a zone is taken as that of the writer's clock, or as an instant by the zones of writer and reader
-    (as Spark does), which may be as far apart as any two. Libraries read fractions of seconds before 1970 differently:
-    libraries are one second apart there, up to the first second after.
+    A time without a zone is read as the writer's local time or, as in Spark, as an instant by the zones of writer and
+    reader, which may be any two zones. Libraries read fractions of seconds before 1970 differently: they differ by one
+    second there, up to the first second after 1970 began.
     """
     if leaf.type != "TIMESTAMP":
         return known
@@ -148,7 +149,7 @@ def _has_bounds(type_: pa.DataType) -> bool:
 def _value(scalar: Any) -> _Bound:
     try:
         value: Any = scalar.as_py()
-    except (UnicodeDecodeError, OverflowError, ValueError):  # no text, or a day beyond Python's years
+    except (UnicodeDecodeError, OverflowError, ValueError):  # not text, or a day beyond Python's years
         return _NONE
     return (value, True) if isinstance(value, _VALUES) else _NONE
 
@@ -157,7 +158,7 @@ _VALUES: Final = get_args(Value)
 
 
 def _moment(count: int, per_second: int, leaf: ArrowLeaf, side: int) -> _Bound:
-    """A moment rounded to microseconds, down for ``side`` 1 and up for -1."""
+    """Returns a time rounded to microseconds, down for ``side`` 1 and up for -1."""
     micros, rest = divmod(side * count * 1_000_000, per_second)
     value = from_micros(side * micros, leaf.type, zoned=leaf.zoned)
     return (value, rest == 0) if value is not None else _NONE

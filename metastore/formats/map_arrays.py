@@ -1,4 +1,4 @@
-"""Maps as Arrow arrays: the one maker, since Arrow 25 ends the process over keys that carry bits of validity."""
+"""Creates maps as Arrow arrays. All code must use it, since Arrow 25 ends the process for keys with validity bits."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ import pyarrow as pa
 def map_array(offsets: Any, keys: Any, items: Any, type_: Any, null: Any) -> Any:
     """Return maps of ``type_``.
 
-    ``offsets`` has one more value than there are maps and says where each begins in ``keys`` and ``items``. ``null``
-    says which maps are null, None if none is. No key is null.
+    ``offsets`` has one more value than there are maps: the place of each map's first entry in ``keys`` and ``items``.
+    ``null`` marks the maps that are null; None if none is. No key is null.
     """
-    from_arrays: Any = pa.MapArray.from_arrays  # the stubs know only one half of its signatures
+    from_arrays: Any = pa.MapArray.from_arrays  # the stubs know only half of its signatures
     return from_arrays(offsets, _without_validity(keys), items, type_, mask=null)
 
 
 def _without_validity(keys: Any) -> Any:
-    """The same keys without bits that say that none is null: apache/arrow#51029, mended in Arrow 26."""
+    """Returns the same keys without validity bits, which only say that no key is null.
+
+    They cause the fault apache/arrow#51029, fixed in Arrow 26.
+    """
     validity, *rest = keys.buffers()
     if validity is None or keys.null_count or pa.types.is_nested(keys.type):
         return keys

@@ -1,6 +1,7 @@
-"""Rows that come as Python's mappings -> Arrow batches in the types that are asked for.
+"""Converts rows that are Python mappings to Arrow batches in the requested types.
 
-The slow way of formats whose fast readers do not serve: JSON with values of several kinds in a column, Avro.
+It is the slow path for formats whose fast readers cannot be used: Avro, and JSON with several kinds of values in a
+column.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _ROWS: Final = 16_384
 def rows_of_mappings(
     found: Iterable[Mapping[str, Any]], schema: pa.Schema, text: Callable[[Any], str]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that come as mappings; ``text`` spells a value that is none in a column of text."""
+    """Converts rows that are mappings; ``text`` spells a value that is not text for a text column."""
     rows = iter(found)
     while taken := list(islice(rows, _ROWS)):
         columns: dict[str, Any] = {
@@ -31,7 +32,7 @@ def rows_of_mappings(
 
 
 def _fitting(value: Any, type_: Any, text: Callable[[Any], str]) -> Any:
-    """``value`` as Arrow takes it for ``type_``."""
+    """Returns ``value`` as Arrow takes it for ``type_``."""
     if value is None:
         return None
     if pa.types.is_struct(type_) and isinstance(value, Mapping):
@@ -59,7 +60,7 @@ def _nearest(value: int) -> float:
 
 
 def as_asked(columns: Mapping[str, Any], rows: int, schema: pa.Schema) -> pa.RecordBatch:
-    """``columns`` in the order and the types of ``schema``, nulls for those that are not there."""
+    """Returns ``columns`` in the order and types of ``schema``, with nulls for missing ones."""
     if not len(schema):
         counted: Any = pa.array([{}] * rows, pa.struct([]))
         return pa.RecordBatch.from_struct_array(counted)

@@ -1,4 +1,4 @@
-"""Formats of data files: their names in the metastore, the suffixes that tell them, and which one a table has."""
+"""Formats of data files: their names in the metastore, their suffixes, and the format of a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from metastore.formats.source_file import SourceFile
 
 PARQUET: Final = "PARQUET"
 ORC: Final = "ORC"
-"""The table type of Parquet files, as it stands in the metastore."""
+"""The table types of Parquet and ORC files, as they are stored in the metastore."""
 
 FORMATS: Final = (PARQUET, ORC, "AVRO", "CSV", "TSV", "PSV", "JSON")
 
@@ -29,24 +29,24 @@ _SUFFIXES: Final = {
     "ndjson": "JSON",
 }
 SUFFIXES: Final = frozenset(_SUFFIXES)
-"""The suffixes, in lower case, that tell a format."""
+"""The suffixes, in lower case, that determine a format."""
 _COMPRESSIONS: Final = {"gz": "gzip", "bz2": "bz2", "zst": "zstd", "lz4": "lz4"}
 
 
 def format_named(name: str) -> str:
-    """The format called ``name``, in any case. InvalidRequestError for another."""
+    """Returns the format called ``name``, in any case. Raises InvalidRequestError for an unknown one."""
     if name.upper() in FORMATS:
         return name.upper()
     raise InvalidRequestError(f"there is no format {name!r}; known are {', '.join(FORMATS)}")
 
 
 def format_of_suffix(name: str) -> str | None:
-    """What the suffix of a file's name tells, that of a compression aside; None for nothing."""
+    """Returns the format of a file name's suffix, ignoring a compression suffix; None if it determines none."""
     return _SUFFIXES.get(suffix_of(name))
 
 
 def suffix_of(name: str) -> str:
-    """The suffix of a file's name in lower case, that of a compression aside; empty for none."""
+    """Returns a file name's suffix in lower case, ignoring a compression suffix; empty for none."""
     stem, _, suffix = name.lower().rpartition(".")
     if stem and suffix in _COMPRESSIONS:
         stem, _, suffix = stem.rpartition(".")
@@ -54,15 +54,18 @@ def suffix_of(name: str) -> str:
 
 
 def compression_of_suffix(name: str) -> str | None:
-    """How a text file is compressed, by the suffix of its name in any case; Arrow's word for it, None for not."""
+    """Returns Arrow's name of a text file's compression, by the suffix of its name in any case.
+
+    Returns None for no compression.
+    """
     return _COMPRESSIONS.get(name.lower().rpartition(".")[2])
 
 
 def format_of_files(files: Iterable[SourceFile], configured: Mapping[str, str] | None = None) -> str | None:
-    """The one format that the files' suffixes tell; None if no file's does.
+    """Returns the one format that the files' suffixes determine; None if no file's does.
 
-    ``configured`` has formats by suffix that come before those known here. InvalidRequestError for files of several
-    formats: which are the table's, and which lie there by mistake?
+    ``configured`` has formats by suffix that take precedence over those known here. Raises InvalidRequestError for
+    files of several formats, because some of them may be in the directory by mistake.
     """
     first: dict[str, str] = {}
     for file in files:

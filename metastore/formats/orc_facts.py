@@ -1,8 +1,9 @@
-"""ORC footers -> facts: structure and statistics out of the file's tail, in one read of it.
+"""Facts of ORC footers: structure and statistics from the file's tail, in one read.
 
-What bounds can be believed, the register of writers' faults says (:mod:`metastore.formats.writer_faults`): those of
-floating-point columns never, texts and timestamps not of the first writers. Timestamps count only by the fields that
-are in UTC, which writers cut off at milliseconds. Bounds of which the lower is the larger are unknown.
+The register of writers' faults determines which bounds are trusted (:mod:`metastore.formats.writer_faults`). Bounds of
+floating-point columns are never trusted; bounds of texts and timestamps by the first writers are not either. Only the
+UTC fields of timestamps are used, which writers truncate to milliseconds. Bounds whose lower one is the larger are
+unknown.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from metastore.formats.writer_faults import ORC, Doubt, Writer, WrittenColumn
 
 _MAGIC: Final = b"ORC"
 _TAIL_BYTES: Final = 16 * 1024
-"""Read at first from the end of a file: enough for the footer of most."""
+"""Bytes that are first read from the end of a file; enough for most footers."""
 
 _NOT_COMPRESSED: Final = 0
 _FIRST, _LAST = datetime(1677, 9, 22), datetime(2262, 4, 11)
-"""Midnights within the times that 64 bits of nanoseconds hold."""
+"""Midnights within the range of 64 bits of nanoseconds."""
 _TOP: Final = timedelta(microseconds=999)
 
 _LIST, _MAP, _STRUCT, _UNION, _DECIMAL, _CHAR = 10, 11, 12, 13, 14, 17
@@ -50,11 +51,11 @@ _TYPES: Final[dict[int, pa.DataType]] = {
 _WHOLE: Final = frozenset({1, 2, 3, 4})
 _TEXTS: Final = frozenset({7, 16, _CHAR})
 _EXACT: Final = frozenset({0, *_WHOLE, 7, _DECIMAL, 15, 16})
-"""Types whose bounds are values of the file. Not CHAR: some writers pad its bounds, and others its values."""
+"""Types whose bounds are values of the file. CHAR is not: some writers pad its bounds, others its values."""
 
 
 def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
-    """The facts of one file of ``size`` bytes. FormatError for what is no ORC file."""
+    """Returns the facts of one file of ``size`` bytes. Raises FormatError if it is not an ORC file."""
     tail = _read_tail(source, size, min(size, _TAIL_BYTES))
     length = tail[-1] if tail else 0
     if len(tail) <= length or not tail[:-1].endswith(_MAGIC):
@@ -75,15 +76,15 @@ def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
 
 
 def require_readable_times(facts: FileFacts) -> None:
-    """FormatError for a column whose statistics contain times that Arrow's reader of ORC refuses.
+    """Raises FormatError for a column whose statistics contain times that Arrow's reader of ORC refuses.
 
-    It counts nanoseconds, as nothing else does here, and so has the years from 1677 to 2262.
+    Unlike all other code here, it counts nanoseconds, so its range is the years from 1677 to 2262.
     """
     leaves = [leaf for column in facts.schema for leaf in _leaves_of(column.name, column.type)]
     for (name, type_), leaf in zip(leaves, facts.leaves, strict=True):
         if not pa.types.is_timestamp(type_) or leaf.high is None:
             continue
-        # Bounds come in pairs; one of a day before 1582 is left out.
+        # Bounds come in pairs; a pair with a day before 1582 is left out.
         if leaf.low is None or leaf.low < _FIRST or leaf.high > _LAST:
             raise FormatError(
                 f"column {name} has times before {_FIRST:%Y-%m-%d} or after {_LAST:%Y-%m-%d}, which Arrow does not "
@@ -111,7 +112,7 @@ class _Footer:
     def facts(self) -> FileFacts:
         if not self._types or self._types[0].number(1) != _STRUCT:
             raise FormatError("its rows are no structs")
-        # Statistics of an encrypted file stand elsewhere, and those here are masked.
+        # Statistics of an encrypted file are stored elsewhere; those here are masked.
         known = len(self._statistics) == len(self._types) and 10 not in self._footer
         schema = pa.schema(self._fields(0))
         leaves = [self._leaf(column, above, known=known) for column, above in self._leaves(0, ())]
@@ -146,7 +147,7 @@ class _Footer:
                 raise FormatError("it has a union, which Iceberg has no counterpart for")
 
     def _leaves(self, column: int, above: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The leaves at ``column`` and below it, each with the kinds of the columns ``above`` it within the row."""
+        """Yields the leaves at ``column`` and below it, each with the kinds of the columns ``above`` it."""
         kind = self._types[column].number(1)
         if kind not in (_STRUCT, _LIST, _MAP):
             yield column, above
@@ -182,7 +183,7 @@ def _is_shortened(statistics: Message) -> bool:
 
 
 _MINOR_TYPES: Final = {5: "FLOAT4", 6: "FLOAT8", 7: "VARCHAR", 9: "TIMESTAMP", 16: "VARCHAR", _CHAR: "VARCHAR"}
-"""Types that the register of writers' faults names."""
+"""Types that occur in the register of writers' faults."""
 
 
 def _bounds(kind: int, statistics: Message) -> tuple[Any, Any]:
@@ -213,7 +214,7 @@ def _day(days: int | None) -> date | None:
 
 
 def _timestamps(first: int | None, last: int | None) -> tuple[datetime | None, datetime | None]:
-    """Bounds of timestamps from milliseconds, which writers cut off: down or, before 1970, towards it."""
+    """Returns bounds of timestamps from milliseconds, which writers truncated: down or, before 1970, towards 1970."""
     if first is None or last is None:
         return None, None
     if -1000 <= last < 0:
@@ -244,7 +245,7 @@ def _read_tail(source: pa.NativeFile, size: int, count: int) -> bytes:
 
 
 def _unpacked(data: bytes, codec: int) -> bytes:
-    """A footer as it was before compression, which is block by block."""
+    """Returns a footer decompressed; it is compressed block by block."""
     if codec == _NOT_COMPRESSED:
         return data
     if codec not in _CODECS:
@@ -278,7 +279,7 @@ def _of_snappy(block: bytes) -> bytes:
 
 
 def _of_lz4(block: bytes) -> bytes:
-    """A block says nowhere how long it becomes, which Arrow would have to be told."""
+    """Decompresses a block here: it does not contain its decompressed length, which Arrow would require."""
     out = bytearray()
     at = 0
     while at < len(block):
@@ -291,7 +292,7 @@ def _of_lz4(block: bytes) -> bytes:
         back = int.from_bytes(block[at : at + 2], "little")
         count, at = _lz4_length(block, at + 2, token & 15)
         start = len(out) - back
-        for index in range(start, start + count + 4):  # a copy may begin within what it makes
+        for index in range(start, start + count + 4):  # a copy may overlap its own output
             out.append(out[index])
     return bytes(out)
 

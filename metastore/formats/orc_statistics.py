@@ -1,7 +1,8 @@
-"""What ANALYZE takes from an ORC footer instead of the data: exact counts and bounds of columns, and the rows.
+"""The data that ANALYZE takes from an ORC footer instead of reading columns: exact counts and bounds, and the rows.
 
-Place in the flow: a task that reads an ORC file asks here first, and reads only the columns that are not here. Promise:
-statistics are those that the data would give. So floats (NaN), times (zones), bytes and shortened texts are not here.
+Place in the flow: a task that reads an ORC file calls this module first, and reads only the columns that are missing
+here. Promise: the statistics equal those that the data would give. So floats (NaN), times (zones), bytes and shortened
+texts are missing.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _DIGITS: Final = Context(prec=38)
 
 
 class OrcStatistics(NamedTuple):
-    """The rows of a file, and the statistics of those columns of which the footer says all, by path.
+    """The rows of a file, and the statistics of those columns that the footer describes completely, by path.
 
-    ``others`` has what the footer says of the other columns: counts, and bounds of times, which are not exact.
+    ``others`` has the footer's statistics of the other columns: counts, and bounds of times, which are not exact.
     """
 
     rows: int
@@ -34,7 +35,10 @@ class OrcStatistics(NamedTuple):
 
 
 def orc_statistics(source: pa.NativeFile) -> OrcStatistics | None:
-    """What the footer says; None for a footer that only Arrow can read. Raises OSError where the store fails."""
+    """Returns the footer's statistics; None for a footer that only Arrow can read.
+
+    Raises OSError if the store fails.
+    """
     try:
         facts = read_orc(source, source.size())
     except FormatError:
@@ -66,7 +70,10 @@ def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | No
 
 
 def _some(name: str, type_: Any, leaf: LeafFacts, rows: int) -> ColumnStatistics:
-    """What holds of a column whose footer does not say all; of texts, which CHAR pads, no bounds do."""
+    """Returns what holds of a column that the footer does not describe completely.
+
+    Bounds of texts are left out, because CHAR pads them.
+    """
     low, high = (leaf.low, leaf.high) if pa.types.is_timestamp(type_) else (None, None)
     if leaf.nulls is None or leaf.values is None:
         return ColumnStatistics(name, low, high, low is None, high is None, rows=rows)
@@ -75,7 +82,7 @@ def _some(name: str, type_: Any, leaf: LeafFacts, rows: int) -> ColumnStatistics
 
 
 def _scaled(bound: Any, type_: Any) -> Any:
-    """``bound`` with as many digits after the point as its column has."""
+    """Returns ``bound`` with its column's number of digits after the point."""
     return bound.quantize(Decimal(1).scaleb(-type_.scale), context=_DIGITS) if isinstance(bound, Decimal) else bound
 
 

@@ -1,8 +1,10 @@
-"""Times in ORC: an Arrow before release 25 silently reads some as other times, and tables have them in microseconds.
+"""Times in ORC files: checks that Arrow reads them unchanged, and converts them to microseconds.
 
-Place in the flow: whoever opens an ORC file asks here before it reads columns: ANALYZE and scans of directories, and
-the row scan of Iceberg tables. ANALYZE and scans of directories cut nanoseconds off here, downwards, as Spark does.
-Light, since every task imports it.
+Arrow's releases before 25 silently change some of them.
+
+Place in the flow: every reader of ORC calls this module before it reads columns: ANALYZE and scans of directories, and
+the row scan of Iceberg tables. ANALYZE and scans of directories truncate nanoseconds here, downwards, as Spark does.
+This module imports little, since every task imports it.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from metastore.errors import EngineError
 from metastore.formats.map_arrays import map_array
 
 _REFUSES_FAR_TIMES: Final = 25
-"""The first release of Arrow that refuses times in ORC which it cannot hold; earlier ones let them wrap around."""
+"""The first release of Arrow that refuses ORC times out of its range; earlier releases let them wrap around."""
 
 
 def require_safe_times(schema: pa.Schema, arrow_version: str) -> None:
-    """EngineError for times in ORC where this release of Arrow reads those outside 1677 to 2262 as others."""
+    """Raises EngineError for ORC times if this release of Arrow changes those outside 1677 to 2262."""
     if int(arrow_version.partition(".")[0]) >= _REFUSES_FAR_TIMES:
         return
     for column in schema:
@@ -32,7 +34,7 @@ def require_safe_times(schema: pa.Schema, arrow_version: str) -> None:
 
 
 def type_in_microseconds(type_: Any) -> Any:
-    """``type_`` with its times in microseconds, also within structs, lists and maps."""
+    """Returns ``type_`` with its times in microseconds, also within structs, lists and maps."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", type_.tz)
     if pa.types.is_struct(type_):
@@ -46,7 +48,10 @@ def type_in_microseconds(type_: Any) -> Any:
 
 
 def in_microseconds(values: Any, type_: Any) -> Any:
-    """An array of an ORC file in ``type_``, which :func:`type_in_microseconds` gave; times are cut off downwards."""
+    """Returns an array of an ORC file in ``type_``, a result of :func:`type_in_microseconds`.
+
+    Times are rounded down.
+    """
     if values.type.equals(type_):
         return values
     if pa.types.is_timestamp(type_):

@@ -1,10 +1,10 @@
-"""One column of a Parquet file: what a footer's numbers say of it, and how that is written as the model's JSON.
+"""One column of a Parquet file: interprets a footer's statistics, and writes them as the model's JSON.
 
-Made once per distinct (schema, writer) by :mod:`metastore.formats.parquet_plans` and applied to thousands of footers.
+:mod:`metastore.formats.parquet_plans` creates it once per distinct (schema, writer), for thousands of footers.
 
-Guarantee: a bound or a count is unknown unless format, writer and value together make it certain. So it is unknown if
+Guarantee: a bound or a count is unknown unless format, writer and value together make it certain. It is unknown if
 :mod:`metastore.formats.parquet_types` cannot read it, if the register of writers' faults doubts it
-(:mod:`metastore.formats.writer_faults`), or if the numbers contradict their type or each other.
+(:mod:`metastore.formats.writer_faults`), or if the statistics contradict their type or each other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ten columns and two row groups, and a class would take a tenth of ANALYZE.
 
 @dataclass(frozen=True)
 class Leaf:
-    """One column with statistics: where it stands in the footer and how it is read and written."""
+    """One column with statistics: its place in the footer, and how it is read and written."""
 
     index: int
     path: ColumnPath
@@ -44,7 +44,7 @@ class Leaf:
     reading: Reading | None
     exact: bool
     counts_nans: bool
-    """True if bounds in a footer prove that no value is a NaN."""
+    """True if a column with bounds in the footer cannot contain NaN."""
     doubt: Doubt = Doubt.NOTHING
     """What the register of writers' faults says of the column; NULLS makes a difference here, since doubted bounds
     have no reading."""
@@ -56,11 +56,10 @@ class Leaf:
 
     @cached_property
     def measure(self) -> Callable[[pq.ColumnChunkMetaData, int], Bounds]:
-        """What a footer says of this column in one row group of ``rows`` rows.
+        """A function that returns a footer's statistics of this column in one row group of ``rows`` rows.
 
-        Numbers that contradict the type, the rows or each other are unknown. Raises ValueError when the chunk's type is
-        not the column's. A function of its own, since it is called for each chunk of each file: what it needs to know
-        is looked up once.
+        Statistics that contradict the type, the rows or each other are unknown. The function raises ValueError when the
+        chunk's type is not the column's. It is called for each chunk of each file, so all lookups are done once, here.
         """
         physical, required, is_null = self.physical, self.required, self.type == "NULL"
         reading = self.reading
@@ -70,7 +69,7 @@ class Leaf:
 
         def measured(chunk: pq.ColumnChunkMetaData, rows: int) -> Bounds:
             if chunk.physical_type != physical:
-                # Arrow would end the process over the statistics of such a chunk.
+                # Arrow would end the process on the statistics of such a chunk.
                 raise ValueError(f"column {self.key} is {physical}, a row group has {chunk.physical_type}")
             if rows == 0 or is_null:
                 return None, None, rows, 0
@@ -84,7 +83,7 @@ class Leaf:
                 nulls = None
             values = None if nulls is None else rows - nulls
             low = statistics.min_raw
-            if low is not None and values == 0:  # bounds of no values: one of the two is wrong
+            if low is not None and values == 0:  # bounds without values: one of the two is wrong
                 return None, None, None, None
             if low is None or reading is None:
                 return None, None, nulls, values
@@ -92,7 +91,7 @@ class Leaf:
             if comparable is not None:
                 low, high = comparable(low), comparable(high)
                 if low is None or high is None:
-                    # Where one bound is no good (a NaN, say) the other was made by the same comparisons.
+                    # If one bound is unusable (a NaN, say), so is the other: the same comparisons made it.
                     return None, None, nulls, values
             if high < low or (limits is not None and not (limits[0] <= low and high <= limits[1])):
                 return None, None, nulls, values
@@ -101,9 +100,9 @@ class Leaf:
         return measured
 
     def statistics(self, bounds: Bounds, rows: int) -> ColumnStatistics:
-        """``bounds`` over ``rows`` rows, in the model's form; the rows are left out where they are nulls + values.
+        """Returns ``bounds`` over ``rows`` rows, in the model's form; the row count is omitted if it is nulls + values.
 
-        That is a fifth of the text of a footer's statistics, and of the time to write it.
+        It would take a fifth of the text of a footer's statistics, and of the time to write it.
         """
         raw_low, raw_high, nulls, values = bounds
         low = high = None
@@ -126,7 +125,7 @@ class Leaf:
         )
 
     def texts(self, bounds: Sequence[Bounds], rows: Sequence[int]) -> list[str]:
-        """The JSON of :meth:`statistics` for many containers, without the way through it where the type allows."""
+        """Returns the JSON of :meth:`statistics` for many containers, written directly if the type allows it."""
         literal = self._literal
         if literal is None:
             return list(map(self._json, bounds, rows))
@@ -164,7 +163,7 @@ class Leaf:
         return None if self.reading is None else self.reading.literal
 
     def _fine(self, low: Any, high: Any) -> tuple[int, int, int, int] | None:
-        """Moments that are no whole milliseconds, as JSON has them: outer milliseconds and microseconds of each."""
+        """Returns times that are not whole milliseconds as JSON: outer milliseconds and microseconds of each."""
         if self.reading is None or self.reading.micros is None:
             return None
         low_micros, high_micros = self.reading.micros(low), self.reading.micros(high)
@@ -174,7 +173,7 @@ class Leaf:
 
     @cached_property
     def _fine_pattern(self) -> str:
-        """The same with blanks between the pieces, for moments that are no whole milliseconds."""
+        """The same with blanks between the pieces, for times that are not whole milliseconds."""
         assert self.reading is not None
         samples = self.reading.fine_samples
         nulls, values = counts = (10**18 + 2, 10**18 + 3)
@@ -187,7 +186,7 @@ class Leaf:
 
     @cached_property
     def _pieces(self) -> list[str]:
-        """The model's own JSON in five pieces: what differs from one container to the next stands between them."""
+        """Returns the model's own JSON in five pieces; the texts that differ between containers go between them."""
         assert self.reading is not None
         low, high = self.reading.samples
         nulls, values = counts = (10**18 + 2, 10**18 + 3)
@@ -201,7 +200,7 @@ class Leaf:
 
 
 def combined(parts: Sequence[Bounds]) -> Bounds:
-    """Bounds of all ``parts`` together; for no parts those of no rows."""
+    """Returns the bounds of all ``parts`` together; without parts, the bounds of no rows."""
     low = high = None
     nulls: int | None = 0
     values: int | None = 0

@@ -1,7 +1,7 @@
-"""Parquet footers -> facts. What bounds can be believed, ANALYZE's own reading of footers knows.
+"""Facts of Parquet footers; the trust in bounds is the same as in ANALYZE.
 
-:mod:`metastore.formats.parquet_columns` leaves out what format, writer and value together do not make certain; on top
-of that, a bound counts only when each row group with values has one.
+:mod:`metastore.formats.parquet_columns` leaves out statistics that format, writer and value together do not make
+certain. In addition, a bound counts only if each row group with values has one.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _MOMENT: Final = pa.timestamp("us", "UTC")
 
 
 class ParquetFooters:
-    """Reads footers one by one, and keeps what files of one schema and writer have in common."""
+    """Reads footers one by one, and keeps the common parts of files of one schema and writer."""
 
     def __init__(self, *, as_arrow_opens: bool = False) -> None:
-        """With ``as_arrow_opens`` a file is refused that Arrow does not open by its own footer."""
+        """With ``as_arrow_opens``, refuses a file that Arrow does not open by its own footer."""
         self._of_arrow = as_arrow_opens
         self._plans: list[tuple[Plan, pa.Schema, dict[int, Leaf]]] = []
 
     def read(self, source: pa.NativeFile) -> FileFacts:
-        """The facts of one file. Raises pyarrow's errors for what is no Parquet file."""
+        """Returns the facts of one file. Raises pyarrow's errors if it is not a Parquet file."""
         footer = read_footer(source)
         if self._of_arrow and footer.accepted is not None:
             raise pa.ArrowInvalid(_refusal(footer))
@@ -42,7 +42,7 @@ class ParquetFooters:
         rows = [group.num_rows for group in groups]
         facts = [_facts(leaves.get(index), of_column, rows) for index, of_column in enumerate(chunks)]
         starts = [_start(group) for group in groups if group.num_columns]
-        # Offsets that do not rise are of a writer that left them out.
+        # Offsets that do not increase come from a writer that left them out.
         splits = starts if all(left < right for left, right in pairwise(starts)) else []
         return FileFacts(metadata.num_rows, schema, facts, splits)
 
@@ -59,7 +59,7 @@ class ParquetFooters:
 
 
 def _refusal(footer: Footer) -> str:
-    """Why Arrow does not open the file of ``footer``: the columns, and what is wrong with each."""
+    """Returns why Arrow does not open the file of ``footer``: the columns, and what is wrong with each."""
     assert footer.accepted is not None
     found = [f"column {name} is {why}" for name, why in footer.accepted.unread.items()]
     found += [
@@ -71,7 +71,7 @@ def _refusal(footer: Footer) -> str:
 
 
 def _meant(footer: Footer, *, old_calendar: bool) -> pa.Schema:
-    """The schema in Arrow's types. INT96 is marked, and made moments in UTC, as everybody writes it.
+    """Returns the schema in Arrow's types. INT96 is marked, and becomes timestamps in UTC, as all writers mean it.
 
     Days and times of a file of the ``old_calendar`` are marked, too.
     """
@@ -86,7 +86,10 @@ def _meant(footer: Footer, *, old_calendar: bool) -> pa.Schema:
 
 
 def _with_moments(field: Any, leaves: Iterator[str], marks: Mapping[bytes, bytes]) -> Any:
-    """``field`` of Arrow, whose leaves are the next of ``leaves``, by their physical types; ``marks`` are for times."""
+    """Returns ``field`` of Arrow with timestamps for INT96, and with its times marked by ``marks``.
+
+    ``leaves`` yields the physical types of its leaves.
+    """
     arrow = field.type
     if not pa.types.is_nested(arrow):
         known = field.metadata or {}
@@ -103,7 +106,7 @@ def _with_moments(field: Any, leaves: Iterator[str], marks: Mapping[bytes, bytes
 
 def _facts(leaf: Leaf | None, chunks: Sequence[pq.ColumnChunkMetaData], rows: Sequence[int]) -> LeafFacts:
     size = sum(chunk.total_compressed_size for chunk in chunks)
-    if leaf is None:  # it stands in a list or a map, where counts and bounds are of no use to anybody
+    if leaf is None:  # it is in a list or a map, where counts and bounds are not used
         return LeafFacts(size)
     low, high, nulls, values = combined([leaf.measure(chunk, count) for chunk, count in zip(chunks, rows, strict=True)])
     return LeafFacts(

@@ -1,12 +1,12 @@
-"""The footer of a Parquet file, judged before Arrow's objects are made of what it says.
+"""Checks the footer of a Parquet file before Arrow's objects are created from it.
 
-Arrow parses a footer with care, and answers damage with an error. But what its Python objects of row groups and column
-chunks find wrong is thrown where nothing catches it, and ends the process. So what those objects look at is decoded
-once more, by thrift, and whatever they would refuse is an error first.
+Arrow parses a footer carefully, and reports damage as an error. But its Python objects of row groups and column chunks
+throw exceptions that nothing catches, which ends the process. So this module decodes the parts that those objects use
+once more, by thrift, and raises an error first for everything that they would refuse.
 
-Promises: the bytes that are judged are those that Arrow parsed; of a footer that was judged every row group, column
-chunk and statistic can be asked for. Judging takes longer than parsing, so tasks in processes of their own do without
-it: there a death is one task's, which the engine reports. A footer that Arrow refuses for one column is changed first
+Promises: the checked bytes are those that Arrow parsed. Every row group, column chunk and statistic of a checked footer
+can be read. A check takes longer than parsing, so tasks in separate processes skip it: there, a crash affects one task,
+and the engine reports it. A footer that Arrow refuses because of one column is changed first
 (:mod:`metastore.formats.refused_footers`).
 """
 
@@ -27,12 +27,12 @@ from metastore.formats.arrow_reader import ParquetReader
 from metastore.formats.refused_footers import REFUSALS, Accepted, without_refusals
 
 _TAIL, _LOCAL_TAIL = 64 << 10, 8 << 10
-"""Bytes read at first, in which most footers are whole; from the local disk fewer, since more can be had at once."""
+"""Bytes that are read first; most footers fit. Fewer from the local disk, where a second read is cheap."""
 _END: Final = 8
-"""The length of the footer and the magic bytes, which come after it."""
+"""The footer's length and the magic bytes, which follow the footer."""
 
 _WIDTHS: Final = (1, 4, 8, 12, 4, 8, None, None)
-"""Bytes of a value by physical type; None: of any length, or of that of the schema."""
+"""Bytes of a value by physical type; None: any length, or the schema's."""
 _TYPES: Final = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _BYTE_ARRAY, _FIXED = 6, 7
 _CODECS: Final = range(8)
@@ -42,16 +42,16 @@ _MAGIC: Final = b"PAR1"
 
 
 class Footer(NamedTuple):
-    """What Arrow makes of a footer, and the bytes that it is made of."""
+    """Arrow's objects of a footer, and the footer's bytes."""
 
     metadata: pq.FileMetaData
     content: bytes
     accepted: Accepted | None = None
-    """What Arrow made its objects of, where it refuses the file's own footer for one of its columns."""
+    """The footer from which Arrow made its objects, if it refuses the file's own because of one of its columns."""
 
 
 def read_footer(source: str | pa.NativeFile, *, judged: bool = True) -> Footer:
-    """The footer of a local file, or of an open one. Raises ArrowInvalid or OSError for one that is none or damaged."""
+    """Read the footer of a local or open file. Raises ArrowInvalid or OSError if it is missing or damaged."""
     tail = _local_tail(source) if isinstance(source, str) else _tail(source, source.size(), _TAIL)
     length = int.from_bytes(tail[-_END : 4 - _END], "little")
     content = tail[-_END - length : -_END]
@@ -75,9 +75,9 @@ def _parsed(tail: bytes) -> pq.FileMetaData:
 
 
 def schema_in(content: bytes) -> bytes | None:
-    """The beginning of a footer, up to where its schema ends; None where this is not to be told.
+    """Returns the beginning of a footer, up to the end of its schema; None if that cannot be determined.
 
-    Footers that begin alike have the same schema, down to what Arrow does not show of it.
+    Footers with the same beginning have the same schema, including the parts that Arrow does not show.
     """
     buffer = TMemoryBuffer(content)
     protocol = TCompactProtocol(buffer)
@@ -85,7 +85,7 @@ def schema_in(content: bytes) -> bytes | None:
         protocol.readStructBegin()
         for expected in (_VERSION, _SCHEMA):
             _, kind, number = protocol.readFieldBegin()
-            if number != expected:  # no writer is known that puts anything before the schema, but one may
+            if number != expected:  # no known writer puts anything before the schema, but it is allowed
                 return None
             protocol.skip(kind)
             protocol.readFieldEnd()
@@ -95,7 +95,7 @@ def schema_in(content: bytes) -> bytes | None:
 
 
 def require_sound(footer: bytes) -> None:
-    """Refuse a footer, which Arrow has parsed, from which its objects could not be made. Raises ArrowInvalid."""
+    """Refuse a footer, parsed by Arrow, from which its objects could not be made. Raises ArrowInvalid."""
     try:
         decoded = fastbinary.decode_compact(_Decoded(), _Protocol(footer), [_Decoded, _FILE])
     except (TException, EOFError, ValueError, TypeError, OverflowError, MemoryError) as error:
@@ -115,7 +115,7 @@ def require_sound(footer: bytes) -> None:
 
 
 class _Leaf(NamedTuple):
-    """A column of the schema: its physical type, bytes of a value, and how many levels there are of each kind."""
+    """A column of the schema: its physical type, the bytes of a value, and its maximum levels."""
 
     type: int
     width: int | None
@@ -124,8 +124,8 @@ class _Leaf(NamedTuple):
 
 
 def _leaves(schema: Sequence[Any]) -> Iterator[_Leaf]:
-    """Leaves in order; ``schema`` is a tree, written down from the top, each node with the number of its children."""
-    # Of every node above: how many children are still to come, and the levels inside of it.
+    """Returns the leaves in order; ``schema`` is a tree in preorder, in which each node has its number of children."""
+    # For every node above: the number of remaining children, and the levels inside it.
     above = [(schema[0].children, 1, 1)]
     for node in schema[1:]:
         while not above[-1][0]:
@@ -142,7 +142,7 @@ def _leaves(schema: Sequence[Any]) -> Iterator[_Leaf]:
 
 
 def _wrong(leaf: _Leaf, column: Any) -> str:
-    """What Arrow's object of this column chunk would refuse; empty for nothing."""
+    """Returns what Arrow's object of this column chunk would refuse; empty for nothing."""
     chunk = column.metadata
     if chunk.type != leaf.type:
         return f"a column is {_type_name(leaf.type)}, and its chunk {_type_name(chunk.type)}"
@@ -176,7 +176,7 @@ def _local_tail(path: str) -> bytes:
 
 
 def _tail(file: Any, size: int, first: int) -> bytes:
-    """The footer and what comes after it, and perhaps something before; ``first`` bytes are read before more are."""
+    """Returns the footer and the bytes after it, and possibly some before; ``first`` bytes are read at first."""
     file.seek(max(0, size - first))
     tail: bytes = file.read(first)
     wanted = int.from_bytes(tail[-_END : 4 - _END], "little") + _END
@@ -187,7 +187,7 @@ def _tail(file: Any, size: int, first: int) -> bytes:
 
 
 class _Decoded:
-    """A struct of the footer. Fields that no specification names are passed over."""
+    """A struct of the footer. Fields that no specification names are skipped."""
 
     children: int | None = None
     codec: int | None = None
@@ -215,7 +215,7 @@ class _Decoded:
 
 
 class _Protocol:
-    """What thrift's decoder asks for: where the bytes are, and that lengths are bounded by theirs alone."""
+    """The interface that thrift's decoder requires: the bytes, and length limits, which only the bytes set here."""
 
     def __init__(self, content: bytes) -> None:
         self.trans = TMemoryBuffer(content)
@@ -223,7 +223,7 @@ class _Protocol:
 
 
 def _struct(**fields: tuple[int, int, Any]) -> tuple[Any, ...]:
-    """Number, type and details of each field -> thrift's specification, in which a number is a position."""
+    """Returns thrift's specification, in which a number is a position, from number, type and details of each field."""
     made: list[Any] = [None] * (1 + max(number for number, _, _ in fields.values()))
     for name, (number, kind, details) in fields.items():
         made[number] = (number, kind, name, details, None)
@@ -260,4 +260,4 @@ _CRYPTO: Final = _struct(key=(2, TType.STRUCT, [_Decoded, (None,)]))
 _COLUMN: Final = _struct(metadata=(3, TType.STRUCT, [_Decoded, _CHUNK]), crypto=(8, TType.STRUCT, [_Decoded, _CRYPTO]))
 _GROUP: Final = _struct(columns=(1, TType.LIST, _many(_COLUMN)))
 _FILE: Final = _struct(schema=(2, TType.LIST, _many(_ELEMENT)), row_groups=(4, TType.LIST, _many(_GROUP)))
-"""The parts of parquet.thrift that are judged."""
+"""The parts of parquet.thrift that are checked."""

@@ -1,8 +1,8 @@
-"""What one Parquet schema, as one writer wrote it, lets us say about its columns.
+"""What can be decided about the columns of one Parquet schema by one writer, before the statistics are read.
 
-Made once per distinct (schema, writer) and applied to thousands of footers, so everything that can be decided before a
-footer's numbers are seen is decided here: which leaves have statistics, how they are read, and what the register of
-writers' faults (:mod:`metastore.formats.writer_faults`) doubts of them.
+A plan is created once per distinct (schema, writer) and applied to thousands of footers. It decides which leaves have
+statistics, how they are read, and what the register of writers' faults (:mod:`metastore.formats.writer_faults`) doubts
+about them.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _PLANS_KEPT: Final = 32
 """Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
 
 _ARROW_SCHEMA: Final = b"ARROW:schema"
-"""Where Arrow keeps its own types in a footer: without it, a text may have been written from a dictionary."""
+"""Where Arrow keeps its own types in a footer. Without it, a text may have been written from a dictionary."""
 
 
 @dataclass
 class Plan:
-    """Everything the footers of one schema, one writer and one calendar have in common."""
+    """The common properties of the footers of one schema, one writer and one calendar."""
 
     schema: TupleSchema
     leaves: tuple[Leaf, ...]
@@ -50,7 +50,7 @@ class Plan:
     old_calendar: bool
     beginning: bytes | None
     dictionaries: tuple[int, ...] | None = None
-    """Leaves that Arrow may have written from dictionaries; None where that makes no difference."""
+    """Leaves that Arrow may have written from dictionaries; None if that makes no difference."""
     schema_json: str = field(init=False)
     keys: tuple[str, ...] = field(init=False)
 
@@ -60,7 +60,7 @@ class Plan:
 
     @classmethod
     def of(cls, footer: Footer, columns: Sequence[ColumnPath] | None) -> Plan:
-        """The plan for files like the one of ``footer``; ``columns`` None means statistics of every leaf.
+        """Returns the plan for files like the one of ``footer``; ``columns`` None means statistics of every leaf.
 
         A struct named in ``columns`` stands for all leaves below it.
         """
@@ -72,7 +72,10 @@ class Plan:
         return cls(schema, leaves, writer, old_calendar, schema_in(footer.content), builder.dictionaries)
 
     def fits(self, footer: Footer) -> bool:
-        """Whether a footer has this schema and writer. Bytes tell: Arrow compares the leaves of schemas only."""
+        """Whether a footer has this schema and writer.
+
+        Bytes are compared, because Arrow compares only leaves of schemas.
+        """
         return (
             self.beginning is not None
             and footer.content.startswith(self.beginning)
@@ -83,34 +86,34 @@ class Plan:
 
 
 class Plans:
-    """The plans of the schemas met last, over all tasks of this process; ``columns`` as for :meth:`Plan.of`."""
+    """The plans of the latest schemas, over all tasks of this process; ``columns`` as for :meth:`Plan.of`."""
 
     def __init__(self, columns: Sequence[ColumnPath] | None) -> None:
         self._columns = columns
         self._known: tuple[Plan, ...] = ()
 
     def plan(self, footer: Footer) -> Plan:
-        """The plan that fits ``footer``. Raises as pyarrow does for a schema that makes no sense."""
+        """Returns the plan that fits ``footer``. Raises as pyarrow does for an invalid schema."""
         for known in self._known:
             if known.fits(footer):
                 return known
         plan = Plan.of(footer, self._columns)
         if plan.beginning is not None:  # without it, it fits no other footer
-            # A new tuple, since another thread may be looking through the old one.
+            # A new tuple, since another thread may be iterating over the old one.
             self._known = (plan, *self._known[: _PLANS_KEPT - 1])
         return plan
 
 
 def arrow_schema_of(footer: Footer) -> pa.Schema:
-    """The columns of a file in Arrow's types; a map whose keys are optional is a map, too."""
+    """Returns the columns of a file in Arrow's types; a map with optional keys is a map, too."""
     schema = footer.metadata.schema.to_arrow_schema()
     return schema if footer.accepted is None else pa.schema(map(with_maps, schema))
 
 
 def believes(plan: Plan, metadata: pq.FileMetaData) -> bool:
-    """Whether each number that a footer of ``plan`` states of a leaf is believed here.
+    """Whether all statistics that a footer of ``plan`` states of a leaf are trusted here.
 
-    Readers that skip row groups by the footer's own numbers lose no row then.
+    Then readers that skip row groups by the footer's own statistics lose no row.
     """
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
@@ -127,14 +130,15 @@ def believes(plan: Plan, metadata: pq.FileMetaData) -> bool:
 
 @lru_cache(maxsize=4)
 def plans_of(columns: tuple[ColumnPath, ...] | None) -> Plans:
-    """This process's plans for statistics of these columns."""
+    """Returns this process's plans for statistics of these columns."""
     return Plans(columns)
 
 
 class _SchemaReader:
-    """Walks the Arrow form of a schema for its structure and takes the leaves' types from the Parquet form.
+    """Walks the Arrow form of a schema for its structure, and takes the leaves' types from the Parquet form.
 
-    Parquet's own paths cannot tell a dotted name from a nested one; Arrow's types cannot tell JSON from text.
+    Parquet's own paths cannot distinguish a dotted name from a nested one; Arrow's types cannot distinguish JSON from
+    text.
     """
 
     def __init__(self, footer: Footer, *, old_calendar: bool) -> None:
@@ -152,7 +156,7 @@ class _SchemaReader:
         self._dictionary_matters = False
 
     def read(self) -> TupleSchema:
-        """The columns. ValueError where two have one name: nobody could say which of them is meant."""
+        """Returns the columns. Raises ValueError if two have one name, because the name would be ambiguous."""
         if repeated := repeated_names(self._arrow.names):
             raise ValueError(f"its schema names {repeated} more than once")
         columns = []
@@ -165,7 +169,7 @@ class _SchemaReader:
 
     @property
     def dictionaries(self) -> tuple[int, ...] | None:
-        """Numbers of the leaves that may come from dictionaries; None if no leaf's numbers depend on it."""
+        """Returns the numbers of leaves that may come from dictionaries; None if no leaf's statistics depend on it."""
         return tuple(sorted(self._from_dictionary)) if self._dictionary_matters else None
 
     def _type(self, arrow: pa.DataType, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
@@ -235,7 +239,7 @@ class _SchemaReader:
 
 
 def _dictionaries(metadata: pq.FileMetaData) -> tuple[int, ...]:
-    """Numbers of the leaves that Arrow wrote from dictionaries; all where its own schema is not there to tell."""
+    """Returns the numbers of leaves that Arrow wrote from dictionaries; all leaves if Arrow's own schema is missing."""
     if _ARROW_SCHEMA not in (metadata.metadata or {}):
         return tuple(range(metadata.num_columns))
     found: list[bool] = []
@@ -245,7 +249,7 @@ def _dictionaries(metadata: pq.FileMetaData) -> tuple[int, ...]:
 
 
 def _collect_dictionaries(arrow: pa.DataType, found: list[bool]) -> None:
-    """For each leaf of a type, in their order, whether it is a dictionary."""
+    """Appends, for each leaf of a type in order, whether it is a dictionary."""
     if isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
     if pa.types.is_dictionary(arrow) or not pa.types.is_nested(arrow):

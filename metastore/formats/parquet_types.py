@@ -1,9 +1,9 @@
-"""Parquet's types: how Drill spells them, and how the bounds that a footer keeps for them are read.
+"""Parquet's types: Drill's spelling of them, and how their bounds in footers are read.
 
-Bounds are compared in the domain their raw values come in (a date as a count of days), and become
-:data:`~metastore.model.statistics.Value` only when they are written. A bound that cannot be believed is read as
-nothing: NaNs, text that is not UTF-8, moments beyond Python's years, days that Spark moves to another calendar, and all
-bounds of types without a defined order (INT96, intervals).
+Bounds are compared as their raw values (a date as a count of days), and become
+:data:`~metastore.model.statistics.Value` only when they are written. A bound that cannot be trusted is ignored: NaNs,
+text that is not UTF-8, times beyond Python's years, days that Spark moves to another calendar, and all bounds of types
+without a defined order (INT96, intervals).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from json.encoder import encode_basestring  # what the model's JSON of a text comes down to
+from json.encoder import encode_basestring  # the function that writes the model's texts as JSON
 from typing import Any, Final, cast
 
 import pyarrow.parquet as pq
@@ -27,11 +27,11 @@ from metastore.model.statistics_json import micros, value_json
 
 _DAY_MILLIS: Final = 86_400_000
 _PYTHON_YEARS: Final = range((1 - EPOCH_DAY) * _DAY_MILLIS, (date.max.toordinal() + 1 - EPOCH_DAY) * _DAY_MILLIS)
-"""Milliseconds since the epoch that a datetime can say."""
+"""Milliseconds since the epoch that a datetime can represent."""
 
 _GREGORIAN_DAY: Final = date(1582, 10, 15).toordinal() - EPOCH_DAY
 _ALIKE_FROM: Final = -2_208_988_800
-"""Seconds of 1900 in UTC: from there on both calendars, and the clocks of all zones in them, agree."""
+"""The first second of 1900 in UTC. From then on, both calendars agree, and so do the zones' local times in them."""
 
 _OLD_CALENDAR: Final = re.compile(rb"org\.apache\.spark\.(?:legacyDateTime|version\x18.[0-2]\.)", re.DOTALL)
 """In a footer: what Spark writes beside days and moments of the Julian calendar, and by what it knows its versions
@@ -44,11 +44,12 @@ _TICKS: Final = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds"
 class Reading:
     """How the raw bounds of one type are read.
 
-    ``comparable`` turns a raw bound into its comparable form, or None if it says nothing; without it, a raw bound is
-    comparable as it is. ``low`` and ``high`` turn that into a value and whether it is the value itself. ``literal``
-    gives what differs from one bound's JSON to another's, or None where more than that must be written; ``shown`` gives
-    the same for a value, and ``samples`` are two values that stand nowhere else in the JSON. ``micros`` gives a
-    moment's microseconds, or None where it has none; it does so for ``fine_samples``, which are no whole milliseconds.
+    ``comparable`` turns a raw bound into its comparable form, or None if it is unusable; without it, raw bounds are
+    compared as they are. ``low`` and ``high`` turn the comparable form into a value, and say whether it is exact.
+    ``literal`` returns the part of a bound's JSON that differs between bounds, or None if more than that must be
+    written; ``shown`` returns the same for a value, and ``samples`` are two values that occur nowhere else in the JSON.
+    ``micros`` returns a time's microseconds, or None if it has none; it does so for ``fine_samples``, which are not
+    whole milliseconds.
     """
 
     comparable: Callable[[Any], Any] | None = None
@@ -64,7 +65,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class ParquetType:
-    """A leaf's type: Drill's spelling, and what Drill's spelling cannot say."""
+    """A leaf's type: Drill's spelling, and the properties that Drill's spelling lacks."""
 
     type: str
     logical: str = ""
@@ -73,7 +74,7 @@ class ParquetType:
 
     @classmethod
     def of(cls, column: pq.ColumnSchema) -> ParquetType:
-        """The type of one leaf of a schema."""
+        """Returns the type of one leaf of a schema."""
         annotation = json.loads(column.logical_type.to_json())
         match annotation["Type"]:
             case "Int":
@@ -124,7 +125,7 @@ _SMALL_SAMPLES: Final = (2_000_000_001, 2_000_000_002)
 
 
 def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
-    """How bounds of this type are read, None where they mean nothing."""
+    """Returns how bounds of this type are read; None if they have no meaning."""
     match minor_type(kind.type):
         case "BIT":
             return Reading(literal=value_json, samples=_SMALL_SAMPLES, shown=value_json)
@@ -174,12 +175,12 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
 
 
 def is_of_old_calendar(footer: bytes) -> bool:
-    """Whether days long ago are others to Spark than the file says: it moves them when it reads."""
+    """Whether Spark changes old days of this file when it reads them, because of the file's calendar."""
     return _OLD_CALENDAR.search(footer) is not None
 
 
 def moved_by_spark(kind: ParquetType, reading: Reading | None) -> Reading | None:
-    """``reading`` of a file of the old calendar, which knows no bound of what Spark moves and others do not."""
+    """Returns ``reading`` for a file of the old calendar, without bounds that Spark moves and other readers do not."""
     if reading is None or not (kind.type == "DATE" or (kind.type == "TIMESTAMP" and kind.unit)):
         return reading
     first = _GREGORIAN_DAY if kind.type == "DATE" else _ALIKE_FROM * _TICKS[kind.unit]
@@ -192,7 +193,7 @@ def _number(raw: float) -> float | None:
 
 
 def _float_literal(bound: float) -> str | None:
-    """Zero is written with the sign that includes the other zero, which depends on the side; JSON has no infinity."""
+    """A zero gets the sign that includes the other zero, which depends on the side; JSON has no infinity."""
     return repr(bound) if bound and bound - bound == 0 else None
 
 
@@ -201,7 +202,7 @@ def _half(raw: bytes) -> float | None:
 
 
 def _text(raw: bytes) -> str | None:
-    """Code points order like their UTF-8 bytes, so text may be compared decoded."""
+    """Code points have the order of their UTF-8 bytes, so decoded text may be compared."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -213,7 +214,7 @@ def _signed(raw: bytes) -> int:
 
 
 def _decimal(scale: int) -> Callable[[int], tuple[Value, bool]]:
-    # Arithmetic on decimals would round to the context's 28 digits; spelling the number out does not.
+    # Decimal arithmetic would round to the context's 28 digits; formatting the number does not.
     return lambda unscaled: (Decimal(f"{unscaled}e-{scale}"), True)
 
 
@@ -226,9 +227,9 @@ def _date(days: int) -> tuple[Value, bool]:
 
 
 def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: range) -> Reading:
-    """Bounds counted in a unit of time; nanoseconds round outwards to the microseconds that a bound can hold.
+    """Bounds counted in a unit of time; nanoseconds are rounded outwards to the microseconds that a bound can hold.
 
-    ``moment`` makes a value of microseconds, or None beyond what Python can say, which ends where ``millis`` does.
+    ``moment`` makes a value from microseconds, or None beyond Python's range, which ends where ``millis`` does.
     """
     per_second = _TICKS[kind.unit]
 

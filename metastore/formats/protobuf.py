@@ -1,6 +1,7 @@
-"""Protocol buffers read without their definitions: numbered fields with the values that stand on the wire.
+"""Reads protocol buffers without their definitions: numbered fields with their encoded values.
 
-ORC keeps its footers in them, and Arrow's reader shows no statistics; these few lines do, without another dependency.
+ORC's footers are protocol buffers, and Arrow's reader does not expose their statistics. This small reader avoids
+another dependency.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Value = int | bytes | float
 
 
 class Message:
-    """One message: the values of each field in their order. FormatError for bytes that are none."""
+    """One message: the values of each field, in order. Raises FormatError for invalid bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._fields: dict[int, list[Value]] = {}
@@ -30,46 +31,46 @@ class Message:
         return field in self._fields
 
     def number(self, field: int, default: int = 0) -> int:
-        """An unsigned number."""
+        """Returns an unsigned number."""
         value = self._last(field, default)
         if not isinstance(value, int):
             raise FormatError(f"field {field} in its footer is no number")
         return value
 
     def count(self, field: int) -> int:
-        """A number of things that there can be."""
+        """Returns a number of objects. Raises FormatError for an impossible one."""
         value = self.number(field)
         if value >= 1 << 63:
             raise FormatError(f"field {field} in its footer counts {value} things")
         return value
 
     def signed(self, field: int) -> int | None:
-        """A signed number in zigzag form, None where it is not set."""
+        """Returns a signed number in zigzag form; None if it is not set."""
         if field not in self._fields:
             return None
         value = self.number(field)
         return (value >> 1) ^ -(value & 1)
 
     def text(self, field: int) -> str | None:
-        """A text, None where it is not set. UnicodeDecodeError."""
+        """Returns a text; None if it is not set. Raises UnicodeDecodeError."""
         value = self._last(field, None)
         return value.decode() if isinstance(value, bytes) else None
 
     def message(self, field: int) -> Message | None:
-        """A message in this one, None where it is not set."""
+        """Returns a nested message; None if it is not set."""
         value = self._last(field, None)
         return Message(value) if isinstance(value, bytes) else None
 
     def messages(self, field: int) -> list[Message]:
-        """All messages of a repeated field."""
+        """Returns all messages of a repeated field."""
         return [Message(value) for value in self._fields.get(field, ()) if isinstance(value, bytes)]
 
     def texts(self, field: int) -> list[str]:
-        """All texts of a repeated field. UnicodeDecodeError."""
+        """Returns all texts of a repeated field. Raises UnicodeDecodeError."""
         return [value.decode() for value in self._fields.get(field, ()) if isinstance(value, bytes)]
 
     def numbers(self, field: int) -> list[int]:
-        """All numbers of a repeated field, packed or not."""
+        """Returns all numbers of a repeated field, packed or not."""
         found: list[int] = []
         for value in self._fields.get(field, ()):
             if isinstance(value, bytes):
@@ -111,7 +112,7 @@ def _fields_in(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The unsigned number at ``at``, of up to 64 bits, and where it ends. IndexError."""
+    """Returns the unsigned number at ``at``, of up to 64 bits, and its end. Raises IndexError."""
     result = 0
     for shift in range(0, 64, 7):
         byte = data[at]

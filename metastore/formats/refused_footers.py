@@ -1,12 +1,12 @@
-"""Parquet footers that Arrow refuses as a whole for one column, changed so that it reads all others.
+"""Changes Parquet footers that Arrow refuses because of one column, so that Arrow reads all other columns.
 
-Arrow opens no file with a map whose key is optional, as Presto, Athena, Flink and Hive wrote it, nor one with decimals
-of more than 76 digits, nor one where LIST or MAP stands at a group of another shape. Only the annotation is refused:
-how values are stored does not depend on it.
+Arrow refuses a file with a map whose key is optional (written by Presto, Athena, Flink and Hive), a file with decimals
+of more than 76 digits, and a file with LIST or MAP at a group of another shape. It refuses only the annotation: the
+storage of values does not depend on it.
 
-Promises: nothing but annotations and names of groups changes, so every column chunk stays where it was. A map comes as
-a list of structs whose repeated group is called :data:`ENTRIES`. A column whose values would come as something else is
-named, with the reason: it must not be read. Spark refuses the same columns.
+Promises: only annotations and names of groups change, so every column chunk keeps its place. A map is read as a list of
+structs whose repeated group is called :data:`ENTRIES`. A column whose values would change is named, with the reason,
+and must not be read. Spark refuses the same columns.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from metastore.errors import FormatError
 from metastore.formats.thrift_structs import DAMAGED, Struct, decoded, encoded
 
 ENTRIES: Final = "metastore:entries"
-"""The repeated group of a map that is read as a list. Of keys alone Arrow makes a list of keys in any case."""
+"""The repeated group of a map that is read as a list. Arrow reads a map of keys only as a list of keys in any case."""
 
 MOST_DIGITS: Final = 76
 """Digits of Arrow's widest decimals."""
 
 REFUSALS: Final = (pa.ArrowInvalid, OSError)
-"""What Arrow raises for a footer that it refuses; OSError for an annotation that fits no single value."""
+"""Arrow's exceptions for a footer that it refuses; OSError for an annotation that does not fit one value."""
 
 _SCHEMA: Final = 2
 _PHYSICAL, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _SCALE, _PRECISION, _LOGICAL = 1, 3, 4, 5, 6, 7, 8, 10
 """Fields of a footer, and of a schema element."""
 _OPTIONAL, _REPEATED = 1, 2
 _MAPS, _LIST, _DECIMAL = (1, 2), 3, 5
-"""Converted types; that of key and value stands at the map itself in files of Hive."""
+"""Converted types; in files of Hive, the map itself has the type for key and value."""
 _LOGICAL_MAP, _LOGICAL_LIST, _LOGICAL_DECIMAL = 2, 3, 5
 _STOP: Final = b"\0"
 
 
 class WideDecimal(NamedTuple):
-    """A decimal that comes as its bytes."""
+    """A decimal that is read as its bytes."""
 
     digits: int
     scale: int
 
 
 class Accepted(NamedTuple):
-    """A footer that Arrow accepts, and what it leaves unsaid."""
+    """A footer that Arrow accepts, and the data that it lacks."""
 
     content: bytes
     decimals: Mapping[int, WideDecimal]
@@ -56,9 +56,9 @@ class Accepted(NamedTuple):
 
 
 def without_refusals(footer: bytes, schema: bytes | None) -> Accepted | None:
-    """``footer``, which Arrow refused, without what it refuses; None if nothing of that is there.
+    """Returns ``footer``, which Arrow refused, without the refused annotations; None if it has none of them.
 
-    ``schema`` is the beginning of the footer, up to where its schema ends, if that is to be told.
+    ``schema`` is the beginning of the footer, up to the end of its schema, if that is known.
     """
     if schema is None:
         return None
@@ -74,14 +74,17 @@ def without_refusals(footer: bytes, schema: bytes | None) -> Accepted | None:
 
 
 def require_no_unread(unread: Mapping[str, str], columns: Sequence[str], path: str = "it") -> None:
-    """FormatError where one of ``columns`` of the file at ``path`` is ``unread``: it names both, and the reason."""
+    """Raises FormatError if one of ``columns`` of the file at ``path`` is in ``unread``.
+
+    It names both, and the reason.
+    """
     found = [f"column {name} is {unread[name]}" for name in columns if name in unread]
     if found:
         raise FormatError(f"{path} cannot be read whole: {'; '.join(found)}: ask for the other columns")
 
 
 class _Tree:
-    """The elements of a schema, written down from the top, and what is changed in them."""
+    """The elements of a schema in preorder, and the changes in them."""
 
     def __init__(self, elements: list[Struct]) -> None:
         self._elements = elements
@@ -95,7 +98,7 @@ class _Tree:
         leaf = 0
         for place in range(1, len(self._elements)):
             each = self._elements[place]
-            if _is_map(each) and not _is_map(self._parent(place)):  # an old map names the group of its entries, too
+            if _is_map(each) and not _is_map(self._parent(place)):  # an old map also names the group of its entries
                 self._change_map(place)
             elif _is_list(each) and (why := self._wrong_list(place)):
                 self._drop_annotation(place, why)
@@ -123,7 +126,7 @@ class _Tree:
         self.is_changed = True
 
     def _wrong_list(self, place: int) -> str:
-        """Why nobody can read the list at ``place``; empty for nothing."""
+        """Returns why the list at ``place`` is unreadable; empty if it is readable."""
         outer = self._elements[place]
         children = _number(outer, _CHILDREN) or 0
         if _PHYSICAL in outer:
@@ -135,7 +138,7 @@ class _Tree:
         return self._wrong_repetition(place, "LIST")
 
     def _wrong_map(self, place: int) -> str:
-        """Why nobody can read the map at ``place``; empty for nothing."""
+        """Returns why the map at ``place`` is unreadable; empty if it is readable."""
         outer = self._elements[place]
         children = _number(outer, _CHILDREN) or 0
         if _PHYSICAL in outer:
@@ -170,7 +173,7 @@ class _Tree:
         self._note(place, why)
 
     def _note(self, place: int, why: str) -> None:
-        """The column with the element at ``place`` must not be read."""
+        """Record that the column with the element at ``place`` must not be read."""
         while self._parents[place]:
             place = self._parents[place]
         self.unread.setdefault(self._elements[place][_NAME][1].decode(), why)
@@ -178,9 +181,9 @@ class _Tree:
 
 
 def _parents(elements: Sequence[Struct]) -> list[int]:
-    """The place of each element's group; the root is its own."""
+    """Returns the place of each element's group; the root is its own group."""
     found = [0]
-    above = [(0, _number(elements[0], _CHILDREN) or 0)]  # groups, and their children still to come
+    above = [(0, _number(elements[0], _CHILDREN) or 0)]  # groups, and their number of remaining children
     for place, each in enumerate(elements[1:], 1):
         while not above[-1][1]:
             above.pop()
@@ -201,7 +204,7 @@ def _is_list(element: Struct) -> bool:
 
 
 def _read_as_bytes(leaf: Struct) -> WideDecimal | None:
-    """``leaf`` if it is a decimal of too many digits, which loses its annotation then; None for anything else."""
+    """Returns ``leaf`` if it is a decimal of too many digits, and removes its annotation; None for anything else."""
     annotation = leaf.get(_LOGICAL, (0, {}))[1].get(_LOGICAL_DECIMAL)
     if annotation is not None:  # its fields are the scale and the digits
         scale, digits = _number(annotation[1], 1), _number(annotation[1], 2)
@@ -222,17 +225,17 @@ def _number(struct: Struct, field: int) -> int | None:
 
 
 def is_map_as_list(type_: Any) -> bool:
-    """Whether an Arrow type is what a map with optional keys is read as."""
+    """Whether an Arrow type is the one as which a map with optional keys is read."""
     return pa.types.is_list(type_) and type_.value_field.name == ENTRIES and pa.types.is_struct(type_.value_type)
 
 
 def has_map_as_list(type_: Any) -> bool:
-    """Whether such a map stands anywhere in an Arrow type."""
+    """Whether such a map occurs anywhere in an Arrow type."""
     return is_map_as_list(type_) or any(has_map_as_list(type_.field(place).type) for place in range(type_.num_fields))
 
 
 def with_maps(field: Any) -> Any:
-    """``field`` of Arrow, with maps where they are read as lists."""
+    """Returns ``field`` of Arrow, with maps in place of the lists as which they are read."""
     type_ = field.type
     if not has_map_as_list(type_):
         return field

@@ -1,9 +1,9 @@
-"""Files without row groups, as rows: ORC, Avro, CSV, TSV and JSON -> Arrow batches in their table's types.
+"""Rows of files without row groups: ORC, Avro, CSV, TSV and JSON as Arrow batches in their table's types.
 
 Place in the flow: the task of a scan (:mod:`metastore.scan.rows`) reads Parquet by Arrow's own dataset reader, and
-every other format here. Files are opened as ANALYZE opened them, so that a row holds what statistics were made of; but
-where ANALYZE passes over lists, maps and columns of several kinds, all of a row is read here. A column that a file
-lacks is null; a value that does not fit its column is a FormatError that names the file.
+every other format here. Files are opened as ANALYZE opened them, so that rows agree with the statistics. ANALYZE skips
+lists, maps and columns of several kinds, but here the whole row is read. A column that a file lacks is null; a value
+that does not fit its column raises a FormatError that names the file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Source = Callable[[], Any]
 
 
 def read_file(opening: Opening, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of the file at ``path`` in the columns of ``schema``; without columns, batches that only count.
+    """Yields the rows of the file at ``path`` in the columns of ``schema``.
 
-    Raises FormatError, NotFoundError or StorageError, which name the file, and EngineError without a reader for Avro.
+    Without columns, batches that only count rows. Raises FormatError, NotFoundError or StorageError, which name the
+    file, and EngineError without a reader for Avro.
     """
     file = SourceFile((), path.rpartition("/")[2], path, 0, 0)
     with opening.guarded(file):
@@ -44,7 +45,7 @@ def read_file(opening: Opening, path: str, schema: pa.Schema) -> Iterator[pa.Rec
 
 
 def _columns(opening: Opening, file: SourceFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """ORC and delimited text, whose readers give columns; text is read as the types that the table has."""
+    """Reads ORC and delimited text, whose readers return columns; text is read as the table's types."""
     declared = None if opening.format == "ORC" else tuple_schema(schema)[0]
     with replace(opening, declared=declared).open(file) as data:
         known = frozenset(data.schema.names)

@@ -1,4 +1,4 @@
-"""One data file of a table as its listing found it, and what tells its state from another."""
+"""One data file of a table as its listing found it, and the fingerprint of its state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Fingerprint(NamedTuple):
-    """What tells one state of a file from another: its size in bytes and its modification time in epoch ns."""
+    """Identifies one state of a file: its size in bytes and its modification time in epoch ns."""
 
     size: int
     mtime_ns: int

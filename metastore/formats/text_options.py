@@ -1,8 +1,8 @@
-"""How delimited text is written: the options of Spark's and Drill's readers, under both their names.
+"""How delimited text is written: the options of Spark's and Drill's readers, under the names of both.
 
 Options come from ``ANALYZE … (format => 'csv', delimiter => ';')``, from a workspace, or from a plugin's ``formats``
-block, and travel to tasks as plain data. Defaults are Spark's, but for the header line, which files have unless told
-otherwise, and for quoted line breaks, which are always read.
+block, and are sent to tasks as plain data. Defaults are Spark's, with two exceptions: files have a header line by
+default, and quoted line breaks are always read.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from metastore.errors import InvalidRequestError
 from metastore.formats.text_patterns import moment_pattern
 
 DELIMITED: Final[Mapping[str, str]] = {"CSV": ",", "TSV": "\t", "PSV": "|"}
-"""The formats of delimited text, and their delimiters unless another is given."""
+"""The formats of delimited text, and their default delimiters."""
 
 
 @dataclass(frozen=True)
 class TextOptions:
-    """Options of delimited text. Texts are empty for none.
+    """Options of delimited text. An empty text means none.
 
-    ``delimiter``: one character; empty for that of the format. ``quote`` encloses fields; ``escape`` stands before a
-    quote within quotes (a doubled quote is always read as one). Lines that begin with ``comment`` are passed over.
-    ``header``: the first line has the names. ``skip_lines``: lines before it that hold nothing. ``null_value``: what an
-    unquoted field without a value has. ``date_format`` and ``timestamp_format``: patterns such as ``dd.MM.yyyy``.
-    ``multi_line``: quoted fields may hold line breaks. ``names`` is no option: the columns of files without a header
-    line, where they are declared.
+    ``delimiter``: one character; empty for the format's. ``quote`` encloses fields; ``escape`` precedes a quote within
+    quotes (a doubled quote is always read as one). Lines that begin with ``comment`` are skipped. ``header``: the first
+    line has the names. ``skip_lines``: the number of lines before it to skip. ``null_value``: the content of an
+    unquoted field without a value. ``date_format`` and ``timestamp_format``: patterns such as ``dd.MM.yyyy``.
+    ``multi_line``: quoted fields may hold line breaks. ``names`` is not an option: it has the columns of files without
+    a header line, if they are declared.
     """
 
     delimiter: str = ""
@@ -47,9 +47,9 @@ class TextOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> TextOptions:
-        """The options that ``given`` has, under any of their names, in any case.
+        """Returns the options in ``given``, under any of their names, in any case.
 
-        InvalidRequestError for an unknown option, for one that is given twice, and for a value that cannot be.
+        Raises InvalidRequestError for an unknown option, for one that is given twice, and for an invalid value.
         """
         values: dict[str, Any] = {}
         for name, value in given.items():
@@ -59,7 +59,7 @@ class TextOptions:
                 continue
             option = _NAMES.get(name.lower().replace("_", ""))
             if option == "header" and name.lower() != "header" and "header" in values:
-                del values["header"]  # Drill's name for it is said, the default was not
+                del values["header"]  # Drill's name for it was given, so the default does not apply
             if option is None:
                 raise InvalidRequestError(
                     f"there is no option {name!r} of text; known are {', '.join(dict.fromkeys(_NAMES.values()))}"
@@ -71,7 +71,7 @@ class TextOptions:
 
     @property
     def changed(self) -> dict[str, Any]:
-        """The options that differ from their defaults, by name."""
+        """Returns the options that differ from their defaults, by name."""
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
@@ -79,12 +79,12 @@ class TextOptions:
         }
 
     def to_json(self) -> str:
-        """The options that differ from their defaults, as JSON; empty for none."""
+        """Returns the options that differ from their defaults, as JSON; empty for none."""
         return json.dumps(self.changed, sort_keys=True) if self.changed else ""
 
     @classmethod
     def from_json(cls, text: str | None) -> TextOptions:
-        """What :meth:`to_json` wrote."""
+        """Reads the result of :meth:`to_json`."""
         values = json.loads(text) if text else {}
         return cls(**{**values, "names": tuple(values.get("names", ()))})
 
@@ -102,12 +102,12 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 """Spark's and Drill's names of the options, without underscores and in lower case."""
 _LINE_ENDS: Final = ("linedelimiter", "linesep")
-"""Line breaks are found in every spelling, so these options are taken and change nothing."""
+"""Line breaks of every kind are recognized, so these options are accepted and have no effect."""
 _FLAGS: Final = {"true": True, "false": False}
 
 
 def is_option(name: str) -> bool:
-    """Whether there is an option of text called ``name``, in any case."""
+    """Whether a text option called ``name`` exists, in any case."""
     plain = name.lower().replace("_", "")
     return plain in _NAMES or plain in _LINE_ENDS
 

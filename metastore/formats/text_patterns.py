@@ -1,4 +1,4 @@
-"""Java's patterns of dates and moments (``dd.MM.yyyy HH:mm:ss``), as Spark takes them, applied to Arrow's texts."""
+"""Java's patterns of dates and timestamps (``dd.MM.yyyy HH:mm:ss``), as Spark takes them, applied to Arrow's texts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,20 @@ _PIECE: Final = re.compile(r"'([^']*)'|\.(S{1,6})$|([A-Za-z])\3*|[^A-Za-z']", re
 
 
 class MomentPattern(NamedTuple):
-    """What values look like (``looks``, for the whole value), how Arrow reads them, and the digits of the fraction."""
+    """One pattern of dates or timestamps.
+
+    ``looks`` describes the whole value; the others are Arrow's form of the pattern, and the fraction's digits.
+    """
 
     looks: str
     read_as: str
     fraction: int
 
     def read(self, values: Any, type_: pa.DataType) -> Any:
-        """``values`` in ``type_``, a date or a timestamp. Raises ArrowInvalid for a value that is none."""
+        """Returns ``values`` in ``type_``, a date or a timestamp.
+
+        Raises ArrowInvalid for a value that does not match.
+        """
         whole = values
         if self.fraction:
             whole = pc.utf8_slice_codeunits(values, 0, -1 - self.fraction)
@@ -50,7 +56,10 @@ class MomentPattern(NamedTuple):
 
 @lru_cache(maxsize=64)
 def moment_pattern(java: str) -> MomentPattern:
-    """The pattern ``java``. InvalidRequestError for one that holds more than years to fractions of a second."""
+    """Returns the pattern ``java``.
+
+    Raises InvalidRequestError for letters other than years to fractions of a second.
+    """
     looks, read_as, fraction = [], [], 0
     for match in _PIECE.finditer(java):
         piece = match.group()

@@ -1,8 +1,8 @@
 """Delimited text as Arrow's parser takes it: in UTF-8, with doubled quotes in place of escapes, without comments.
 
-Arrow knows one meaning of an escape character: it stands for the next character, wherever it is. Spark writes and reads
-escapes within quotes only, and there before a quote or before itself. So escapes are resolved here, piece by piece; a
-piece without any passes as it is. Memory is bounded by pieces, unless a quote is opened and never closed.
+To Arrow, an escape character stands for the next character anywhere. Spark writes and reads escapes only within quotes,
+and there only before a quote or another escape. So this module resolves escapes, piece by piece; a piece without
+escapes passes unchanged. Memory is bounded by pieces, unless a quote is opened and never closed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class PlainText(RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """As for any file that is read."""
+        """True, as for any file that is read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Up to ``size`` bytes, or all that follow; none at the end only."""
+        """Returns up to ``size`` bytes, or all remaining ones; no bytes only at the end."""
         if size < 0:
             self._rest = b"".join((self._rest, *self._pieces))
             size = len(self._rest)
@@ -42,7 +42,10 @@ class PlainText(RawIOBase):
 
 
 def _with_last_break(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces that hold anything; the last one with a line break, which Arrow needs to see that a line is whole."""
+    """Yields the non-empty pieces.
+
+    The last one ends with a line break, which Arrow needs to recognize a complete line.
+    """
     held = b""
     for piece in filter(None, pieces):
         if held:
@@ -53,9 +56,9 @@ def _with_last_break(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def plain_pieces(source: Any, encoding: str, delimiter: str, quote: str, escape: str, comment: str) -> Iterator[bytes]:
-    """The text of ``source`` in UTF-8 without a byte order mark, without escapes, and without lines of comments.
+    """Yields the text of ``source`` in UTF-8 without a byte order mark, without escapes, and without comment lines.
 
-    ``quote``, ``escape`` and ``comment`` may be empty for none. Each piece ends between records, but for the last.
+    ``quote``, ``escape`` and ``comment`` may be empty for none. Each piece but the last ends between records. Raises
     FormatError for bytes that are not of ``encoding``.
     """
     pieces = _decoded(source, encoding)
@@ -104,7 +107,7 @@ class _Cleaner:
         self._escaped = re.compile(re.escape(self._escapes) + rb"([" + re.escape(self._escapes + self._quote) + rb"])")
 
     def cleaned(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """``pieces`` cleaned, each up to a line break that ends a record."""
+        """Yields ``pieces`` cleaned, each up to a line break that ends a record."""
         rest = b""
         for piece in pieces:
             text = rest + piece
@@ -117,14 +120,20 @@ class _Cleaner:
         yield self._clean(rest, whole=True)[0]
 
     def _record_end(self, text: bytes) -> int | None:
-        """Where the last record of ``text`` ends if there is nothing to clean; None if its tokens must be looked at."""
+        """Returns the end of the last record of ``text`` if nothing must be cleaned.
+
+        Returns None if its tokens must be examined.
+        """
         if (self._escapes and self._escapes in text) or (self._comment and self._comment in text):
             return None
         end = text.rfind(b"\n") + 1
         return end if end and not (self._quote and text.count(self._quote, 0, end) % 2) else None
 
     def _clean(self, text: bytes, *, whole: bool) -> tuple[bytes, bytes]:
-        """The clean beginning of ``text``, and the rest, which goes on in the next piece; ``whole``: there is none."""
+        """Returns the cleaned beginning of ``text``, and the rest, which continues in the next piece.
+
+        ``whole``: none follows.
+        """
         done: list[bytes] = []
         copied = record_end = kept = 0
         for match in self._token.finditer(text):
@@ -136,7 +145,7 @@ class _Cleaner:
                 if at_end:
                     break
                 done.append(text[copied : match.start()])
-            elif at_end:  # it may go on
+            elif at_end:  # it may continue
                 break
             else:
                 done += (text[copied : match.start()], self._escaped.sub(self._doubled, token))

@@ -1,6 +1,6 @@
-"""Structs of thrift's compact protocol whose fields nobody names: bytes -> numbers, types and values, and back.
+"""Structs of thrift's compact protocol, read and written without their definitions.
 
-Promise: what was decoded and not changed is encoded with the same meaning, fields that no specification names included.
+Promise: a decoded and unchanged struct is encoded with the same meaning, including fields that no specification names.
 A struct is a dictionary of (type, value) by the numbers of its fields; a list is (type of its elements, list).
 """
 
@@ -24,16 +24,16 @@ DAMAGED: Final = (
     OverflowError,
     RecursionError,
 )
-"""What thrift raises for bytes that are no struct."""
+"""Exceptions of thrift for bytes that are not a struct."""
 
 
 def decoded(content: bytes) -> Struct:
-    """The struct that ``content`` begins with. Raises :data:`DAMAGED` where there is none."""
+    """Returns the struct at the beginning of ``content``. Raises :data:`DAMAGED` if there is none."""
     return _read_struct(TCompactProtocol(TMemoryBuffer(content)))
 
 
 def encoded(struct: Struct) -> bytes:
-    """``struct`` as bytes, its fields by number."""
+    """Returns ``struct`` as bytes, its fields by number."""
     buffer = TMemoryBuffer()
     _write_struct(TCompactProtocol(buffer), struct)
     written: bytes = buffer.getvalue()

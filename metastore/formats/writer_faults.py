@@ -1,9 +1,9 @@
-"""What writers of Parquet and ORC are known to get wrong in their footers: one register, looked up by writer.
+"""Known faults of Parquet and ORC writers in the statistics of their footers: one register, looked up by writer.
 
-Place in the flow: readers of footers ask for the doubts about a column before they believe a null count or a bound.
-What is doubted is unknown, so it prunes nothing and answers no aggregate. Each entry names the public report that
-describes the fault. A fault that shows in the numbers themselves (a smallest value above the largest) needs no
-entry: :mod:`metastore.formats.parquet_columns` checks every number against its type.
+Place in the flow: readers of footers look up the doubts about a column before they trust a null count or a bound. A
+doubted number is treated as unknown, so it prunes nothing and answers no aggregate. Each entry names the public report
+of the fault. A fault that is visible in the numbers themselves (a smallest value above the largest) needs no entry:
+:mod:`metastore.formats.parquet_columns` checks every number against its type.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Version = tuple[int, ...]
 
 
 class Doubt(Flag):
-    """What is not believed of a column's numbers."""
+    """The part of a column's statistics that is not trusted."""
 
     NOTHING = 0
     NULLS = auto()
@@ -34,7 +34,7 @@ class Doubt(Flag):
 
 @dataclass(frozen=True)
 class WrittenColumn:
-    """What a fault may depend on: Drill's minor type, Parquet's physical type, and how Arrow may have held the values.
+    """The column properties on which a fault may depend: Drill's minor type, Parquet's physical type, Arrow's storage.
 
     ``dictionary``: Arrow wrote it from a dictionary array, or may have. ``in_struct``: a struct around it can be null;
     in ORC, it is in a struct within a struct.
@@ -47,7 +47,7 @@ class WrittenColumn:
 
     @property
     def in_bytes(self) -> bool:
-        """Whether values are strings of bytes, which some writers compare as text."""
+        """Whether values are byte strings, which some writers compare as text."""
         return self.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 
 
@@ -55,7 +55,7 @@ class WrittenColumn:
 class WriterFault:
     """One fault: ``writer`` (a regular expression for the whole name) from version ``since``, until ``before``.
 
-    ``doubt`` is what is not believed of the columns that ``concerns`` accepts.
+    ``doubt`` is the part of the statistics that is not trusted, for the columns that ``concerns`` accepts.
     """
 
     writer: str
@@ -67,7 +67,7 @@ class WriterFault:
     format: str = PARQUET
 
     def is_of(self, writer: Writer) -> bool:
-        """Whether a file of ``writer`` has this fault. A writer without a version may have any."""
+        """Whether a file of ``writer`` has this fault. A writer without a version may have any fault."""
         if re.fullmatch(self.writer, writer.name, re.IGNORECASE) is None:
             return False
         return not writer.version or (
@@ -81,7 +81,7 @@ _VERSION: Final = re.compile(r"\sv?(\d+(?:\.\d+)*)(\S*)")
 
 @dataclass(frozen=True)
 class Writer:
-    """Who wrote a file: a name, and a version (empty if unknown)."""
+    """The writer of a file: a name, and a version (empty if unknown)."""
 
     name: str
     version: Version = ()
@@ -89,7 +89,7 @@ class Writer:
     @classmethod
     @lru_cache(maxsize=64)
     def of_parquet(cls, created_by: str | None) -> Writer:
-        """The writer that ``created_by`` of a Parquet footer names."""
+        """Returns the writer that ``created_by`` of a Parquet footer names."""
         text = (created_by or "").strip()
         named, numbered = _NAME.match(text), _VERSION.search(text.partition("(build")[0])
         name = named.group(1) if named else text
@@ -101,11 +101,11 @@ class Writer:
 
     @classmethod
     def of_orc(cls, number: int, version: int) -> Writer:
-        """The writer that an ORC footer numbers ``number``, at the ``version`` of its postscript."""
+        """Returns the writer with this ``number`` in an ORC footer, at the ``version`` of its postscript."""
         return cls(_ORC_WRITERS.get(number, f"writer {number}"), (version,))
 
     def doubts(self, column: WrittenColumn, format_: str = PARQUET) -> Doubt:
-        """What is not believed of ``column`` in a file of this writer."""
+        """Returns the doubts about ``column`` in a file of this writer."""
         doubt = Doubt.NOTHING
         for fault in faults_of(self, format_):
             if fault.concerns(column):
@@ -113,9 +113,9 @@ class Writer:
         return doubt
 
     def doubted(self, column: WrittenColumn, format_: str = PARQUET) -> str | None:
-        """Which numbers of ``column`` are not believed, and why, in a few words; None for none of them.
+        """Returns which statistics of ``column`` are not trusted, and why, in a few words; None if all are.
 
-        Bounds that hold and need not be values of the column are believed.
+        Bounds that hold, but need not be values of the column, are trusted.
         """
         faults = [fault for fault in faults_of(self, format_) if fault.concerns(column) and fault.doubt & _UNTRUE]
         if not faults:
@@ -133,17 +133,17 @@ class Writer:
     def keeps_bounds_whole(self) -> bool:
         """Whether bounds of text and bytes are values of the data; other writers may shorten long ones.
 
-        Footers can mark shortened bounds, but pyarrow does not pass the mark on, so only a writer that never shortens
-        is trusted.
+        Footers can mark shortened bounds, but pyarrow does not expose the mark. So only a writer that never shortens is
+        trusted.
         """
         return self.name == "parquet-cpp-arrow"
 
     @property
     def bounds_show_nans(self) -> bool:
-        """Whether a NaN would have cost the column its bounds.
+        """Whether a column with a NaN would have no bounds.
 
-        parquet-mr orders NaN above all numbers since 1.10 and then writes no bounds. Before, and in most other writers,
-        NaNs are passed over. Releases from 1.18 may count NaNs apart, and are not trusted until they are known.
+        parquet-mr orders NaN above all numbers since 1.10, and then writes no bounds. Earlier releases, and most other
+        writers, skip NaNs. Releases from 1.18 may count NaNs separately, and are not trusted until they are known.
         """
         return self.name == "parquet-mr" and (1, 10) <= self.version < (1, 18)
 
@@ -156,7 +156,7 @@ _ORC_WRITERS: Final = {0: "ORC Java", 1: "ORC C++", 2: "Presto", 3: "Go", 4: "Tr
 
 @lru_cache(maxsize=64)
 def faults_of(writer: Writer, format_: str = PARQUET) -> tuple[WriterFault, ...]:
-    """The faults that files of ``writer`` have."""
+    """Returns the faults of files of ``writer``."""
     return tuple(fault for fault in WRITER_FAULTS if fault.format == format_ and fault.is_of(writer))
 
 
@@ -195,7 +195,7 @@ _TIMES: Final = _of_types("TIMESTAMP", "TIME")
 _DECIMALS: Final = _of_types("VARDECIMAL")
 
 _ARROW_CPP: Final = r"parquet-cpp(-arrow)?"
-"""Arrow for C++ and all that is built on it, under its name since version 4 and before."""
+"""Arrow for C++ and everything built on it: its name since version 4, and its earlier name."""
 _GO: Final = r"parquet-go"
 """Two writers until version 7 (xitongsys and fraugster), then that of Arrow for Go."""
 
@@ -261,4 +261,4 @@ WRITER_FAULTS: Final[tuple[WriterFault, ...]] = (
     # Arrow counts zeros for the fields of a null struct within a struct.
     WriterFault(r"ORC C\+\+", _in_structs, _N | _E, "apache/orc#368 (ORC-471)", format=ORC),
 )
-"""The register. An entry is added, never weakened: files that were written stay as they are."""
+"""The register. Entries are added, never weakened, because existing files do not change."""

@@ -1,1 +1,1 @@
-"""Sketches of values: distinct counts, hashes, samples, and what they tell."""
+"""Sketches of values: distinct counts, hashes, samples, and the statistics that they give."""

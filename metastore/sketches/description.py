@@ -1,10 +1,10 @@
-"""What COMPUTE STATISTICS learns of a column: how many distinct values, how wide, how distributed. And how it is kept.
+"""The statistics of COMPUTE STATISTICS for a column: distinct values, width and distribution; and how they are stored.
 
-A :class:`Description` is made of a file's rows (:class:`ColumnDescriber`), kept with the file's and the segment's unit,
-and put together with others upwards; :func:`summary_holders` turns it into Drill's statistics. The units keep it in
-``additionalMetadata`` and not among the column statistics: it is large, and what plans a scan never reads that column.
+:class:`ColumnDescriber` makes a :class:`Description` of a file's rows. Descriptions are kept with the units of files
+and segments, and combined upwards; :func:`summary_holders` turns them into Drill's statistics. Units keep them in
+``additionalMetadata``, not among the column statistics: they are large, and planning a scan never reads that column.
 
-Promise: union is associative and commutative, so that an incremental run ends where a run over everything does.
+Promise: union is associative and commutative, so an incremental run gives the same result as a full run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ class Describing:
 
     @classmethod
     def asked(cls, known: Describing | None, asked: Describing | None) -> Describing | None:
-        """What is to be kept up where ``known`` was kept up before: no column is forgotten, and all rows tell more."""
+        """Returns what is described from now on, if ``known`` was described before.
+
+        No column is dropped. All rows are read if either reads all; else ``asked`` gives the percentage.
+        """
         if known is None or asked is None:
             return asked if known is None else known
         percent = None if known.percent is None else asked.percent
@@ -56,10 +59,10 @@ class Describing:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """One column over ``rows`` rows that were read, of which ``values`` have one, in ``width`` bytes altogether.
+    """One column over ``rows`` rows that were read; ``values`` of them are not null, in ``width`` bytes altogether.
 
-    ``domain`` is that of the sketch (:func:`metastore.sketches.hashing.domain_of`), empty where there was no value.
-    ``sample`` is None for text and bytes; ``sampled`` tells that ``rows`` are a choice of the file's rows.
+    ``domain`` is the sketch's (:func:`metastore.sketches.hashing.domain_of`), empty without values. ``sample`` is None
+    for text and bytes; ``sampled`` says that ``rows`` are only a sample of the file's rows.
     """
 
     domain: str
@@ -72,7 +75,10 @@ class Description:
 
     @classmethod
     def union(cls, parts: Iterable[Description]) -> Description | None:
-        """All rows of ``parts``; None where their values cannot be compared, having different domains."""
+        """Returns the description of all rows of ``parts``.
+
+        Returns None if their domains differ, so that values are not comparable.
+        """
         known = list(parts)
         held = [part for part in known if part.values]
         if len({part.domain for part in held}) > 1:
@@ -90,11 +96,11 @@ class Description:
 
     @classmethod
     def of_nulls(cls, rows: int) -> Description:
-        """``rows`` rows without a value: a file that lacks the column."""
+        """Returns ``rows`` rows without a value: the description for a file that lacks the column."""
         return cls("", Theta.union(()), 0, 0, rows, RowSample.union(()))
 
     def to_document(self) -> dict[str, Any]:
-        """A form that JSON can say."""
+        """Returns a form that can be written as JSON."""
         document: dict[str, Any] = {
             "domain": self.domain,
             "theta": b64encode(self.theta.to_bytes()).decode(),
@@ -111,7 +117,7 @@ class Description:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Description:
-        """Read what :meth:`to_document` wrote. FormatError for anything else."""
+        """Reads the result of :meth:`to_document`. Raises FormatError for anything else."""
         try:
             marks = np.frombuffer(b64decode(document.get("repeated", "")), np.uint8)
             sketch = b64decode(document["theta"])
@@ -131,7 +137,7 @@ class Description:
 
 
 class ColumnDescriber:
-    """Makes the description of one column of one file, whose rows ``draw`` chooses from."""
+    """Makes the description of one column of one file; ``draw`` samples its rows."""
 
     def __init__(self, draw: RowDraw, *, sampled: bool = False) -> None:
         self._draw = draw
@@ -142,7 +148,7 @@ class ColumnDescriber:
         self._samples: list[RowSample] | None = []
 
     def add(self, column: ArrowValues, places: ArrowValues, draws: Draws) -> None:
-        """Take in rows; ``places`` and ``draws`` tell which of them may be in the sample."""
+        """Add rows; ``places`` and ``draws`` select those that may be in the sample."""
         self._rows += len(column)
         if kept := _KEPT_AS.get(column.type):
             column = column.cast(kept)
@@ -156,14 +162,14 @@ class ColumnDescriber:
         else:
             width = _width(present)
         self._width += width
-        # How often a value was met matters in a sample alone; else each is hashed once where that is cheaper.
+        # The frequency of a value matters only for a sample. Otherwise each value is hashed once, if that is cheaper.
         for hashes in hashes_of(present if self._sampled else distinct_first(present)):
             self._theta.add(hashes)
         self._sample(column, places, draws)
 
     def _looked_up(self, present: ArrowValues) -> tuple[ArrowValues, int]:
-        """The values behind a dictionary's indices, each once unless in a sample, and the width of all of them."""
-        # What the rows refer to: a dictionary may hold more.
+        """Returns the values behind a dictionary's indices (each once, except in a sample), and their total width."""
+        # Only values that rows refer to count: a dictionary may hold more.
         counts = _counted(np.asarray(present.indices), len(present.dictionary))
         used = np.flatnonzero(counts)
         distinct = present.dictionary.take(pa.array(used))
@@ -171,7 +177,7 @@ class ColumnDescriber:
         return present.dictionary_decode() if self._sampled else distinct, width
 
     def description(self) -> Description:
-        """What the rows so far come to."""
+        """Returns the description of the rows so far."""
         sample = None
         if self._samples is not None:
             sample = RowSample.union([*self._samples, RowSample.of_nothing(self._draw.bound)])
@@ -196,11 +202,14 @@ _KEPT_AS: Final[Mapping[pa.DataType, pa.DataType]] = {
     pa.string_view(): pa.large_string(),
     pa.binary_view(): pa.large_binary(),
 }
-"""Views are taken as what they show: Arrow can neither measure nor hash them."""
+"""Views are converted to their plain types: Arrow can neither measure nor hash views."""
 
 
 def _counted(indices: npt.NDArray[Any], size: int) -> npt.NDArray[np.intp]:
-    """How often each number below ``size`` is met. A part at a time: numpy widens them, and parts stay in the cache."""
+    """Returns the frequency of each number below ``size``.
+
+    It counts in parts, because numpy widens the numbers, and parts stay in the cache.
+    """
     step = max(SLICE, size)
     counts = np.zeros(size, np.intp)
     for start in range(0, len(indices), step):
@@ -209,7 +218,7 @@ def _counted(indices: npt.NDArray[Any], size: int) -> npt.NDArray[np.intp]:
 
 
 def _width(present: ArrowValues) -> int:
-    """Bytes of the values: of texts and bytes their own, of all else the width of their type."""
+    """Returns the bytes of the values: for texts and bytes their own, else the width of their type."""
     type_ = present.type
     if pa.types.is_boolean(type_):
         return len(present)
@@ -220,16 +229,16 @@ def _width(present: ArrowValues) -> int:
 
 
 def distinct_values(description: Description, values: int | None) -> float:
-    """How many distinct values the column has, given that it has ``values`` altogether.
+    """Estimates the number of distinct values in the column, given that it has ``values`` altogether.
 
-    Where only a sample of rows was read, what was met once there is weighed against what was met again (the estimator
-    of Haas and Stokes that PostgreSQL uses too).
+    If only a sample of rows was read, the values seen once are weighed against those seen repeatedly (the estimator of
+    Haas and Stokes that PostgreSQL uses too).
     """
     found, read = description.theta.estimate, description.values
     if values is None or read >= values or not read:
         return min(found, read)
     share = 1 - float(description.theta.repeated.mean())
-    # If what was met again was met twice, this many are distinct; near it, the sketch's own error would be amplified.
+    # The number if each repeated value was seen twice; near it, the sketch's own error would be amplified.
     paired = read / (2 - share)
     if abs(paired - found) <= 3 * description.theta.relative_error * found:
         found = paired
@@ -238,7 +247,7 @@ def distinct_values(description: Description, values: int | None) -> float:
 
 
 def summary_holders(description: Description, known: ColumnStatistics) -> list[str]:
-    """Drill's statistics of a column, as holders: all of them estimates, so not marked exact.
+    """Returns Drill's statistics of a column, as holders; all of them are estimates, so not marked exact.
 
     ``known`` are the exact statistics of the same rows.
     """
@@ -267,13 +276,13 @@ def summary_holders(description: Description, known: ColumnStatistics) -> list[s
 
 
 def with_holders(statistics: str, holders: Iterable[str]) -> str:
-    """The JSON of column statistics with further holders in it."""
+    """Returns the JSON of column statistics with further holders in it."""
     body, separator, type_ = statistics.rpartition('],"type":')
     return body + ("" if body.endswith("[") else ",") + ",".join(holders) + separator + type_
 
 
 def _as_number(bound: Value | None) -> float | None:
-    """``bound`` as :func:`metastore.sketches.row_sample.as_numbers` has it."""
+    """Returns ``bound`` as :func:`metastore.sketches.row_sample.as_numbers` would."""
     if bound is None or isinstance(bound, (str, bytes)):
         return None
     if isinstance(bound, (bool, int, float)):
@@ -289,7 +298,7 @@ not be compared)."""
 
 
 def descriptions_in(additional_metadata: str | None) -> dict[str, Description | None]:
-    """What a unit's ``additionalMetadata`` holds; empty where there is nothing of the kind."""
+    """Returns the descriptions in a unit's ``additionalMetadata``; empty if there are none."""
     if additional_metadata is None or ENTRY not in additional_metadata:
         return {}
     documents = json.loads(additional_metadata).get(ENTRY, {})
@@ -300,7 +309,7 @@ def descriptions_in(additional_metadata: str | None) -> dict[str, Description | 
 
 
 def descriptions_entry(descriptions: Descriptions) -> dict[str, Any]:
-    """What stands for ``descriptions`` in ``additionalMetadata``; empty for none."""
+    """Returns the entry for ``descriptions`` in ``additionalMetadata``; empty for none."""
     if not descriptions:
         return {}
     known = sorted(descriptions.items())
@@ -308,7 +317,7 @@ def descriptions_entry(descriptions: Descriptions) -> dict[str, Any]:
 
 
 def descriptions_text(descriptions: Descriptions, state: str | None = None) -> str | None:
-    """A unit's ``additionalMetadata``: what ``state`` (a JSON object) says, and ``descriptions``; None for neither."""
+    """Returns a unit's ``additionalMetadata`` of ``state`` (a JSON object) and ``descriptions``; None for neither."""
     entry = descriptions_entry(descriptions)
     if not entry:
         return state

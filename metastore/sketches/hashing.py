@@ -1,10 +1,10 @@
-"""Arrow values -> the hashes that Apache DataSketches' theta sketches are made of, many values at a time.
+"""Computes the hashes for Apache DataSketches' theta sketches from Arrow values, many at a time.
 
-A value is hashed by MurmurHash3 (128 bits, seed 9001, the upper 63 bits of the first half) over the bytes that Iceberg
-gives as the value's binary form, as its Puffin blob ``apache-datasketches-theta-v1`` asks. So a sketch made of these
-hashes can be read, and joined with its own, by every DataSketches library and stand in a Puffin file as it is.
+A value's hash is MurmurHash3 (128 bits, seed 9001, the upper 63 bits of the first half) over Iceberg's binary form of
+the value, as Iceberg's Puffin blob ``apache-datasketches-theta-v1`` requires. So every DataSketches library can read a
+sketch of these hashes, and merge it with its own; a Puffin file can hold it unchanged.
 
-Zeros of both signs are one value here, and so are all NaNs: SQL counts them as one.
+Zeros of both signs are one value here, and so are all NaNs, because SQL counts them as one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ArrowValues: TypeAlias = Any
 """An Arrow array of any type; the stubs know each only with the type of its values."""
 
 SLICE: Final = 16_384
-"""Values hashed at once: what is computed in between stays in the processor's cache, which is six times faster."""
+"""Values hashed at once: intermediate results stay in the processor's cache, which is six times faster."""
 
 _REPEATED: Final = 5 / 8
 """Where so few of the first numbers are distinct, some 17,000 of a million may be: Arrow's look-up takes half the time
@@ -40,7 +40,10 @@ _MIX: Final = (_U64(0xFF51AFD7ED558CCD), _U64(0xC4CEB9FE1A85EC53))
 
 
 def domain_of(type_: pa.DataType) -> str | None:
-    """Names the values' binary form: sketches of one domain count the same values alike. None: cannot be hashed."""
+    """Returns the name of the values' binary form; sketches of one domain count the same values alike.
+
+    Returns None for values that cannot be hashed.
+    """
     if pa.types.is_dictionary(type_):
         return domain_of(type_.value_type)
     if pa.types.is_decimal128(type_):
@@ -77,7 +80,7 @@ _DOMAINS: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
 
 
 def hashes_of(values: ArrowValues) -> Iterator[Hashes]:
-    """The hashes of ``values``, which hold no null and are of a type with a domain, a slice at a time."""
+    """Yields the hashes of ``values``, which hold no null and are of a type with a domain, one slice at a time."""
     words, width = _words(values)
     if words is not None:
         for start in range(0, len(words), SLICE):
@@ -92,7 +95,7 @@ def hashes_of(values: ArrowValues) -> Iterator[Hashes]:
 
 
 def _words(values: ArrowValues) -> tuple[npt.NDArray[Any] | None, int]:
-    """Values of a fixed width as numbers of up to 64 bits, and the width of their binary form; None for others."""
+    """Returns fixed-width values as numbers of up to 64 bits, and the width of their binary form; None for others."""
     domain = domain_of(values.type)
     if domain == "boolean":
         return np.asarray(values.cast(pa.uint8())), 1
@@ -112,14 +115,14 @@ def _words(values: ArrowValues) -> tuple[npt.NDArray[Any] | None, int]:
 
 
 def _one_zero(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The bits of floating numbers, with zeros of one sign and one NaN."""
+    """Returns the bits of floating-point numbers, with one zero and one NaN."""
     numbers = numbers + numbers.dtype.type(0)  # -0.0 + 0.0 is 0.0
     numbers[np.isnan(numbers)] = np.nan
     return numbers.view(np.uint32 if numbers.itemsize == 4 else np.uint64)
 
 
 def _of_words(words: npt.NDArray[Any], width: int) -> Hashes:
-    """Hashes of values that are the ``width`` low bytes (up to 8) of ``words``: one short block, and no second half."""
+    """Returns hashes of the ``width`` low bytes (up to 8) of ``words``: one short block, and no second half."""
     first = _scramble(words, _C1, 31, _C2)
     first ^= _U64(_SEED)
     hashes: Hashes = _finished(first, _U64(_SEED), width)
@@ -127,12 +130,15 @@ def _of_words(words: npt.NDArray[Any], width: int) -> Hashes:
 
 
 def _of_decimals(values: ArrowValues) -> Iterator[Hashes]:
-    """A decimal's binary form is its unscaled value, high byte first, in as few bytes as hold its sign."""
+    """Hashes decimals.
+
+    The binary form is the unscaled value, high byte first, in the fewest bytes that hold its sign.
+    """
     raw = np.frombuffer(values.buffers()[1], np.uint8)[values.offset * 16 : (values.offset + len(values)) * 16]
     for start in range(0, len(values), SLICE):
         digits = raw[start * 16 : (start + SLICE) * 16].reshape(-1, 16)
         fill = np.where(digits[:, 15] & 0x80, 0xFF, 0).astype(np.uint8)
-        # The highest byte that is not just the sign's repetition; one more is needed where it shows the wrong sign.
+        # The highest byte that does not only repeat the sign; one more is needed if it shows the wrong sign.
         differs = digits != fill[:, None]
         top = np.where(differs.any(axis=1), 15 - differs[:, ::-1].argmax(axis=1), 0)
         shown = digits[np.arange(len(digits)), top]
@@ -148,10 +154,10 @@ def _of_decimals(values: ArrowValues) -> Iterator[Hashes]:
 
 
 def _of_bytes(values: ArrowValues) -> Hashes:
-    """Hashes of byte strings, computed together for all of one length."""
+    """Returns hashes of byte strings, computed together for all of one length."""
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     first, last = int(offsets[0]), int(offsets[-1])
-    data = np.zeros(last - first + 24, np.uint8)  # with room for the words that begin at the last byte
+    data = np.zeros(last - first + 24, np.uint8)  # with space for the words that begin at the last byte
     if last > first:
         data[: last - first] = np.frombuffer(values.buffers()[2], np.uint8)[first:last]
     words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))  # the eight bytes that begin at any position
@@ -186,7 +192,7 @@ def _empty_hash() -> int:
 
 
 def _of_blocks(blocks: list[tuple[Hashes, Hashes]], length: int, rest: int) -> Hashes:
-    """The hash over blocks of 16 bytes, the last of which holds only ``rest`` bytes (0: it is whole)."""
+    """Returns the hash over blocks of 16 bytes; the last one holds only ``rest`` bytes (0: it is full)."""
     first = np.full(len(blocks[0][0]), _SEED, np.uint64)
     second = first.copy()
     for number, (low, high) in enumerate(blocks):
@@ -240,7 +246,7 @@ def _mix(half: Hashes, spare: Hashes) -> None:
 
 
 def distinct_first(values: ArrowValues) -> ArrowValues:
-    """Each of ``values`` once, where a look at the first of them says that this is less work than hashing them all."""
+    """Returns ``values`` without duplicates, if the first of them show that this is cheaper than hashing all."""
     if len(values) <= SLICE:
         return values
     is_number = pa.types.is_primitive(values.type)

@@ -1,12 +1,12 @@
-"""A uniform sample of a column's rows that can be put together from samples of files, for histograms.
+"""A uniform sample of a column's rows that can be combined from samples of files, for histograms.
 
-Every row of a file draws a number, which depends on nothing but the file's name below the table and the row's place in
-the file; the rows with the smallest numbers are the sample. As with theta sketches, keeping exactly the smallest, with
-the bound below which all are kept, makes union associative and repeatable to the last bit. Quantile sketches (KLL,
-t-digest) give a finer picture for their size, but toss coins or depend on the order of merging: then an ANALYZE of
-what is new would not end where an ANALYZE of everything does.
+Every row of a file draws a number, which depends only on the file's name below the table and the row's place in the
+file; the rows with the smallest numbers are the sample. As in theta sketches, keeping exactly the smallest numbers,
+with the bound below which all are kept, makes union associative and reproducible to the last bit. Quantile sketches
+(KLL, t-digest) are more precise for their size, but are random or depend on the order of merging. An incremental
+ANALYZE would then differ from a full one.
 
-Values are kept as doubles, as Drill's histograms have them; text and bytes have none.
+Values are kept as doubles, as in Drill's histograms; text and bytes have no sample.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from metastore.digests import digest
 from metastore.sketches.hashing import ArrowValues
 
 SIZE: Final = 512
-"""A border of the histogram is off by 2.2% of the rows at most, as a standard error: a fifth of one of its buckets."""
+"""A border of the histogram is wrong by at most 2.2% of the rows (standard error): a fifth of one of its buckets."""
 
 BUCKETS: Final = 10
-"""As many as Drill makes."""
+"""As many as in Drill."""
 
 _DRAWN_FROM: Final = 1 << 32
 _SLICE: Final = 1 << 16
@@ -43,7 +43,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """``draws`` of the rows kept, ascending, all that are below ``bound``; and their ``values``, nulls left out."""
+    """``draws`` of the kept rows, ascending, all that are below ``bound``; and their ``values``, without nulls."""
 
     draws: Draws
     values: Numbers
@@ -51,12 +51,12 @@ class RowSample:
 
     @classmethod
     def union(cls, parts: Iterable[RowSample]) -> RowSample:
-        """The sample of all rows of ``parts``; of none, that of no rows."""
+        """Returns the sample of all rows of ``parts``; without parts, the sample of no rows."""
         known = list(parts)
         bound = min((part.bound for part in known), default=_DRAWN_FROM)
         draws = np.concatenate([part.draws for part in known]) if known else np.empty(0, np.uint32)
         values = np.concatenate([part.values for part in known]) if known else np.empty(0)
-        # By value where two rows drew the same number: the order of the parts must not show.
+        # By value if two rows drew the same number, so that the order of the parts has no effect.
         order = np.lexsort((values, draws))
         draws, values = draws[order], values[order]
         if len(draws) > SIZE:
@@ -66,34 +66,35 @@ class RowSample:
 
     @classmethod
     def of_nothing(cls, bound: int = _DRAWN_FROM) -> RowSample:
-        """No rows, of which all below ``bound`` are kept."""
+        """Returns the sample of no rows, of which all below ``bound`` are kept."""
         return cls(np.empty(0, np.uint32), np.empty(0), bound)
 
     def histogram(self, values: int, low: float | None, high: float | None) -> tuple[int, list[float]] | None:
-        """An equi-depth histogram of ``values`` values, between exact bounds where they are known; None for none.
+        """Returns an equi-depth histogram of ``values`` values, between exact bounds if they are known.
 
-        It is the number of values in each bucket, and the ascending borders of the buckets.
+        It consists of the number of values in each bucket, and the ascending borders of the buckets. Returns None for
+        no values.
         """
         if not len(self.values) or not values:
             return None
-        with np.errstate(over="ignore", invalid="ignore"):  # what infinity is among has no borders, as is told below
+        with np.errstate(over="ignore", invalid="ignore"):  # values that include infinity have no borders
             borders = np.quantile(self.values, np.linspace(0, 1, BUCKETS + 1))
         low = borders[0] if low is None else low
         high = borders[-1] if high is None else high
-        borders = np.clip(borders, low, high)  # as doubles, what is sampled may be a last bit beyond the bounds
+        borders = np.clip(borders, low, high)  # as doubles, sampled values may exceed the bounds in the last bit
         borders[0], borders[-1] = low, high
         if not np.isfinite(borders).all():
             return None
         return max(1, round(values / BUCKETS)), borders.tolist()
 
     def to_text(self) -> str:
-        """A compact form in characters; :meth:`from_text` reads it."""
+        """Returns a compact text form; :meth:`from_text` reads it."""
         draws, values = self.draws.astype("<u4").tobytes(), self.values.astype("<f8").tobytes()
         return json.dumps([self.bound, b64encode(draws).decode(), b64encode(values).decode()], separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: str) -> RowSample:
-        """Read what :meth:`to_text` wrote."""
+        """Reads the result of :meth:`to_text`."""
         bound, draws, values = json.loads(text)
         return cls(
             np.frombuffer(b64decode(draws), "<u4").astype(np.uint32),
@@ -103,7 +104,7 @@ class RowSample:
 
 
 class RowDraw:
-    """Draws the rows of one file; ``name`` tells the file from the table's others."""
+    """Draws the rows of one file; ``name`` distinguishes the file from the table's others."""
 
     def __init__(self, name: str) -> None:
         own = digest(name, 8)
@@ -113,7 +114,7 @@ class RowDraw:
         """Rows with this draw or a higher one are no longer in the sample."""
 
     def rows(self, first: int, count: int) -> tuple[ArrowValues, Draws]:
-        """Of the rows from ``first`` on those that may be in the sample: their places among them, and their draws."""
+        """Returns the rows from ``first`` on that may be in the sample: their places among them, and their draws."""
         places, draws = [], []
         for start in range(0, count, _SLICE):
             drawn = self._draws(first + start, min(_SLICE, count - start))
@@ -126,7 +127,7 @@ class RowDraw:
         return pa.array(np.concatenate(places)), np.concatenate(draws)
 
     def _draws(self, first: int, count: int) -> Draws:
-        """Numbers of the rows from ``first`` on: splitmix64 of the row's number, seeded by the file."""
+        """Returns the draws of the rows from ``first`` on: splitmix64 of the row's number, seeded by the file."""
         start = np.uint64((first * _STEP + self._seed) % (1 << 64))
         mixed: npt.NDArray[np.uint64] = _STEPS[:count] + start
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -144,7 +145,10 @@ class RowDraw:
 
 
 def as_numbers(values: ArrowValues) -> Numbers | None:
-    """``values``, without nulls, as a histogram counts them: moments in epoch milliseconds; None for text and bytes."""
+    """Returns ``values``, without nulls, as numbers for a histogram: times in epoch milliseconds.
+
+    Returns None for text and bytes.
+    """
     type_ = values.type
     if pa.types.is_decimal(type_) or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
         return np.asarray(values.cast(pa.float64(), safe=False))

@@ -1,12 +1,12 @@
-"""How many distinct values: the theta sketch, of which parts can be put together again and again without loss.
+"""Estimates the number of distinct values: the theta sketch, whose parts can be merged repeatedly without loss.
 
-A sketch keeps its ``size`` smallest distinct hashes and ``theta``, the bound below which it keeps all there are.
-With ``n`` hashes below a bound that is the fraction ``f`` of the whole range, there are about ``n / f`` distinct
-values; the standard error is ``1 / sqrt(size)``. Up to ``size`` values are counted exactly.
+A sketch keeps its ``size`` smallest distinct hashes, and ``theta``, the bound below which it keeps all hashes. With
+``n`` hashes below a bound that is the fraction ``f`` of the whole range, there are about ``n / f`` distinct values; the
+standard error is ``1 / sqrt(size)``. Up to ``size`` values are counted exactly.
 
-Keeping exactly the smallest makes union associative and commutative to the last bit: the sketch of a table is the
-same, however its files were grouped, and whether they were read today or last year. DataSketches' own update rule
-does not have this property; its readers take these sketches as they are.
+Keeping exactly the smallest hashes makes union associative and commutative to the last bit. So the sketch of a table
+does not depend on how its files were grouped, or when they were read. DataSketches' own update rule does not have this
+property; its readers accept these sketches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from metastore.errors import FormatError
 from metastore.sketches.hashing import Hashes
 
 SIZE: Final = 1024
-"""Standard error 3.1%, and 8 KB: every column of every file has one, and a join order needs no better figure."""
+"""Standard error 3.1%, and 8 KB. Every column of every file has one, and a join order needs no better figure."""
 
 TABLE_SIZE: Final = 4096
 """Standard error 1.6%, and 32 KB: the size in Iceberg's statistics of a table, as Spark and Trino write them."""
@@ -39,9 +39,10 @@ _PENDING: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class Theta:
-    """``hashes`` are all distinct ones below ``theta``, ascending; ``repeated`` marks those of values met repeatedly.
+    """``hashes`` are all distinct ones below ``theta``, ascending.
 
-    What was met repeatedly matters for samples of rows (:func:`metastore.sketches.description.distinct_values`).
+    ``repeated`` marks those whose value occurred repeatedly. Repeated values matter for samples of rows
+    (:func:`metastore.sketches.description.distinct_values`).
     """
 
     hashes: Hashes
@@ -50,7 +51,7 @@ class Theta:
 
     @property
     def estimate(self) -> float:
-        """The number of distinct values."""
+        """The estimated number of distinct values."""
         return len(self.hashes) if self.theta == _EVERYTHING else len(self.hashes) * (_EVERYTHING / self.theta)
 
     @property
@@ -60,7 +61,10 @@ class Theta:
 
     @classmethod
     def union(cls, parts: Iterable[Theta], size: int = SIZE) -> Theta:
-        """The sketch of ``size`` of the values of all ``parts``, which are no smaller; of none, that of no values."""
+        """Returns the sketch of ``size`` of the values of all ``parts``, which are no smaller.
+
+        Without parts, it is the sketch of no values.
+        """
         known = list(parts)
         theta = min((part.theta for part in known), default=_EVERYTHING)
         return cls._smallest([(part.hashes, part.repeated) for part in known], theta, size)
@@ -79,7 +83,7 @@ class Theta:
         return cls(hashes.astype(np.uint64), repeated, theta)
 
     def to_bytes(self) -> bytes:
-        """DataSketches' compact form, ordered, without the marks."""
+        """Returns DataSketches' compact form, ordered, without the marks."""
         exact = self.theta == _EVERYTHING
         count = len(self.hashes)
         longs = 1 if exact and count <= 1 else 2 if exact else 3
@@ -93,7 +97,7 @@ class Theta:
 
     @classmethod
     def from_bytes(cls, content: bytes, repeated: npt.NDArray[np.bool_] | None = None) -> Theta:
-        """Read what :meth:`to_bytes` wrote. FormatError for anything else."""
+        """Reads the result of :meth:`to_bytes`. Raises FormatError for anything else."""
         if len(content) < 8 or content[1:3] != b"\x03\x03" or content[6:8] != struct.pack("<H", _SEED_HASH):
             raise FormatError("these bytes are no theta sketch in DataSketches' compact form")
         longs = content[0]
@@ -104,7 +108,7 @@ class Theta:
 
 
 class ThetaBuilder:
-    """Makes one sketch of any number of hashes."""
+    """Makes one sketch from any number of hashes."""
 
     def __init__(self, size: int = SIZE) -> None:
         self._size = size
@@ -113,9 +117,9 @@ class ThetaBuilder:
         self._waiting = 0
 
     def add(self, hashes: Hashes) -> None:
-        """Take in hashes, in any order, any of them repeatedly."""
+        """Add hashes, in any order; hashes may repeat."""
         if self._known.theta != _EVERYTHING:
-            # Most are not below it, and numpy skips them faster when it looks for the places first.
+            # Most are not below it, and numpy skips them faster if their places are found first.
             hashes = hashes[np.flatnonzero(hashes < self._known.theta)]
         self._pending.append(hashes)
         self._waiting += len(hashes)
@@ -123,14 +127,14 @@ class ThetaBuilder:
             self._compress()
 
     def sketch(self) -> Theta:
-        """The sketch of all hashes so far."""
+        """Returns the sketch of all hashes so far."""
         self._compress()
         return self._known
 
     def _compress(self) -> None:
         if self._waiting:
             hashes, counts = np.unique(np.concatenate(self._pending), return_counts=True)
-            # More cannot be among the smallest, nor be the bound above them.
+            # No further hashes can be among the smallest, or be the bound above them.
             fresh = (hashes[: self._size + 1], counts[: self._size + 1] > 1)
             self._known = Theta._smallest(  # noqa: SLF001 - the builder is the sketch's other half
                 [(self._known.hashes, self._known.repeated), fresh], self._known.theta, self._size

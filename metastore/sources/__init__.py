@@ -1,1 +1,4 @@
-"""Where tables lie: a table's name becomes a location, a location becomes a list of data files with fingerprints."""
+"""The data of tables.
+
+A table's name becomes a location, and a location becomes a list of data files with fingerprints.
+"""

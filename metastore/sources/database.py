@@ -1,7 +1,7 @@
-"""Tables of databases: read whole through JDBC, since a database keeps no statistics that others may trust.
+"""Tables of databases: read whole through JDBC, since a database keeps no statistics that other programs may trust.
 
-One table counts as one file, and what is found in it as its state: an ANALYZE reads it every time, and writes where
-something has changed. SQLite is read by Python itself; all other databases by Spark, which a session with Spark lends.
+A table counts as one file, and its content determines the file's state. ANALYZE reads the table every time, and writes
+only what has changed. Python itself reads SQLite; Spark reads all other databases, which requires a session with Spark.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FORMAT: Final = "JDBC"
 
 Rows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 JdbcReader = Callable[[str, str, Mapping[str, str]], Rows]
-"""Reads a table by URL, its name (``schema.table``, quoted as the database wants it) and JDBC properties."""
+"""Reads a table by URL, name (``schema.table``, quoted as the database requires) and JDBC properties."""
 
 
 class DatabaseEngine(Protocol):
-    """An engine whose capabilities say that it reads databases."""
+    """An engine that can read databases, as its capabilities say."""
 
     def read_jdbc(self, url: str, table: str, properties: Mapping[str, str]) -> Rows:
         """As :data:`JdbcReader`."""
@@ -43,14 +43,14 @@ _BATCH: Final = 50_000
 
 
 class DatabaseSource:
-    """One table of the database at ``url``; ``reader`` is asked for when the table is read."""
+    """One table of the database at ``url``; ``reader`` is requested only when the table is read."""
 
     format: Final = FORMAT
 
     def __init__(
         self, url: str, schema: str, name: str, properties: Mapping[str, str], reader: Callable[[], JdbcReader]
     ) -> None:
-        # A location is stored, for everybody to read.
+        # Everybody can read a stored location.
         self.location = f"{without_secrets(url)}/{schema}/{name}"
         self._url = url
         self._name = (schema, name)
@@ -62,7 +62,7 @@ class DatabaseSource:
         """None: SQLite's columns have the types of their values."""
 
     def files(self) -> Sequence[SourceFile]:
-        """The table as one file, whose size is its number of rows."""
+        """Returns the table as one file, whose size is its number of rows."""
         return [self._content.file]
 
     def modified_times(self) -> None:
@@ -96,7 +96,7 @@ class DatabaseSource:
 
 
 def no_reader() -> JdbcReader:
-    """For sessions without Spark. Raises EngineError."""
+    """Raises EngineError: the reader of sessions without Spark."""
     raise EngineError(
         "tables of databases are read through Spark: open the session with metastore.spark.connect(spark, conf), "
         "or take --engine spark"
@@ -107,9 +107,9 @@ _SQLITE_TYPES: Final = {int: pa.int64(), float: pa.float64(), str: pa.string(), 
 
 
 def _sqlite_rows(path: str, schema: str, name: str) -> Rows:
-    """All rows of a table; SQLite gives types to values, and a column with values of several types is opaque.
+    """Returns all rows of a table. SQLite gives types to values; a column with values of several types is opaque.
 
-    Integers and floats are of one type where doubles hold them all: a bound that was rounded would be none.
+    Integers and floats count as one type if doubles hold them all exactly, because a rounded bound would be wrong.
     """
     quoted = ".".join(map(double_quoted, (schema, name)))
     try:
@@ -137,7 +137,7 @@ def _sqlite_rows(path: str, schema: str, name: str) -> Rows:
 
 
 def _array(values: Sequence[object], type_: pa.DataType) -> ArrowValues:
-    if pa.types.is_floating(type_):  # Arrow refuses integers from 2^53 on, those too that a double holds
+    if pa.types.is_floating(type_):  # Arrow refuses integers from 2^53 on, even those that a double holds exactly.
         values = [float(value) if isinstance(value, int) else value for value in values]
     return pa.array(values, type_)
 

@@ -1,7 +1,7 @@
 """A schema that a user declares, as text: ``a INT, b VARCHAR NOT NULL, c STRUCT<`x` DOUBLE>``.
 
-Place in the flow: ANALYZE asks for it before any file is opened, so that a mistake in the text is reported as one of
-the text. Promise: what comes of it can be read into Arrow, and types are spelled as those of files are.
+Place in the flow: ANALYZE parses it before it opens any file, so that an error in the text is reported as such.
+Promise: the resulting types can be read into Arrow, and are spelled like the types of files.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 
 _MOST_DIGITS: Final = 76
-"""Those of Arrow's widest decimal."""
+"""The digits of Arrow's widest decimal."""
 
 _PARTS: Final = {"ARRAY": 1, "MAP": 2}
 
 
 def declared_schema(text: str) -> TupleSchema:
-    """The columns of ``a INT, b VARCHAR NOT NULL``. InvalidRequestError for what is none."""
+    """Returns the columns of ``a INT, b VARCHAR NOT NULL``. Raises InvalidRequestError if the text is not a schema."""
     try:
         declared = _whole(parse_type(f"STRUCT<{text}>"))
     except (FormatError, InvalidRequestError) as error:
@@ -35,7 +35,10 @@ def declared_schema(text: str) -> TupleSchema:
 
 
 def _whole(type_: DrillType) -> DrillType:
-    """``type_`` with what SQL leaves out of decimals. InvalidRequestError for a type that nothing can be of."""
+    """Returns ``type_`` with the defaults of SQL's decimals filled in.
+
+    Raises InvalidRequestError for an impossible type.
+    """
     if repeated := repeated_names([field.name for field in type_.fields]):
         raise InvalidRequestError(f"it names {repeated} more than once")
     if len(type_.parts) != _PARTS.get(type_.name, 0):

@@ -1,11 +1,13 @@
 """Delta tables: files and statistics from the add actions of the current version, by deltalake (extra ``delta``).
 
-Delta keeps moments to the millisecond, cut off, with offsets from UTC cut to minutes, may cut texts short, and some
-writers keep decimals as doubles: such bounds are widened, and not exact. So are those of floats that became doubles.
-What a file's partition says stands for all its rows. A table with column mapping keeps statistics by the names that
-files have for its columns. The state of a file is its modification time, with a trace of the table's columns in the
-part below a millisecond; where columns are mapped or rows deleted by vectors it is a hash of all that says what the
-file's rows are.
+Bounds in the log may be imprecise. Delta truncates timestamps to milliseconds, and offsets from UTC to minutes. Writers
+may shorten texts, and some store decimals as doubles. Such bounds are widened, and are not exact; neither are bounds of
+floats that became doubles.
+
+A file's partition values hold for all its rows. A table with column mapping keeps statistics by the physical names in
+its files. The state of a file is its modification time, with a digest of the table's columns in the part below a
+millisecond. If columns are mapped, or deletion vectors delete rows, it is a hash of everything that determines the
+file's rows.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ _WIDENING: Final = ("typeWidening", "typeWidening-preview")
 _FEATURES: Final = frozenset(
     {_MAPPING, _DELETION_VECTORS, "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", *_WIDENING}
 )
-"""What tables may ask of readers here."""
+"""Reader features that this module supports."""
 
 _NANOS: Final = 1_000_000
 _DEFAULT_LIMIT: Final = ReadLimits().named("delta_log")
@@ -117,7 +119,7 @@ class DeltaSource:
 
     @contextmanager
     def _guarded(self, what: str) -> Iterator[None]:
-        """What deltalake says of ``what`` of the table becomes an error of ours, which names the table."""
+        """Turns errors of deltalake about ``what`` of the table into errors of ours, which name the table."""
         deltalake = importlib.import_module("deltalake")
         try:
             yield
@@ -154,7 +156,7 @@ class DeltaSource:
 
     @cached_property
     def _deleted(self) -> dict[str, RowNumbers]:
-        """The numbers of deleted rows, by the path of their file; of a table that can be read."""
+        """Returns the numbers of deleted rows, by the path of their file; the table must be readable."""
         found: dict[str, RowNumbers] = {}
         if _DELETION_VECTORS not in self._features or not self._features <= _FEATURES:
             return found
@@ -166,7 +168,7 @@ class DeltaSource:
         return found
 
     def _path(self, said: str) -> str:
-        """The path of a file as the metastore has it, by the log's, relative or absolute and escaped."""
+        """Returns the metastore's path of a file, from the log's path, which is relative or absolute, and escaped."""
         path = unquote(said)
         if path.startswith("file:"):
             return "/" + path[len("file:") :].lstrip("/")
@@ -179,7 +181,7 @@ class DeltaSource:
 
     @cached_property
     def _features(self) -> frozenset[str]:
-        """What the table asks of readers."""
+        """Returns the features that the table requires of readers."""
         protocol = self._table.protocol()
         named = frozenset(protocol.reader_features or ())
         return named | {_MAPPING} if protocol.min_reader_version == 2 else named
@@ -218,7 +220,7 @@ class DeltaSource:
         if isinstance(low, datetime) or isinstance(high, datetime):
             return Measures(_moved(low, -1), _moved(high, 1), nulls, exact=False)
         if isinstance(low, float) and isinstance(high, float) and self._features.intersection(_WIDENING):
-            # A FLOAT that became a DOUBLE: the log has the shortest text of a float, which is another double.
+            # A FLOAT that became a DOUBLE: the log has the shortest text of the float, which denotes another double.
             return Measures(low - _float_error(low), high + _float_error(high), nulls, exact=False)
         if isinstance(high, str):
             return Measures(low, _above_all_with(high), nulls, exact=False)
@@ -228,14 +230,14 @@ class DeltaSource:
 
 
 _OFFSETS_OF_MINUTES: Final = datetime(1973, 1, 1, tzinfo=_UTC)
-"""Until then, zones were seconds apart from UTC, which logs cut to minutes: Liberia's was the last."""
+"""Before this, zones differed from UTC by seconds, which logs truncate to minutes. Liberia's was the last such zone."""
 _MINUTE: Final = timedelta(minutes=1)
 
 
 def _moved(bound: Any, side: int) -> Any:
-    """A bound of moments, moved outwards (``side`` -1 or 1) by as much as writers may have cut; None beyond the years.
+    """Returns a bound of timestamps, moved outwards (``side`` -1 or 1) by as much as writers may have truncated.
 
-    Fractions are cut to milliseconds, and of offsets from UTC seconds are cut.
+    Fractions are truncated to milliseconds, and offsets from UTC to minutes. Returns None beyond the supported years.
     """
     if not isinstance(bound, datetime):
         return bound
@@ -253,26 +255,26 @@ def _float_error(value: float) -> float:
 
 
 _CUT_AT: Final = 32
-"""Characters that writers keep of a text; not all of them mark an upper bound that is cut."""
+"""Characters that writers keep of a text; not all of them mark a shortened upper bound."""
 
 
 def _above_all_with(text: str) -> str | None:
-    """An upper bound for the texts that begin with ``text``, if it may be cut short; None if there is none."""
+    """Returns an upper bound of all texts that begin with ``text``, if it may be shortened; None if there is none."""
     if len(text) < _CUT_AT or text.endswith(_LAST_CHARACTERS):
         return text
     kept = text.rstrip(_LAST_CHARACTERS[-1])
     if not kept:
         return None
     following = ord(kept[-1]) + 1
-    # There are no characters between these two.
+    # No characters exist between these two.
     return kept[:-1] + chr(0xE000 if following == 0xD800 else following)
 
 
 _LAST_CHARACTERS: Final = ("\ufffd", "\U0010ffff")
-"""What writers that do mark a cut upper bound end it with."""
+"""The characters that some writers append to a shortened upper bound."""
 
 _ROUNDED: Final = Decimal("1e-15")
-"""More than what a decimal loses as a double, of its own size."""
+"""More than a decimal loses as a double, relative to its size."""
 
 
 def _at(nested: Any, path: Sequence[str]) -> Any:

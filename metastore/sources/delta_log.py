@@ -1,4 +1,4 @@
-"""How large the log of a Delta table is, looked at before deltalake reads it: the library has no bound of its own."""
+"""Checks the size of a Delta table's log before deltalake reads it, since deltalake has no limit of its own."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
 def require_bounded_log(location: str, options: Mapping[str, str] | None, limit: Limit) -> None:
-    """Refuse a table whose newest checkpoint and the commits since then are larger than ``limit``.
+    """Refuse a table whose newest checkpoint and later commits together are larger than ``limit``.
 
-    Costs one listing. Raises FormatError, and OSError for what cannot be listed.
+    Costs one listing. Raises FormatError, and OSError if the log cannot be listed.
     """
     store, folder = _opened(location, options)
     listed = store.get_file_info(pafs.FileSelector(folder, allow_not_found=True))

@@ -1,4 +1,4 @@
-"""Keys of a storage plugin -> options of deltalake; pure."""
+"""Translates keys of a storage plugin to options of deltalake. Pure."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _NAMES: Final = {
 
 
 def delta_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Options of deltalake for the table at ``location``.
+    """Returns options of deltalake for the table at ``location``.
 
-    Keys with a dot are Hadoop's or PyIceberg's, and are translated. Others are deltalake's own, pass, and win.
+    Keys with a dot are Hadoop's or PyIceberg's; they are translated. Other keys are deltalake's own; they are passed
+    on, and take precedence.
     """
     own = {name: value for name, value in options.items() if "." not in name}
     if not is_on_object_store(location) or len(own) == len(options):

@@ -1,9 +1,9 @@
-"""Rows of Delta tables' files: Parquet by Arrow, with what the log says of each file (values, deleted rows, names).
+"""Rows of Delta tables: Arrow reads the Parquet files, with the log's data on each file (values, deleted rows, names).
 
-Place in the flow: :class:`metastore.sources.delta.DeltaSource` makes a reader of the files that a scan has left; it
-reads here or travels to tasks. Columns are found in files by the names that the table's column mapping gives them, a
-partition's values are the log's and never the directory's, rows of deletion vectors are left out. Off the local disk
-files are opened as deltalake opens the log, by its own options.
+Place in the flow: :class:`metastore.sources.delta.DeltaSource` makes a reader for the files that a scan selects; it
+reads here or is sent to tasks. Columns are found in files by the names of the table's column mapping. Partition values
+come from the log, never from the directory. Rows of deletion vectors are left out. Files on a remote store are opened
+with deltalake's own options, as deltalake opens the log.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FORMAT: Final = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 
 @dataclass(frozen=True)
 class DeltaFile:
-    """One file: the values of its partition by column, and the numbers of its deleted rows."""
+    """One file: its partition values by column, and the numbers of its deleted rows."""
 
     values: Mapping[str, Any]
     deleted: RowNumbers | None = None
@@ -44,8 +44,8 @@ class DeltaFile:
 class DeltaRows:
     """Reads ``files``, by path, of the table at ``location``.
 
-    ``logical`` has the table's columns; ``stored`` the same ones, in the same order, as files call them. With ``by_id``
-    each file is asked what it calls a column of an id.
+    ``logical`` has the table's columns; ``stored`` has the same columns in the same order, by their names in files.
+    With ``by_id``, each file's own name of a column is looked up by the column's id.
     """
 
     location: str
@@ -60,7 +60,7 @@ class DeltaRows:
         return replace(self, files={path: self.files[path] for path in paths})
 
     def groups(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
-        """As :meth:`metastore.sources.provided.Reader.groups`: each file alone."""
+        """As :meth:`metastore.sources.provided.Reader.groups`: each file is a group."""
         return ([path] for path in paths)
 
     def rows(self, paths: Sequence[str], schema: pa.Schema, *, threads: bool) -> Iterator[pa.RecordBatch]:
@@ -82,7 +82,7 @@ class DeltaRows:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _kept(self, path: str, file: DeltaFile, names: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
-        """The rows of one file that are not deleted, in its columns called ``names`` in the table."""
+        """Returns the rows of one file that are not deleted, in the table's columns ``names``."""
         places = [self.logical.get_field_index(name) for name in names]
         stored = pa.schema([self.stored.field(place) for place in places])
         logical = pa.schema([self.logical.field(place) for place in places])
@@ -116,7 +116,10 @@ class DeltaRows:
 
 
 def _part(path: str, store: fs.FileSystem) -> tuple[Any, Mapping[str, str]]:
-    """A file as a part of Arrow's datasets, and the columns that must not be read; Arrow may refuse it for these."""
+    """Returns a file as a fragment of Arrow's datasets, and the columns that must not be read.
+
+    Arrow may refuse the file's own footer because of these columns.
+    """
     part: Any = _FORMAT.make_fragment(path, store)
     try:
         part.physical_schema  # noqa: B018 - it is read here
@@ -124,18 +127,18 @@ def _part(path: str, store: fs.FileSystem) -> tuple[Any, Mapping[str, str]]:
         accepted = accepted_file(store.open_input_file(path))
         if accepted is None:
             raise
-        content: Any = accepted.content  # the stubs know no files of Arrow
+        content: Any = accepted.content  # the stubs do not accept an Arrow file here
         return _FORMAT.make_fragment(content), accepted.unread
     return part, {}
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns of a mapped table's ``schema`` (as deltalake gives it) by the names that files have for them."""
+    """Returns the columns of a mapped table's ``schema`` (as deltalake gives it) by their names in files."""
     return pa.schema([_stored(column) for column in schema])
 
 
 def stored_path(schema: pa.Schema, path: Sequence[str]) -> tuple[str, ...]:
-    """What files call the leaf at ``path``."""
+    """Returns the path in files of the leaf at ``path``."""
     found = []
     fields: Any = schema
     for name in path:
@@ -164,9 +167,10 @@ def _stored_type(type_: Any) -> Any:
 
 
 def _found_by_id(column: pa.Field[Any], fields: Any) -> pa.Field[Any]:
-    """``column`` of the table as a file calls it, whose columns, or the fields of whose struct, are ``fields``.
+    """Returns ``column`` of the table with its names in a file.
 
-    A column that the file lacks gets a name that no file has, under which nothing is found.
+    ``fields`` are the columns of the file, or of its struct. A column that the file lacks gets a name that no file has,
+    so it is not found.
     """
     own = (column.metadata or {}).get(_ID, b"")
     inside = [
@@ -191,8 +195,8 @@ def _type_by_id(type_: Any, stored: Any) -> Any:
 
 
 def _renamed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """``batch`` with the names of ``schema``, also inside structs; nothing else is different."""
+    """Returns ``batch`` with the names of ``schema``, also inside structs; nothing else changes."""
     if batch.schema.types == schema.types:
         return pa.RecordBatch.from_arrays(batch.columns, schema.names) if len(schema) else batch
-    # A message holds values and no names: it is read as what has the same layout.
+    # An IPC message holds values but no names, so it can be read with another schema of the same layout.
     return pa.ipc.read_record_batch(batch.serialize(), schema)

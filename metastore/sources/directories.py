@@ -1,9 +1,9 @@
-"""Columns that directories give: dir0, dir1, … of every table, and ``k`` of directories named ``k=v``.
+"""Columns from directories: dir0, dir1, … of every table, and ``k`` of directories named ``k=v``.
 
-A path prunes without any statistics. Names and values of ``k=v`` are unescaped; types and nulls are those of
-:mod:`metastore.sources.directory_values`, or what a catalog says of its partition columns. ``Year=`` and ``year=`` are
-one column, called as the first of them in order, unless the table tells names by case. ANALYZE and scans read names of
-directories here too, so that a column has one meaning.
+A path prunes without any statistics. Names and values of ``k=v`` are unescaped. Types and nulls follow
+:mod:`metastore.sources.directory_values`, or a catalog's partition columns. ``Year=`` and ``year=`` are one column,
+named like the first of them in order, unless names of the table are case-sensitive. ANALYZE and scans both read
+directory names here, so that a column has one meaning.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ Directories = tuple[str, ...]
 
 
 def directories_of(path: str, root: str) -> Directories:
-    """The directories between ``root`` and the file ``path``; none if the file lies elsewhere."""
+    """Returns the directories between ``root`` and the file ``path``; none if the file is elsewhere."""
     prefix = root.rstrip("/") + "/"
     return tuple(path[len(prefix) :].split("/")[:-1]) if path.startswith(prefix) else ()
 
 
 def column_of(directory: str) -> tuple[str, str] | None:
-    """The column that a directory ``name=value`` is named for, and its value as it stands; None for a plain one."""
+    """Returns the column of a directory ``name=value``, and its value as written; None for any other directory."""
     name, equals, value = directory.partition("=")
     return (unquote(name), value) if equals and name else None
 
 
 def named_values(directories: Iterable[str], *, case_sensitive: bool = False) -> dict[str, str]:
-    """Column -> value as it stands, of those ``directories`` that are named; of two of one name the upper one.
+    """Returns the columns of the named ``directories`` with their values as written.
 
-    Columns are named by :func:`key_of`.
+    Of two directories with one name, the upper one counts. Columns are named by :func:`key_of`.
     """
     named = [found for directory in directories if (found := column_of(directory)) is not None]
     return {key_of(name, case_sensitive=case_sensitive): value for name, value in reversed(named)}
 
 
 def key_of(name: str, *, case_sensitive: bool) -> str:
-    """What names of one column have in common."""
+    """Returns the key that all spellings of one column share."""
     return name if case_sensitive else name.lower()
 
 
 class DirectoryColumns:
-    """The directory columns of one table, from all directories that its files lie in.
+    """The directory columns of one table, from all directories that contain its files.
 
-    A directory ``dir0=v`` gives column ``dir0``, whichever level it is on. No directory hides one of ``of_files``,
-    the columns that rows have from their files. ``known`` has the names that the table has for columns of directories,
-    with their types where a catalog says them.
+    A directory ``dir0=v`` gives column ``dir0``, at any level. A directory hides none of ``of_files``, the columns that
+    rows have from their files. ``known`` has the table's names for columns of directories, with their types where a
+    catalog gives them.
     """
 
     def __init__(
@@ -88,9 +88,10 @@ class DirectoryColumns:
         return column in self._levels or column in self._named
 
     def statistics(self, column: str, directories: Directories) -> ColumnStatistics | None:
-        """What ``directories`` say about directory column ``column``: one value for all rows, null, or nothing.
+        """Returns the statistics of directory column ``column`` in ``directories``.
 
-        Nothing also where they are not among those that the columns' types were inferred from.
+        They are one value for all rows, null, or nothing. Returns nothing, too, if the columns' types were inferred
+        without these directories.
         """
         if directories not in self._distinct:
             return None
@@ -105,7 +106,7 @@ class DirectoryColumns:
         return key_of(name, case_sensitive=self._case_sensitive)
 
     def _spelled(self) -> dict[str, str]:
-        """What the columns are called: of several spellings the first in order."""
+        """Returns the columns' names: of several spellings, the first in order."""
         named = {found[0] for levels in self._distinct for directory in levels if (found := column_of(directory))}
         return {self._key(name): name for name in sorted(named, reverse=True)}
 

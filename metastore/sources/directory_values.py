@@ -1,10 +1,10 @@
-"""The values that directories ``name=value`` hold: their common type, and what a text is in it. One rule for all doors.
+"""The values of directories ``name=value``: their common type, and a text's value in it.
 
-The type of a column is the one that Spark infers over all its values: INT, BIGINT, DECIMAL (whole numbers of another
-spelling, or beyond 64 bits), DOUBLE, DATE (of ten characters, so ``2024-1-5`` is text), else VARCHAR. Spark's TIMESTAMP
-depends on a session's zone, and is text here. The reserved name and an empty value are null. Where DuckDB or Arrow
-would infer another type, the column is not usable for pruning: an engine that reads the files itself would see other
-values.
+ANALYZE and scans share this rule. The type of a column is the one that Spark infers over all its values: INT, BIGINT,
+DECIMAL (whole numbers in another spelling, or beyond 64 bits), DOUBLE, DATE (exactly ten characters, so ``2024-1-5`` is
+text), else VARCHAR. Spark's TIMESTAMP depends on a session's zone, and is text here. The reserved name and an empty
+value are null. If DuckDB or Arrow would infer another type, the column is not used for pruning, because such an engine
+would read other values from the files.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _ESCAPED_BYTES = re.compile(r"%[89a-f][0-9a-f]", re.IGNORECASE)
 _ANY_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _ANY_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|[+-]?(?:NaN|Infinity)", re.ASCII)
 _SUFFIXES: Final = "dDfFNy"
-"""Ends of numbers that only a floating point number has; of NaN and Infinity, too."""
+"""Suffixes that only a floating-point number has, including those of NaN and Infinity."""
 
 _WIDTHS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _DIGITS: Final = {"INT": 10, "BIGINT": 20}
-"""Digits of the decimals that Spark widens integers to."""
+"""Digits of the decimals to which Spark widens integers."""
 
 _MOST_DIGITS: Final = 38
 _FLAGS: Final = {"true": True, "false": False}
 
 
 def is_null(text: str) -> bool:
-    """Whether the value ``text`` of a directory, as it stands in the name, is null."""
+    """Whether ``text``, the value of a directory as written in its name, is null."""
     return text in ("", NULL_DIRECTORY)
 
 
 def inferred(values: Collection[str]) -> tuple[DrillType, bool]:
-    """The type of a column with these ``values``, as they stand in names; and whether every engine infers it."""
+    """Returns the type of a column with these ``values``, as written in names, and whether every engine infers it."""
     known = {unquote(value) for value in values if not is_null(value)}
     agreed = _agreed_type(known)
     if agreed is None:
@@ -59,9 +59,9 @@ def inferred(values: Collection[str]) -> tuple[DrillType, bool]:
 
 
 def value_of(text: str, type_: DrillType) -> Value:
-    """What ``text``, which is not null and stands unescaped here, is in a column of ``type_``. ValueError for nothing.
+    """Returns the value of ``text``, which is unescaped and not null, in a column of ``type_``.
 
-    Types without such values (TIMESTAMP, TIME, …) raise ValueError too.
+    Raises ValueError for a text without a value, and for types without such values (TIMESTAMP, TIME, …).
     """
     match type_.name:
         case "VARCHAR":
@@ -82,7 +82,7 @@ def value_of(text: str, type_: DrillType) -> Value:
 
 
 def _agreed_type(values: Collection[str]) -> str | None:
-    """The type that every engine gives a column of ``values``, None where they would differ."""
+    """Returns the type that every engine gives a column of ``values``; None if engines differ."""
     if not values or any(_TEXT.fullmatch(value) for value in values):
         return "VARCHAR"
     if all(_INTEGER.fullmatch(value) for value in values):
@@ -101,12 +101,12 @@ def _type_in_spark(values: Collection[str]) -> DrillType:
         return DrillType("BIGINT")
     if names <= {"INT", "BIGINT", "DECIMAL"}:
         return DrillType("DECIMAL", (max(_DIGITS.get(kind.name) or kind.arguments[0] for kind in kinds), 0))
-    # A DECIMAL beside a DOUBLE is text to Spark.
+    # Spark reads a DECIMAL together with a DOUBLE as text.
     return DrillType("DOUBLE" if names <= {"INT", "BIGINT", "DOUBLE"} else "VARCHAR")
 
 
 def _kind_in_spark(text: str) -> DrillType:
-    """The type that Spark gives one value: of numbers without a fraction the exact one that holds it."""
+    """Returns Spark's type of one value; for a number without a fraction, the exact type that holds it."""
     for name in ("INT", "BIGINT"):
         if _is_of(text, DrillType(name)):
             return DrillType(name)

@@ -1,6 +1,6 @@
-"""Finders of the kinds that this layer can ask: Iceberg by its catalog, Delta by its log, databases by JDBC.
+"""Finders of this layer: Iceberg by its catalog, Delta by its log, databases by JDBC.
 
-A table's data files are not listed yet, but where an Iceberg table lies is asked at once.
+A finder does not list a table's data files. Only the location of an Iceberg table is requested at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from metastore.sources.source_table import SourceTable
 
 
 def iceberg_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
-    """An Iceberg table of the plugin's catalog. NotFoundError if there is none."""
+    """Returns an Iceberg table of the plugin's catalog. Raises NotFoundError if there is none."""
     assert plugin.catalog is not None
     catalog, table = plugin.catalog, source.table
     iceberg = IcebergSource(lambda: asking.catalogs().table(catalog, table.workspace, table.name).load())
@@ -26,13 +26,13 @@ def iceberg_table(source: SourceTable, plugin: StoragePluginSettings, asking: As
 
 
 def delta_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:  # noqa: ARG001 - a finder
-    """A Delta table in a folder of the plugin."""
+    """Returns a Delta table in a folder of the plugin."""
     delta = DeltaSource(source.location, source.options, asking.limits.named("delta_log"))
     return replace(source, provided=delta, partition_columns={})
 
 
 def database_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
-    """A table of the plugin's database."""
+    """Returns a table of the plugin's database."""
     table = source.table
     database = DatabaseSource(plugin.connection, table.workspace, table.name, plugin.properties, asking.database_reader)
     return replace(source, location=database.location, provided=database, partition_columns={})

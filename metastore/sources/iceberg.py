@@ -1,9 +1,9 @@
 """Iceberg tables of configured catalogs: files and statistics from the manifests of the current snapshot.
 
-A file of a snapshot never changes; its state consists of the delete files that apply to it and the table's columns,
-since a name may have come to mean another column. Bounds of texts and bytes may be cut short and are not exact; where a
-file has rows that delete files take away, its bounds still contain what is left, and its counts are used only where
-they cannot have changed. A value that a file's partition fixes is that of all its rows.
+A data file of a snapshot never changes. Its state consists of the delete files that apply to it and the table's
+columns, since a name may now mean another column. Bounds of texts and bytes may be shortened, so they are not exact. If
+delete files remove rows of a file, its bounds still contain the remaining rows; its counts are used only if they cannot
+have changed. An identity partition value holds for all rows of the file.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ FORMAT: Final = "ICEBERG"
 
 
 class IcebergSource:
-    """The current snapshot of one table; ``load`` gives the table at its newest version, and is asked once."""
+    """The current snapshot of one table; ``load`` returns the table at its newest version, and is called once."""
 
     format: Final = FORMAT
 
@@ -118,7 +118,7 @@ class IcebergSource:
         columns = [_identity(field) for field in self._table.schema().fields]
         found = {}
         for task in tasks:
-            # Other delete files, or other columns, are another state of the file.
+            # Other delete files, or other columns, make another state of the file.
             state = state_of(columns, sorted(each.file_path for each in task.delete_files))
             found[source_file(plain_path(task.file.file_path), task.file.file_size_in_bytes, state)] = task
         if len(found) < len(tasks):
@@ -145,7 +145,7 @@ class IcebergSource:
         return ProvidedFile(file, self.schema, by_key(statistics), data.record_count, whole)
 
     def _said(self, data: DataFile, number: int, type_: PrimitiveType) -> Measures:
-        """What the manifest says of a column, as far as it is believed."""
+        """Returns the manifest's measures of a column, without those that cannot be trusted."""
         bounds = Bounds()
         if isinstance(type_, _BOUNDED):
             lows, highs = data.lower_bounds or {}, data.upper_bounds or {}
@@ -163,7 +163,7 @@ class IcebergSource:
         return Metrics.of(self._table.metadata.properties)
 
     def _fixed(self, data: DataFile) -> dict[int, Measures]:
-        """What the partition of a file says of its columns, by their ids."""
+        """Returns the measures of columns that a file's partition fixes, by column id."""
         found = {}
         for place, part in enumerate(self._table.specs()[data.spec_id].fields):
             source = self._by_id.get(part.source_id)
@@ -199,7 +199,7 @@ def _leaf_fields(fields: Sequence[NestedField], above: ColumnPath) -> Iterator[t
 
 
 def _typed(type_: IcebergType, value: Any) -> Value | None:
-    """A value as Iceberg stores it, as one of the metastore's; None for what has none."""
+    """Returns a value as the metastore's, from Iceberg's stored form; None if it has none."""
     if value is None or not isinstance(type_, _BOUNDED):
         return None
     if isinstance(type_, DateType):
@@ -226,7 +226,7 @@ _BOUNDED: Final = (
     TimestamptzType,
     TimeType,
 )
-"""Types whose bounds are ordered as the metastore orders values. UUIDs are not: some writers compare signed halves."""
+"""Types whose bounds have the metastore's order of values. UUIDs do not: some writers compare signed halves."""
 
 _KNOWN: Final = get_args(Value)
 
@@ -239,7 +239,7 @@ def _day(days: int) -> date | None:
 
 
 def plain_path(location: str) -> str:
-    """A plain path on the local disk, as the metastore has it."""
+    """Returns a plain path on the local disk, in the metastore's form."""
     if location.startswith("file:"):
         return "/" + location[len("file:") :].lstrip("/")
     return location

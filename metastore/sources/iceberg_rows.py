@@ -1,8 +1,8 @@
 """Rows of Iceberg tables' files, as PyIceberg reads them: columns by their ids, delete files applied.
 
-Place in the flow: :class:`metastore.sources.iceberg.IcebergSource` makes a reader of the files that a scan has left;
-it reads here or travels to tasks. PyIceberg opens the files, by the catalog's own properties; nothing is filtered
-there, since engines differ in what a predicate means.
+Place in the flow: :class:`metastore.sources.iceberg.IcebergSource` makes a reader for the files that a scan selects; it
+reads here or is sent to tasks. PyIceberg opens the files with the catalog's own properties. It does not filter, since
+engines differ in the meaning of a predicate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from metastore.stores.read_errors import reading_file
 
 _TOGETHER: Final = 16
 _BYTES_TOGETHER: Final = 32 << 20
-"""Files that are read together are planned, and their delete files read, once; their rows are in memory at once."""
+"""Files in one group are planned together, and their delete files are read once.
+
+All their rows are in memory at once.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class IcebergRows:
 
     @classmethod
     def made(cls, metadata: TableMetadata, io: FileIO, tasks: Mapping[str, FileScanTask]) -> IcebergRows:
-        """A reader that carries no more than reading needs: no history, and no bounds of columns."""
+        """Returns a reader with only the metadata that reading needs: no history, and no bounds of columns."""
         nothing: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
         nothing |= {"statistics": []}
         if not any(delete.equality_ids for each in tasks.values() for delete in each.delete_files):
@@ -52,7 +55,7 @@ class IcebergRows:
         return replace(self, tasks={path: self.tasks[path] for path in paths})
 
     def groups(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
-        """As :meth:`metastore.sources.provided.Reader.groups`: some neighbours, large files alone."""
+        """As :meth:`metastore.sources.provided.Reader.groups`: neighbouring files together, large files alone."""
         group: list[str] = []
         size = 0
         for path in paths:
@@ -66,7 +69,7 @@ class IcebergRows:
             yield group
 
     def rows(self, paths: Sequence[str], schema: pa.Schema, *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """As :meth:`metastore.sources.provided.Reader.rows`; PyIceberg decides on its threads."""
+        """As :meth:`metastore.sources.provided.Reader.rows`; PyIceberg chooses its threads."""
         fields = {column.name: column for column in self.metadata.schema().fields}
         projected = Schema(*(fields[name] for name in schema.names))
         scan = RowScan(self.metadata, self.io, projected, AlwaysTrue())

@@ -1,9 +1,9 @@
 """The kinds of sources, in one table: directories of files, Delta, Iceberg, Hive and databases.
 
-Place in the flow: a name is looked up by what its kind says (:mod:`metastore.sources.naming`), and the session asks the
-kind's finder for the table behind it. A finder returns a source table with everything that whoever keeps the table says
-of it; a directory of files has no keeper, and needs no finder. Hive's finder is in a layer above this one, so a session
-adds it.
+Place in the flow: a name is resolved by the properties of its kind (:mod:`metastore.sources.naming`), and the session
+calls the kind's finder for the table. A finder returns a source table with everything that the table's keeper (its
+catalog, log or database) records. A directory of files has no keeper, and needs no finder. Hive's finder is in a higher
+layer, so a session adds it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceKind:
-    """What must be known of a kind before one of its tables is looked for.
+    """The properties of a kind that must be known before one of its tables is looked up.
 
-    ``in_folders``: tables lie in the folders of the plugin's workspaces, and their location is a path; of other kinds a
-    workspace is a schema of a catalog or database. ``kept``: a program beside us keeps the table, so a finder asks it.
+    ``in_folders``: tables are in the folders of the plugin's workspaces, and their location is a path. For other kinds,
+    a workspace is a schema of a catalog or database. ``kept``: another program keeps the table, so a finder is called
+    for it.
     """
 
     in_folders: bool
@@ -46,9 +47,9 @@ KINDS: Final[Mapping[StoragePluginType, SourceKind]] = {
 
 @dataclass(frozen=True)
 class Asking:
-    """What finders ask with; each is made when it is first needed.
+    """The resources of finders; each is created on first use.
 
-    ``engine`` gives what reads some number of files, ``database_reader`` what reads tables of databases.
+    ``engine`` returns the engine that reads a number of files, ``database_reader`` the reader for tables of databases.
     """
 
     catalogs: Callable[[], Catalogs]
@@ -58,4 +59,4 @@ class Asking:
 
 
 Finder = Callable[["SourceTable", StoragePluginSettings, Asking], "SourceTable"]
-"""A named table of a plugin -> the same with what its keeper says. NotFoundError where the keeper has none."""
+"""Adds its keeper's data to a named table of a plugin. Raises NotFoundError if the keeper has no such table."""

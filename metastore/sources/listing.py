@@ -1,10 +1,11 @@
-"""Location -> its data files: through ``pyarrow.fs`` in one call that lists everything, on the local disk by a walk.
+"""Lists the data files of a location.
 
-What counts as data is what Spark would read: names that begin with ``_`` or ``.`` are skipped, except that a partition
-directory may be called ``_x=1``; so are files still being copied and files of no bytes, which hold no rows. Files that
-people put beside data are no data: texts about a table (README, LICENSE, …), checksums, scripts and pages. Name and
-suffix alone decide. Every other file below the table is data, whatever its suffix. Where a stream of Spark's writes the
-table, a log says which of them are; this module finds it, and :mod:`metastore.sources.sink_log` reads it.
+A remote store is listed with one recursive call of ``pyarrow.fs``, the local disk by a walk. The data files are those
+that Spark would read. Names that begin with ``_`` or ``.`` are skipped, except a partition directory such as ``_x=1``.
+Files that are still being copied are skipped, and so are empty files, which hold no rows. Files that people put beside
+data are not data: texts about a table (README, LICENSE, …), checksums, scripts and pages. Only name and suffix decide
+this. Every other file below the table is data, whatever its suffix. If a Spark stream writes the table, its log says
+which files are data: this module finds the log, and :mod:`metastore.sources.sink_log` reads it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from metastore.sources.local_walk import Entry, walk
 from metastore.stores.arrow import lists_by_prefix, open_location
 
 SINK_LOG = "_spark_metadata"
-"""The directory of a streaming sink's log, in the table's own."""
+"""The directory of a streaming sink's log, inside the table's own directory."""
 
 _VIEW_SUFFIX = ".view.drill"
 _BESIDE_DATA = frozenset(
@@ -42,7 +43,7 @@ _LISTING_THREADS = 8
 class Listing:
     """The data files of a table, sorted by directories and name.
 
-    ``is_logged``: a stream wrote the table, and its log tells which of the files are rows.
+    ``is_logged``: a stream wrote the table, and its log says which of the files hold its rows.
     """
 
     location: str
@@ -59,10 +60,10 @@ def list_files(
 ) -> Listing:
     """List the data files below ``location``, or the one file that ``location`` is.
 
-    With ``only_directories`` just those first-level directories are descended into whose name it accepts; files that
-    lie in no directory are always listed. What lies in directories of ``passed_over``, relative paths, is left out.
-    Symbolic links are followed. NotFoundError if nothing is there, InvalidRequestError if it is a view, StorageError if
-    the store fails or a name is no UTF-8.
+    With ``only_directories``, only first-level directories whose name it accepts are listed; files in no directory are
+    always listed. Files in directories of ``passed_over`` (relative paths) are left out. Symbolic links are followed.
+    Raises NotFoundError if nothing exists there, InvalidRequestError if it is a view, StorageError if the store fails
+    or a name is not UTF-8.
     """
     try:
         return _listed(location, only_directories, options or {}, passed_over)
@@ -75,9 +76,9 @@ def list_files(
 
 
 def directories_at(location: str, options: Mapping[str, str] | None = None) -> list[str]:
-    """The names of the directories right below ``location`` that may hold data, in order; none if nothing is there.
+    """Returns the sorted names of the directories directly below ``location`` that may hold data.
 
-    Raises StorageError if the store fails.
+    The result is empty if nothing exists there. Raises StorageError if the store fails.
     """
     try:
         store, root = open_location(location, options or {})
@@ -116,14 +117,17 @@ def _listed(
 
 
 def _below(store: fs.FileSystem, root: str, wanted: Callable[[str], bool] | None) -> Sequence[fs.FileInfo]:
-    """What lies below a directory, of its own directories those that are wanted; nothing if there is none."""
+    """Yields the entries below a directory, but only the wanted ones of its own directories.
+
+    Yields nothing if the directory does not exist.
+    """
     if wanted is None:
         return store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
     return _descend(store, root, wanted)
 
 
 def _walked(root: str, wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
-    """The local disk below ``root``; of its own directories those that are wanted are looked into."""
+    """Yields the local files below ``root``; only the wanted ones of its own directories are descended into."""
     top = len(root.rstrip("/")) + 1
 
     def descends(path: str, name: str) -> bool:
@@ -135,9 +139,10 @@ def _walked(root: str, wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
 
 
 def _entries(found: Iterable[fs.FileInfo]) -> Iterator[Entry]:
-    """What Arrow lists, as the walk has it; what is neither file nor directory has no bytes."""
+    """Yields Arrow's entries in the walk's form; an entry that is neither file nor directory has no bytes."""
     for info in found:
-        # Only files have a size, and a type is made anew each time it is asked for, which costs more than the rest.
+        # Only files have a size. Arrow makes a new type object for each request, which would cost more than all other
+        # work.
         size: int | None = info.size
         if size is None and info.type != fs.FileType.Directory:
             size = 0
@@ -178,12 +183,12 @@ def _sorted_out(location: str, root: str, entries: Iterable[Entry], passed_over:
         if not _lies_beside_data(name):
             files.append(SourceFile(directories, name, location + path[start:], size, mtime_ns or 0))
     files.sort()
-    # Some stores list no directories, only what is in them.
+    # Some stores list no directories, only the files in them.
     return Listing(location, files, is_logged or f"/{SINK_LOG}" in known)
 
 
 def _directories(parent: str) -> tuple[str, ...] | None:
-    """The directory names of a path relative to the table, or None when one of them is hidden."""
+    """Returns the directory names of a path relative to the table, or None if one of them is hidden."""
     names = tuple(parent.split("/")[1:])
     return names if all(map(_is_data_name, names)) else None
 
@@ -195,8 +200,8 @@ def _is_data_name(name: str) -> bool:
 
 
 def _lies_beside_data(name: str) -> bool:
-    """Whether a file is what people lay beside data, by its name."""
-    if name[name.rfind(".") + 1 :] in SUFFIXES:  # nearly all names, and a tenth of the time
+    """Whether a file, by its name, is one that people put beside data."""
+    if name[name.rfind(".") + 1 :] in SUFFIXES:  # true for nearly all names, and takes a tenth of the time
         return False
     stem, *suffixes = name.lower().split(".")
     if not suffixes:

@@ -1,7 +1,7 @@
-"""The local disk below a directory: every file and directory once, however links lead back to folders above.
+"""Walks the local disk below a directory: every file and directory once, even if links lead back to parent folders.
 
-Arrow's own listing follows a link to a folder above until the system refuses, forty times deep, and of two such links
-every combination. Links to other places are followed, as a table may be put together of them.
+Arrow's own listing follows a link to a parent folder until the system refuses, forty levels deep; with two such links,
+it visits every combination. Links to other places are followed, because a table may consist of them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ A plain tuple, since to make an object of each file costs as much as to ask the 
 
 
 def walk(root: str, descends: Callable[[str, str], bool]) -> Iterator[Entry]:
-    """All that lies below ``root``; directories that ``descends`` refuses are yielded, and not looked into.
+    """Yields all entries below ``root``; directories that ``descends`` refuses are yielded, but not descended into.
 
     ``descends`` gets a directory's path and name. Raises OSError for a directory that cannot be listed,
-    UnicodeDecodeError for a name that is no UTF-8.
+    UnicodeDecodeError for a name that is not UTF-8.
     """
     pending: list[tuple[str, tuple[str, ...]]] = [(root, (os.path.realpath(root),))]
     while pending:
@@ -51,7 +51,7 @@ def walk(root: str, descends: Callable[[str, str], bool]) -> Iterator[Entry]:
 
 
 def _leads_nowhere(error: OSError) -> bool:
-    """Whether it is a link to nothing or to itself, or what has gone since."""
+    """Whether a link is broken or refers to itself, or the entry no longer exists."""
     return isinstance(error, FileNotFoundError) or error.errno == ELOOP
 
 

@@ -1,6 +1,6 @@
-"""Data of a file by the names of its table: columns renamed, those that the table has not left out.
+"""Data of a file under its table's names: columns are renamed, and columns that the table lacks are left out.
 
-Place in the flow: ANALYZE measures what it gives, so that statistics stand by the table's names. Types stay the file's.
+Place in the flow: ANALYZE measures this data, so that statistics have the table's names. Types stay the file's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metastore.sources.table_columns import TableColumns, as_kept
 
 
 def renamed(data: FileData, columns: TableColumns) -> FileData:
-    """``data`` by the names of ``columns``. FormatError where a file has two columns for one."""
+    """Returns ``data`` with the names of ``columns``. Raises FormatError if a file has two columns for one."""
     kept = as_kept(columns, tuple_schema(data.schema)[0])
     places = {name: place for place, name in kept.names.items()}
     fields = []
@@ -53,7 +53,7 @@ def renamed(data: FileData, columns: TableColumns) -> FileData:
 
 
 def _type_by(own: Any, wanted: DrillType) -> Any:
-    """A file's type with the fields of structs called as those of ``wanted`` that differ in case alone."""
+    """Returns a file's type with fields of structs renamed like those of ``wanted`` that differ in case only."""
     if not pa.types.is_struct(own):
         return own
     names = {field.name.lower(): field for field in wanted.fields}
@@ -66,7 +66,7 @@ def _type_by(own: Any, wanted: DrillType) -> Any:
 
 
 def _by(values: Any, type_: Any) -> Any:
-    """``values``, whose fields get the names that ``type_`` has for them."""
+    """Returns ``values`` with the field names of ``type_``."""
     if not pa.types.is_struct(type_) or values.type == type_:
         return values
     children = [_by(values.field(place), type_.field(place).type) for place in range(type_.num_fields)]

@@ -1,13 +1,14 @@
-"""Table name or path -> the place of its data, by the storage plugins of the configuration. Pure: nothing is opened.
+"""Resolves a table name or path to the location of its data, by the configured storage plugins. Pure: opens nothing.
 
-A named table ``plugin.workspace.name`` lies at the workspace's location plus its name. A table given by its path gets
-the name that leads there: the workspace with the longest matching location lends plugin, workspace and the spelling of
-its scheme. ``s3``, ``s3a`` and ``s3n`` are one scheme, and so are those of GCS and of Azure. A path in no workspace
-belongs to workspace ``default`` of plugin ``dfs`` (or, off the local disk, of a plugin called like the one scheme of
-its store), which, as in Drill, stands at the root, so that the name is the path without its leading slash.
+A named table ``plugin.workspace.name`` is at the workspace's location plus its name. A table that is given by path gets
+the name that resolves to the path: the workspace with the longest matching location determines plugin, workspace and
+the spelling of the scheme. ``s3``, ``s3a`` and ``s3n`` count as one scheme; so do the schemes of GCS, and those of
+Azure. A path in no workspace belongs to workspace ``default`` of plugin ``dfs``. On a remote store, the plugin has the
+name of the store's scheme instead. As in Drill, that workspace is at the root, so the name is the path without its
+leading slash.
 
-Names are checked as text, so that ``..`` cannot leave the workspace. Symbolic links are followed: who may place a link
-in a workspace already decides what data lies there.
+Names are checked as text, so that ``..`` cannot leave the workspace. Symbolic links are followed: anyone who may create
+a link in a workspace already controls its data.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> SourceTable:
-    """The source table of a name or of an explicit path.
+    """Returns the source table of a name or of an explicit path.
 
-    A text is a path when it has a scheme (``s3://``, ``file:///``) or begins with a slash or a dot (then relative to
-    the working directory). NotFoundError for an unknown plugin or workspace, InvalidRequestError for a disabled plugin,
-    a name that leads out of its workspace, or an unknown format. Whether anything lies there is not asked.
+    A text is a path if it has a scheme (``s3://``, ``file:///``) or begins with a slash or a dot (then it is relative
+    to the working directory). Raises NotFoundError for an unknown plugin or workspace, InvalidRequestError for a
+    disabled plugin, a name that leads out of its workspace, or an unknown format. It does not check whether data exists
+    there.
     """
     if _is_path(table):
         return _by_path(storage, _normal(os.fspath(table)))
@@ -84,7 +86,7 @@ def _by_path(storage: Mapping[str, StoragePluginSettings], location: str) -> Sou
 
 
 def _elsewhere(plugin: StoragePluginSettings, table: TableInfo) -> SourceTable:
-    """A table of a catalog or database: its workspace is a schema there, and where it lies is asked there."""
+    """Returns a table of a catalog or database: its workspace is a schema there, which also determines the location."""
     _require_enabled(plugin, table)
     place = f"{plugin.catalog or plugin.connection}/{table.workspace}/{table.name}"
     return SourceTable(table, place, options=plugin.properties)
@@ -110,7 +112,7 @@ def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: 
 
 
 def _format(plugin: StoragePluginSettings, name: str) -> tuple[str, TextOptions]:
-    """The format of a plugin's ``formats`` called ``name``. Text has no header line unless it says so, as in Drill."""
+    """Returns the plugin's format ``name`` in its ``formats``. As in Drill, text has no header line by default."""
     settings = plugin.formats[name]
     if settings.type.lower() != _TEXT:
         return format_named(settings.type), TextOptions()
@@ -130,12 +132,12 @@ _TEXT: Final = "text"
 
 
 def workspace_location(plugin: StoragePluginSettings, workspace: WorkspaceSettings) -> str:
-    """The workspace's location below the plugin's connection, normal in form; it may be a URI of its own."""
+    """Returns the normalized location of the workspace below the plugin's connection; it may be a URI of its own."""
     return _normal(plugin.location_of(workspace))
 
 
 def _normal(location: str) -> str:
-    """One spelling for each place: absolute, no trailing slash, and no scheme on the local disk."""
+    """Returns one spelling for each place: absolute, without trailing slash, and without a scheme on the local disk."""
     if location.startswith("file:"):
         location = os.path.join("/", local_path(location).lstrip("/"))
     scheme = _SCHEME.match(location)

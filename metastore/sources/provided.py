@@ -1,8 +1,8 @@
-"""Tables whose files and statistics somebody else keeps: Iceberg and Delta tables, and tables of databases.
+"""Tables whose files and statistics another program keeps: Iceberg and Delta tables, and tables of databases.
 
-Place in the flow: such a table says itself which files it has, and what is known of each; ANALYZE turns that into the
-same units that it makes of files which it has read. Nothing here is listed, and no data file is opened. Where the table
-says, too, what the rows of its files are (names of columns, deleted rows), scans read them by its :class:`Reader`.
+Place in the flow: such a table lists its own files, with statistics of each. ANALYZE turns these into the same units
+that it makes from files that it has read. This module lists no directory and opens no data file. If the table also
+describes the rows of its files (column names, deleted rows), scans read them by its :class:`Reader`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from metastore.model.tuple_schema import TupleSchema
 
 @dataclass(frozen=True)
 class ProvidedFile:
-    """One file (or what stands for one), with statistics by quoted column path.
+    """One file (or an object that counts as one), with statistics by quoted column path.
 
-    ``whole`` is False where rows of the file are deleted elsewhere: then ``rows`` counts these, too.
+    ``whole`` is False if rows of the file are deleted by other files; ``rows`` then includes the deleted rows.
     """
 
     file: SourceFile
@@ -39,60 +39,65 @@ class Provided(Protocol):
 
     @property
     def format(self) -> str:
-        """The table type, as it stands in the metastore."""
+        """The table type, as it is stored in the metastore."""
 
     @property
     def schema(self) -> TupleSchema | None:
-        """The columns as they are now, also of a table without rows; None where only rows tell them."""
+        """The current columns, also for a table without rows; None if only the rows determine them."""
 
     @property
     def location(self) -> str:
-        """Where the table lies, as the paths of its files have it."""
+        """The location of the table, in the form that the paths of its files have."""
 
     def files(self) -> Sequence[SourceFile]:
-        """All files, sorted by directories and name."""
+        """Returns all files, sorted by directories and name."""
 
     def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
-        """What is known of some of them."""
+        """Returns the statistics of some of the files."""
 
     def modified_times(self) -> Mapping[str, int] | None:
-        """When each file was last changed, in epoch nanoseconds by path; None where the table tells no times."""
+        """Returns when each file was last changed, in epoch nanoseconds by path.
+
+        Returns None for a table without such times.
+        """
 
 
 class Reader(Protocol):
-    """Reads files of one version of such a table; plain data, so that tasks can carry it."""
+    """Reads files of one version of such a table. It holds plain data only, so that it can be sent to tasks."""
 
     def of(self, paths: Sequence[str]) -> Reader:
-        """What reads these of its files, and no others."""
+        """Returns a reader of only these files."""
 
     def groups(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
-        """``paths`` in their order, cut into those that are best read together."""
+        """Returns ``paths`` in their order, divided into groups that are best read together."""
 
     def rows(self, paths: Sequence[str], schema: pa.Schema, *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """The rows of some files, file by file in their order, in the columns of ``schema``; ``threads``: in several.
+        """Yields the rows of files, file by file in order, in the columns of ``schema``.
 
-        ``schema`` has columns of the table, of types that its own can be cast to. Raises StorageError and FormatError,
-        which name the file, and InvalidRequestError for one of a format that the library does not read.
+        ``threads`` allows several threads. ``schema`` has columns of the table, in types to which the table's own can
+        be cast. Raises StorageError and FormatError, which name the file, and InvalidRequestError for a file format
+        that the library does not read.
         """
 
 
 @runtime_checkable
 class ReadableTable(Provided, Protocol):
-    """A table that also says what its rows are; all of one version of it."""
+    """A table that also describes its rows, all at one version."""
 
     @property
     def schema(self) -> TupleSchema:
-        """The columns as they are now."""
+        """The current columns."""
 
     def reader(self, paths: Sequence[str]) -> Reader:
-        """What reads these files. NotFoundError for one that the table has not, InvalidRequestError for what it cannot.
+        """Returns a reader of these files.
 
-        What cannot be read is a file or a table in which something is stored that the library does not know.
+        Raises NotFoundError for a file that the table does not have, and InvalidRequestError if a file or the table
+        uses a feature that the library does not support.
         """
 
 
 class Measures(NamedTuple):
-    """What a table says of one column of one file, as it says it; None for nothing."""
+    """The measures that a table states of one column of one file; None for an unknown one."""
 
     low: Value | None
     high: Value | None
@@ -102,9 +107,10 @@ class Measures(NamedTuple):
 
 
 def column_statistics(type_: str, rows: int, said: Measures, *, whole: bool) -> ColumnStatistics:
-    """The statistics of a column of minor type ``type_``; of a file that is not whole only what holds for any rest.
+    """Returns the statistics of a column of minor type ``type_``.
 
-    Bounds of which the lower one is above the upper one are unknown, and so are nulls that are more than the rows.
+    For a file that is not whole, they contain only what holds for any remaining rows. Bounds whose lower one is above
+    the upper one are unknown; so is a null count above the row count.
     """
     low, high, nulls = said.low, said.high, said.nulls
     if low is not None and high is not None and low > high:  # type: ignore[operator] # both are of the column's type
@@ -126,22 +132,22 @@ def column_statistics(type_: str, rows: int, said: Measures, *, whole: bool) -> 
         rows if nulls is None and whole else None,
         said.nans if said.nans == 0 or whole else None,
     )
-    return merge([known])  # a zero gets the sign that includes the other zero
+    return merge([known])  # a zero bound gets the sign that includes the other zero
 
 
 def source_file(path: str, size: int, state: int) -> SourceFile:
-    """The file at ``path``, in no directory: those of such a table say nothing of its rows.
+    """Returns the file at ``path``, without directories, because such a table's directories do not determine rows.
 
-    A directory may still be called ``k=5`` when column ``k`` has got another name, and another column this one.
+    A directory may still be called ``k=5`` after column ``k`` was renamed and another column got its name.
     """
     return SourceFile((), path.rpartition("/")[2], path, size, state)
 
 
 def state_of(*known: object) -> int:
-    """A number that is another one where ``known`` (values with a faithful ``repr``) is something else: 56 bits."""
+    """Returns a 56-bit number that differs if ``known`` (values with a faithful ``repr``) differs."""
     return number_of(repr(known), 7)
 
 
 def by_key(paths: Mapping[tuple[str, ...], ColumnStatistics]) -> dict[str, ColumnStatistics]:
-    """Statistics by quoted path."""
+    """Returns statistics by quoted path."""
     return {quote(path): statistics for path, statistics in paths.items()}

@@ -1,11 +1,12 @@
 """The log of a Spark streaming sink: which files below a directory are rows of its table.
 
-Place in the flow: a table's files are listed (:mod:`metastore.sources.listing`); where a stream writes them, the
-directory has ``_spark_metadata``, in which every batch has a file that names what it added. Spark reads such a table by
-that log alone, so that neither what a failed batch left nor what somebody else put there counts. So do we.
+Place in the flow: :mod:`metastore.sources.listing` lists a table's files. If a stream writes them, the directory has
+``_spark_metadata`` with a file for each batch, which names the files that the batch added. Spark reads such a table
+only by that log, so files of failed batches and files of other programs do not count. The metastore does the same.
 
-Promise: the files are those that Spark would read, or there is an error. Only a table's own directory is looked at
-for a log, as by Spark; and files of tables of a Hive Metastore are those that Hive reads, which knows no such log.
+Promise: the files are those that Spark would read, or an error is raised. As in Spark, only a table's own directory may
+contain a log. Tables of a Hive Metastore do not use it: their files are those that Hive reads, and Hive ignores the
+log.
 """
 
 from __future__ import annotations
@@ -28,15 +29,18 @@ _BATCH: Final = re.compile(r"(\d+)(\.compact)?")
 _VERSION: Final = "v1"
 
 _MOST_BYTES: Final = 512 << 20
-"""The most of one batch that is read: a compacted one names every file of the table, at about 200 bytes each."""
+"""The most bytes that are read of one batch.
+
+A compacted batch names every file of the table, at about 200 bytes each.
+"""
 
 
 def logged_files(listing: Listing, options: Mapping[str, str], *, whole: bool) -> Sequence[SourceFile]:
-    """Those files of ``listing`` that the log in it names, in their order; ``whole``: no directory was left out.
+    """Returns the files of ``listing`` that its log names, in order.
 
-    Raises NotFoundError for a file that the log names and that is gone, InvalidRequestError for a log of files
-    elsewhere (the table was moved or copied), FormatError for one that cannot be understood, StorageError if it cannot
-    be read.
+    ``whole``: no directory was left out of the listing. Raises NotFoundError for a file in the log that does not exist,
+    InvalidRequestError for a log of files elsewhere (the table was moved or copied), FormatError for an invalid log,
+    StorageError if it cannot be read.
     """
     folder = f"{listing.location}/{SINK_LOG}"
     try:
@@ -51,14 +55,14 @@ def logged_files(listing: Listing, options: Mapping[str, str], *, whole: bool) -
 
 
 def _added(folder: str, options: Mapping[str, str]) -> dict[str, int]:
-    """Sizes by URI of all files that were added and not deleted."""
+    """Returns the sizes, by URI, of all files that were added and not deleted."""
     entries = [entry for batch in _batches(folder, options) for entry in batch]
     deleted = {entry["path"] for entry in entries if entry.get("action") == "delete"}
     return {entry["path"]: entry["size"] for entry in entries if entry["path"] not in deleted}
 
 
 def _batches(folder: str, options: Mapping[str, str]) -> Iterator[list[Mapping[str, Any]]]:
-    """The entries of each batch, from the last one that holds all before it."""
+    """Yields the entries of each batch, beginning with the last compacted one."""
     store, root = open_location(folder, options)
     numbers: dict[int, str] = {}
     first = 0
@@ -95,7 +99,7 @@ def _entries(content: bytes, place: str) -> list[Mapping[str, Any]]:
 
 
 def _below(uri: str, location: str) -> str:
-    """The path of a logged file below the table."""
+    """Returns the path of a logged file below the table."""
     path = unquote(urlsplit(uri).path)
     place = location.partition("://")[2]
     own = f"/{place.partition('/')[2]}".rstrip("/") if place else location

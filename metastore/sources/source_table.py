@@ -1,7 +1,7 @@
-"""A table of the data lake, as ANALYZE and scans are given it: its name, where its data lies, how its files are found.
+"""A table of the data lake, as the input of ANALYZE and scans: its name, its location, and how its files are found.
 
-Plain data but for what finds the files, and sent to executors: it knows no configuration. Names become source tables in
-:mod:`metastore.sources.naming`, and in the modules of the catalogs that keep tables.
+It holds plain data, except for the finders of files, and is sent to executors; it does not depend on the configuration.
+:mod:`metastore.sources.naming` and the modules of catalogs make source tables from names.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ from metastore.sources.table_columns import TableColumns, kept_schema
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table and where its data lies.
+    """A table and the location of its data.
 
-    ``location`` is a plain absolute path on the local disk, as Drill stores it, and a URI anywhere else; it ends in no
-    slash. ``format`` None: the files' suffixes tell. ``options`` are what ``pyarrow.fs`` needs beyond the URI (region,
-    endpoint_override …). Where a catalog keeps the table, ``owner`` and ``partition_columns`` (their types by name, in
-    the order of the directories) are what it says, and ``lister`` finds the files that it counts to the table. Where
-    somebody keeps the files' statistics too, ``provided`` has both. ``passed_over`` are directories below the location,
-    relative to it, that hold no data of the table: the metastore keeps its own files there. ``text`` says how delimited
-    text is written where the workspace does, ``by_suffix`` the format and that of files by their suffix, where the
-    plugin's ``formats`` do. ``columns`` are those that a catalog says the files of a listed table have, and how they
-    are found in files. ``bounds`` says where bounds of Parquet columns come from, where the workspace does.
+    ``location`` is a plain absolute path on the local disk, as Drill stores it, and a URI elsewhere; it has no trailing
+    slash. ``format`` None: the files' suffixes determine it. ``options`` are the options of ``pyarrow.fs`` that the URI
+    does not contain (region, endpoint_override …).
+
+    If a catalog keeps the table, it gives ``owner`` and ``partition_columns`` (types by name, in the order of the
+    directories), and ``lister`` finds the files that belong to the table. If another program also keeps the files'
+    statistics, ``provided`` has both. ``passed_over`` are directories, relative to the location, without data of the
+    table: the metastore keeps its own files there.
+
+    ``text`` describes delimited text if the workspace does. ``by_suffix`` gives format and text options of files by
+    suffix if the plugin's ``formats`` do. ``columns`` are a catalog's columns of a listed table, and how to find them
+    in files. ``bounds`` says where bounds of Parquet columns come from, if the workspace does.
     """
 
     table: TableInfo
@@ -51,9 +54,9 @@ class SourceTable:
     columns: TableColumns | None = field(default=None, compare=False, repr=False)
 
     def text_options(self, files: Sequence[SourceFile]) -> TextOptions | None:
-        """How its ``files`` are written if they are delimited text: as the workspace says, else as their suffix does.
+        """Returns the text options of ``files``, if they are delimited text.
 
-        None where neither says anything.
+        They are the workspace's, else those of the files' suffix. Returns None if neither gives any.
         """
         if self.text is not None or not self.by_suffix:
             return self.text
@@ -62,13 +65,13 @@ class SourceTable:
 
     @property
     def says_columns(self) -> bool:
-        """Whether whoever keeps the table says its columns; else they are those of its files."""
+        """Whether the table's keeper gives its columns; else its files do."""
         return self.columns is not None or (self.provided is not None and self.provided.schema is not None)
 
     def schema(self, stored: TupleSchema) -> TupleSchema:
-        """All columns that the table has now; ``stored`` are those that were found in its files.
+        """Returns all current columns of the table; ``stored`` are the columns found in its files.
 
-        Raises as whoever keeps the table does.
+        Raises the errors of the table's keeper.
         """
         if self.provided is not None and self.provided.schema is not None:
             return self.provided.schema
@@ -77,10 +80,10 @@ class SourceTable:
         return stored
 
     def files(self, only_directories: Callable[[str], bool] | None = None) -> Sequence[SourceFile]:
-        """The data files that exist now, sorted; of a directory that a stream writes, those in its log.
+        """Returns the existing data files, sorted; for a directory that a stream writes, the files in its log.
 
         Raises as :func:`metastore.sources.listing.list_files` and :func:`metastore.sources.sink_log.logged_files`. With
-        ``only_directories`` those in first-level directories that it refuses may be left out.
+        ``only_directories``, files in first-level directories that it refuses may be left out.
         """
         if self.provided is not None:
             return self.provided.files()

@@ -1,11 +1,11 @@
-"""Columns whose names differ in case alone: one column of a table of files, as for Spark and DuckDB.
+"""Columns whose names differ only in case: they are one column of a table of files, as in Spark and DuckDB.
 
-A column is called as the first file in order calls it, and keeps a list of its other spellings, by which units of files
-and files themselves are asked. The same holds of the fields of structs, at every depth.
+The column has the name that the first file in order uses, and a list of its other spellings, by which it is found in
+files and their units. The same holds for fields of structs, at every depth.
 
-Two such columns in one file are different ones: they keep their exact names, and so do all columns of that name in
-other files. If a file has two such fields in a struct, all fields of the column keep their exact names. A deployment or
-a call with ``case_sensitive = true`` has no rule of case.
+If one file has two such columns, they are different columns: they keep their exact names, and so do all columns of that
+name in other files. If a file has two such fields in a struct, all fields of the column keep their exact names. With
+``case_sensitive = true``, for a deployment or a call, names that differ in case are always different columns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOTHING: Final[Mapping[str, Sequence[ColumnPath]]] = {}
 
 
 def folded(schema: TupleSchema) -> TupleSchema:
-    """The merged ``schema`` of files with one column for each name regardless of case, but for those of twins."""
+    """Returns the merged ``schema`` of files with one column for each name, ignoring case; twins stay apart."""
     groups: dict[str, list[SchemaColumn]] = {}
     for column in schema.columns:
         groups.setdefault(column.name.lower(), []).append(column)
@@ -52,7 +52,7 @@ def folded(schema: TupleSchema) -> TupleSchema:
 
 
 def spellings_of(schema: TupleSchema) -> Mapping[str, Sequence[ColumnPath]]:
-    """For each leaf that files spell in several ways, by its quoted path, all of its paths in files."""
+    """Returns, for each leaf with several spellings in files, by its quoted path, all of its paths."""
     found: dict[str, Sequence[ColumnPath]] = {}
     for column in schema.columns:
         if not any(key.startswith(SPELLINGS) for key in column.properties):
@@ -69,7 +69,7 @@ def spellings_of(schema: TupleSchema) -> Mapping[str, Sequence[ColumnPath]]:
 def folded_statistics(
     found: Mapping[str, ColumnStatistics], schema: TupleSchema, rows: int
 ) -> dict[str, ColumnStatistics]:
-    """Statistics of ``rows`` rows, by quoted path, for the columns of a folded ``schema``.
+    """Returns statistics of ``rows`` rows, by quoted path, for the columns of a folded ``schema``.
 
     A row has its value in one of the spellings, and is null in all others.
     """
@@ -89,13 +89,13 @@ def folded_statistics(
 
 
 def paths_of(schema: TupleSchema) -> frozenset[ColumnPath]:
-    """The path of each column and of each field, those inside arrays and maps too."""
+    """Yields the path of each column and of each field, including fields inside arrays and maps."""
     return frozenset(path for column in schema.columns for path in _paths((column.name,), parse_type(column.type)))
 
 
 @dataclass(frozen=True)
 class AnyCase:
-    """The columns of a table of files: found in a file by their exact names, else regardless of case."""
+    """The columns of a table of files: found in a file by their exact names, else ignoring case."""
 
     names: tuple[str, ...]
     says_types: bool = False
@@ -110,7 +110,7 @@ def _has_fields_to_fold(column: SchemaColumn) -> bool:
 
 
 def _one(group: Sequence[SchemaColumn]) -> SchemaColumn:
-    """The column that ``group``, the spellings of one name, are; its fields are folded unless a file has twins."""
+    """Returns the one column of ``group``, the spellings of one name; its fields are folded unless a file has twins."""
     properties = dict(agreed_properties(group))
     whole = reduce(common_type, (column.type for column in group))
     type_ = whole if TWIN_FIELDS in properties else str(folded_fields(parse_type(whole)))
@@ -132,7 +132,7 @@ def _one(group: Sequence[SchemaColumn]) -> SchemaColumn:
 def _paths_in_files(
     column: SchemaColumn, group: Sequence[SchemaColumn]
 ) -> Iterator[tuple[ColumnPath, list[ColumnPath]]]:
-    """For each leaf of a folded ``column`` that is a field, the paths that it has in ``group``."""
+    """Returns, for each leaf of a folded ``column`` that is a field, its paths in ``group``."""
     if TWIN_FIELDS in column.properties:
         return
     alike: dict[ColumnPath, list[ColumnPath]] = {}

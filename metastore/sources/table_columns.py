@@ -1,8 +1,8 @@
-"""The columns of a table as whoever keeps it has them, and which column of a file each of them is.
+"""The columns of a table as its keeper gives them, and the column of a file that each one corresponds to.
 
-Place in the flow: a kind of source makes one :class:`TableColumns` for a table. ANALYZE names what it finds in files by
-it (:func:`as_kept`), and scans find columns in files by it. So a file's own names count only where the keeper says so.
-What comes of ANALYZE is marked, unless a file has the very columns of the table: then every reader finds them by name.
+Place in the flow: a kind of source makes one :class:`TableColumns` for a table. ANALYZE uses it to name the columns of
+files (:func:`as_kept`), and scans use it to find columns in files. So a file's own names count only if the keeper says
+so. Units of ANALYZE are marked unless a file has exactly the table's columns, which every reader finds by name.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from metastore.model.tuple_schema import (
 )
 
 _MATCHED: Final = "metastore.matched"
-"""Schema property of a file's unit: the file has other columns, or of other types, than its table."""
+"""Schema property of a file's unit: the file's columns or their types differ from its table's."""
 
 
 class ColumnFinder(Protocol):
-    """Finds the columns of a table in its files; plain data, so that tasks can carry it."""
+    """Finds the columns of a table in its files. It holds plain data only, so that it can be sent to tasks."""
 
     @property
     def says_types(self) -> bool:
-        """Whether a file must have the types of the table, or narrower ones; else what Arrow can cast is read."""
+        """Whether a file must have the table's types, or narrower ones; else any type is read that Arrow can cast."""
 
     def places(self, names: Sequence[str]) -> Mapping[str, str]:
-        """For each column of the table, the name of the one that it is in a file with the columns ``names``.
+        """Returns, for each column of the table, its name in a file with the columns ``names``.
 
-        A column that the file lacks is left out, and reads as null. FormatError where a file has two for one.
+        A column that the file lacks is left out, and reads as null. Raises FormatError if a file has two columns for
+        one.
         """
 
 
 class TableColumns(ColumnFinder, Protocol):
-    """What the keeper of a table says of its columns, too."""
+    """A finder that also has the keeper's definition of the columns."""
 
     @property
     def schema(self) -> TupleSchema:
@@ -53,14 +54,14 @@ class TableColumns(ColumnFinder, Protocol):
 
 @dataclass(frozen=True)
 class KeptSchema:
-    """A file's schema by the names of its table; ``names`` are those of the table by those of the file."""
+    """A file's schema with the table's names; ``names`` maps the file's names to the table's."""
 
     schema: TupleSchema
     names: Mapping[str, str]
     types: Mapping[str, DrillType]
 
     def path(self, of_file: ColumnPath) -> ColumnPath | None:
-        """What the table calls the leaf at ``of_file``; None for one that it has not."""
+        """Returns the table's path of the leaf at ``of_file``; None if the table does not have it."""
         name = self.names.get(of_file[0])
         if name is None:
             return None
@@ -68,7 +69,7 @@ class KeptSchema:
 
 
 def as_kept(columns: TableColumns, of_file: TupleSchema) -> KeptSchema:
-    """The schema of a file by the table's names, in the table's order; types are the file's own.
+    """Returns the schema of a file with the table's names, in the table's order; types are the file's own.
 
     Raises FormatError as :meth:`TableColumns.places`.
     """
@@ -88,14 +89,14 @@ def as_kept(columns: TableColumns, of_file: TupleSchema) -> KeptSchema:
 
 @lru_cache(maxsize=256)
 def is_matched(schema: str | None) -> bool:
-    """Whether the columns of a file must be found by its table: always where its unit tells no ``schema`` (JSON)."""
+    """Whether the table must find the columns of a file; always if the file's unit has no ``schema`` (JSON)."""
     return schema is None or _MATCHED in TupleSchema.from_json(schema).properties
 
 
 def kept_schema(columns: TupleSchema, directories: Mapping[str, str], stored: TupleSchema) -> TupleSchema:
-    """All columns of a table: those that files hold, then those of its ``directories``, by name and type, by level.
+    """Returns all columns of a table: those in files, then those of its ``directories``, by name and type, by level.
 
-    What the types cannot say (zones, units of time) no descriptor says either: it is what ``stored`` found in files.
+    The keeper's types have no zones and no units of time; these come from ``stored``, the columns found in files.
     """
     of_directories = (
         SchemaColumn(name, type_, properties={DIRECTORY: f"dir{level}"})
@@ -106,7 +107,10 @@ def kept_schema(columns: TupleSchema, directories: Mapping[str, str], stored: Tu
 
 
 def kept_statistics(found: Mapping[str, ColumnStatistics], types: Mapping[str, str]) -> dict[str, ColumnStatistics]:
-    """Statistics of files in the minor ``types`` of their table, both by quoted path; bounds of other types go."""
+    """Returns statistics of files in the minor ``types`` of their table, by quoted path.
+
+    Bounds of other types are removed.
+    """
     kept = {}
     for key, known in found.items():
         if (type_ := types.get(key)) is None:
@@ -121,7 +125,7 @@ def kept_statistics(found: Mapping[str, ColumnStatistics], types: Mapping[str, s
 
 
 def by_lower_name(names: Iterable[str]) -> dict[str, list[str]]:
-    """``names`` by what they are regardless of case."""
+    """Returns ``names`` by their lower-case form."""
     found: dict[str, list[str]] = {}
     for name in names:
         found.setdefault(name.lower(), []).append(name)
@@ -133,7 +137,7 @@ def _with_properties(column: SchemaColumn, stored: SchemaColumn | None) -> Schem
 
 
 def _renamed(own: SchemaColumn, name: str, type_: str, wanted: DrillType) -> SchemaColumn:
-    """A file's column as the table calls it and its fields; properties of fields move with them."""
+    """Returns a file's column with the table's names for it and its fields; properties of fields move with them."""
     properties = dict(own.properties)
     for path, _ in TupleSchema((own,)).leaves():
         for kind in (TIME_ZONE, LOGICAL_TYPE):
@@ -143,7 +147,7 @@ def _renamed(own: SchemaColumn, name: str, type_: str, wanted: DrillType) -> Sch
 
 
 def _spelled(type_: DrillType, wanted: DrillType) -> DrillType:
-    """``type_`` with its fields called as those of ``wanted`` that differ in case alone."""
+    """Returns ``type_`` with its fields renamed like those of ``wanted`` that differ in case only."""
     names = {field.name.lower(): field for field in wanted.fields}
     fields = []
     for field in type_.fields:

@@ -1,12 +1,12 @@
 """The metastore on Spark: the only package that imports PySpark.
 
-``connect`` opens a metastore with Spark for its work. Beneath it ``SparkEngine`` runs tasks on executors and
-``spark_session`` adopts the running session or starts one; ``read_files`` reads the files that pruning has left,
-``read_table`` a whole table by its name, ``select`` a query over tables and views; ``register_views`` makes the
-metastore's views temporary views.
+``connect`` opens a metastore whose work runs on Spark. ``SparkEngine`` runs tasks on executors; ``spark_session``
+adopts the running session or starts one. ``read_files`` reads the files that pruning has left, ``read_table`` a whole
+table by its name, ``select`` a query over tables and views. ``register_views`` creates temporary views for the
+metastore's views.
 
-Each name is loaded when it is first asked for: Spark plans and reads a data source in Python processes of its own, and
-what these need of the package is little.
+Each name is loaded on first use. Spark plans and reads a data source in separate Python processes, which need only a
+small part of the package.
 """
 
 import sys as _sys
@@ -17,8 +17,8 @@ from metastore.errors import EngineError as _EngineError
 from metastore.loaded_on_use import loaded_on_use as _loaded_on_use
 from metastore.spark.supported import require_supported as _require_supported
 
-# PySpark runs without pandas, but refuses the Arrow functions that everything here stands on. This is also read by the
-# Python that Spark starts for a data source, which may be another one.
+# PySpark runs without pandas, but refuses the Arrow functions that this package requires. The Python process that Spark
+# starts for a data source also runs this check, possibly with another interpreter.
 _missing = [_name for _name in ("pyspark", "pandas", "pyarrow") if _find_spec(_name) is None]
 if _missing:
     raise _EngineError(

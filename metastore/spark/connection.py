@@ -14,11 +14,11 @@ from metastore.spark.materialized import SparkQueryEngine
 
 
 def connect(spark: SparkSession | None = None, conf: str | Path | Settings | None = None) -> Session:
-    """Open a session on the metastore that ``conf`` describes, with Spark for all work, whatever its size.
+    """Open a session on the metastore that ``conf`` describes; Spark runs all work, whatever its size.
 
-    ``spark`` is used as it is and never stopped. Without it the running session of this process is used, else one is
-    started from ``drill.metastore.engine.spark`` when work first needs it, and stopped when the metastore's session is
-    closed. Raises ConfigError.
+    If ``spark`` is given, the session uses it as it is and never stops it. Otherwise it uses the running session of
+    this process. If there is none, it starts one from ``drill.metastore.engine.spark`` when work first needs it, and
+    stops it when the metastore's session is closed. Raises ConfigError.
     """
     settings = conf if isinstance(conf, Settings) else load(conf)
     engine = settings.engine

@@ -6,13 +6,14 @@
     spark.read.format("metastore").option("version", …).load("information_schema.columns")
     spark.read.format("metastore").load("dfs.tmp.nation").where(…)
 
-Place in the flow: Spark makes a :class:`MetastoreSource` in a Python process on the driver's host, asks it for the
-schema, and carries it to other such processes, where reads are planned. So what it knows is in its options, and in what
-:meth:`MetastoreSource.schema` has found: the versions that are read.
+Place in the flow: Spark creates a :class:`MetastoreSource` in a Python process on the driver's host and asks it for the
+schema. Spark then sends the source to other Python processes, which plan the reads. The source therefore carries all
+its state: its options, and the versions to read, which :meth:`MetastoreSource.schema` has found.
 
-Spark pushes filters down only where that is asked for: it keeps the read that it was pushed to, and takes it for later
-scans of the same DataFrame that have other filters or none, which then lack rows (PySpark 4.3; tests hold it to that,
-docs/design/019 tells why a source cannot see it). What prunes by default is the option ``where``, and ``select``.
+Filters that Spark pushes down are used only with the option ``pushFilters``. Spark keeps the reader to which it pushed
+filters, and reuses it for later scans of the same DataFrame that have other filters or none. Those scans then lack rows
+(PySpark 4.3; tests show it, and docs/design/019 explains why a source cannot detect it). By default, only the option
+``where`` prunes; ``select`` always does.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ FORMAT: Final = "metastore"
 """What Spark calls the source."""
 
 SETTINGS: Final = "settings-token"
-"""Option: the settings themselves, for who has them in memory. Spark shows no value of a name with "token" in it."""
+"""Option: the settings themselves, for a caller that holds them in memory.
+
+Spark hides values whose key contains "token".
+"""
 
 _OPTIONS: Final = ("path", "conf", "version", "asOf", "columns", "where", "rowId", "pushFilters", SETTINGS)
 _FLAGS: Final = {"true": True, "false": False}
@@ -50,9 +54,9 @@ _JSON: Final = TypeAdapter(Settings)
 
 
 def settings_option(settings: Settings) -> str:
-    """The value of the option :data:`SETTINGS`: what a read needs of ``settings``, as JSON.
+    """Returns the value of the option :data:`SETTINGS`: the part of ``settings`` that a read needs, as JSON.
 
-    Options can be set by who may only write SQL, so what is read from them must not be able to do more than ``conf``.
+    A user who may only write SQL can set options. So this option must not permit more than ``conf`` does.
     """
     return _JSON.dump_json(replace(settings, policies=PolicySettings(), effective=(), warnings=())).decode()
 
@@ -66,7 +70,10 @@ def _given_settings(option: str) -> Settings:
 
 @dataclass(frozen=True)
 class Request:
-    """What the options ask for: rows of the table called ``name``, at ``version`` or ``time``, else the newest."""
+    """The parsed options: rows of the table called ``name``, at ``version`` or ``time``.
+
+    Without both, they are of the newest version.
+    """
 
     settings: Settings
     name: str
@@ -111,11 +118,14 @@ def _flag(options: Mapping[str, str], name: str) -> bool:
 class MetastoreSource(DataSource):
     """Spark's data source ``metastore``.
 
-    Options: ``conf`` (a configuration as :func:`metastore.connect` takes it, seen from the driver's host), ``version``
-    or ``asOf``, ``columns`` (names with commas between: Spark itself does not tell a source which it needs), ``where``
-    (a condition as reads of components take it, for analyzed tables as scans do: it chooses files and rows),
-    ``rowId`` for analyzed tables; ``pushFilters``: Spark's filters spare files, too, for a DataFrame that is scanned
-    once. All queries over a DataFrame read the version that was newest when it was made, unless another is named.
+    Options: ``conf``, a configuration as :func:`metastore.connect` takes it, with paths as the driver's host sees them.
+    ``version`` or ``asOf``. ``columns``: names separated by commas, because Spark does not tell a source which columns
+    it needs. ``where``: a condition that chooses files and rows, as in reads of components or, for analyzed tables, in
+    scans. ``rowId``, for analyzed tables. ``pushFilters``: Spark's filters skip files too; use it only for a DataFrame
+    that is scanned once.
+
+    All queries over a DataFrame read the version that was newest when the DataFrame was made, unless an option names
+    another.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -128,7 +138,7 @@ class MetastoreSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """The columns; from here on the version is fixed."""
+        """Returns the columns, and fixes the version for all later reads."""
         request = Request.of(self.options)
         self._versions = _versions(request)
         table = OwnTable.named(request.name)
@@ -144,7 +154,7 @@ class MetastoreSource(DataSource):
         return chosen
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The read of these columns, which the user may have declared; Spark asks for one for every scan."""
+        """Returns a reader of these columns, which the user may have declared. Spark asks for one for every scan."""
         request = Request.of(self.options)
         versions = _versions(request) if self._versions is None else self._versions
         table = OwnTable.named(request.name)
@@ -163,22 +173,22 @@ class MetastoreSource(DataSource):
 
 
 class _Unfiltered(DataSourceReader):
-    """A reader that Spark does not push filters to: by having no method of its own for them."""
+    """A reader that Spark does not push filters to, because it does not override ``pushFilters``."""
 
     def __init__(self, reader: DataSourceReader) -> None:
         self._reader = reader
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Those of the reader."""
+        """Returns the partitions of the wrapped reader."""
         return self._reader.partitions()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Its rows."""
+        """Returns the rows of the wrapped reader."""
         return iter(self._reader.read(partition))
 
 
 def _versions(request: Request) -> Versions:
-    """The versions of components that the options mean, now."""
+    """Returns the versions of components that the options mean at this moment."""
     table = OwnTable.named(request.name)
     if table is not None:
         with Metastore.open(request.settings) as metastore:
@@ -189,7 +199,7 @@ def _versions(request: Request) -> Versions:
 
 
 def _require_known(schema: StructType, declared: StructType) -> None:
-    """InvalidRequestError unless every declared column is one of ``schema`` with its type."""
+    """Raises InvalidRequestError unless every declared column is in ``schema`` with the same type."""
     types = {field.name: field.dataType for field in schema}
     for field in declared:
         found = types.get(field.name)
@@ -199,7 +209,7 @@ def _require_known(schema: StructType, declared: StructType) -> None:
 
 
 def _chosen(schema: StructType, columns: tuple[str, ...] | None) -> StructType:
-    """The columns of these names, in any case. Raises InvalidRequestError for one that there is not."""
+    """Returns the columns of these names, in any case. Raises InvalidRequestError for an unknown column."""
     if columns is None:
         return schema
     by_lower = {field.name.lower(): field for field in schema}

@@ -1,15 +1,16 @@
-"""The engine on Spark: chunks become partitions of a tiny range, tasks run where they are, batches come back.
+"""The engine on Spark: chunks of work become the partitions of a small range, and batches return to the driver.
 
-Place in the flow: implements :class:`metastore.engine.Engine` on a local master, a cluster and Spark Connect. A job is
-an RDD's, which starts in half the time of a query; over Connect, which has none, the same function runs inside
-``mapInArrow``. Promises, beyond those of every engine: a job carries at most
-:data:`JOB_BYTES` of pickled chunks (more work makes more jobs), because a server that receives a closure of hundreds
-of megabytes dies of it; a process or an executor that dies is replaced and its chunks run again, by Spark; only
-answers that reach the driver count.
+Place in the flow: implements :class:`metastore.engine.Engine` on a local master, a cluster and Spark Connect. It runs
+RDD jobs, which start in half the time of a query. Connect has no RDDs; there, the same function runs inside
+``mapInArrow``.
 
-Executors need pyarrow and the libraries a task imports. This package they need not have: the first job asks them, and
-if they lack it, or have other code under its name, it is sent to them once, as a zip, and the job runs again. So a
-cluster where it is installed pays nothing, and no job is spent on asking.
+Promises, in addition to those of every engine: a job carries at most :data:`JOB_BYTES` of pickled chunks, because a
+server that receives a closure of hundreds of megabytes fails; more work makes more jobs. When a process or an executor
+dies, Spark replaces it and runs its chunks again. Only answers that reach the driver count.
+
+Executors need pyarrow and the libraries that a task imports. They need not have this package. If the first job finds an
+executor without it, or with other code under its name, the package is sent to the executors once, as a zip, and the job
+runs again. So a cluster where the package is installed pays nothing, and no separate job checks for it.
 """
 
 from __future__ import annotations
@@ -53,29 +54,33 @@ from metastore.spark.session import (
 )
 
 JOB_BYTES: Final = 8 << 20
-"""The most pickled chunks that one job carries, and so the largest chunk."""
+"""The largest number of bytes of pickled chunks in one job, and so the size limit of a chunk."""
 
 _PARTITIONS_PER_CORE: Final = 2
-"""Evens out chunks of unequal cost; each further task costs some 10 ms, so more of them lose."""
+"""Evens out chunks of unequal cost. Each further task costs about 10 ms, so a higher factor is slower."""
 
 _CODE: Final = tuple(worker.package_files())
-"""This package, read as early as can be: what runs here, what is compared and what is sent stay the same, though its
-files are edited while this process lives."""
+"""The files of this package, read as early as possible.
+
+So the code that runs, is compared and is sent stays the same, even if its files are edited while this process lives.
+"""
 
 _FINDER: Final = "pyspark_metastore"
-"""The package by whose name Spark finds the data source; it goes where this one goes."""
+"""The package by whose name Spark finds the data source; it is sent together with this package."""
 
 _FINGERPRINT: Final = worker.fingerprint(_CODE)
 
 _SHIPPING: Final = Lock()
-"""Held while the zip is made and handed to Spark: threads have engines of their own, and one zip. A file that changes
-after Spark has seen it ends every job of the session, those of others, too."""
+"""Held while the zip is made and given to Spark: each thread may have its own engine, but there is one zip.
+
+A file that changes after Spark has seen it ends every job of the session, including jobs of other users.
+"""
 
 _CANCELLED_AGAIN_AFTER: Final = 0.1
-"""Seconds that an interrupted job is given to end before it is cancelled once more."""
+"""Seconds that an interrupted job gets to end before it is cancelled once more."""
 
 _Job = Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]
-"""Numbers of partitions -> what their tasks answer."""
+"""Maps numbers of partitions to the answers of their tasks."""
 
 cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
 
@@ -86,9 +91,9 @@ _MAX_RESULT: Final = "spark.driver.maxResultSize"
 class SparkEngine:
     """Runs tasks on Spark's executors.
 
-    With ``spark`` it uses that session, classic or Connect, and never stops it. Without, it takes the running session
-    of this process, else starts one with ``settings`` (Spark's own keys) when it is first needed, and :meth:`close`
-    stops it again. Use it from one thread at a time.
+    With ``spark``, the engine uses that session, classic or Connect, and never stops it. Without it, the engine uses
+    the running session of this process. If there is none, it starts one with ``settings`` (Spark's own keys) on first
+    use, and :meth:`close` stops it. Use an engine from one thread at a time.
     """
 
     name: Final = "spark"
@@ -104,7 +109,10 @@ class SparkEngine:
 
     @property
     def spark(self) -> SparkSession:
-        """The session in use; starts Spark if need be. EngineError if that fails, or the given session was stopped."""
+        """The session in use; starts Spark if necessary.
+
+        Raises EngineError if Spark does not start or the given session was stopped.
+        """
         if self._spark is not None and is_stopped(self._spark):
             self.close()
         if self._spark is None:
@@ -117,11 +125,11 @@ class SparkEngine:
 
     @property
     def parallelism(self) -> int:
-        """How many tasks Spark takes to run at once by default: cores, or ``spark.default.parallelism``."""
+        """The number of tasks that Spark runs at once by default: the cores, or ``spark.default.parallelism``."""
         if not self._parallelism:
             if is_classic(self.spark):
                 self._parallelism = self.spark.sparkContext.defaultParallelism
-            else:  # Connect has no such property, but cuts a range accordingly
+            else:  # Connect has no such property, but divides a range by it.
                 partitions = self.spark.range(1 << 20).select(spark_partition_id().alias("id"))
                 self._parallelism = partitions.agg(greatest("id")).collect()[0][0] + 1
         return self._parallelism
@@ -129,12 +137,12 @@ class SparkEngine:
     def run(
         self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """As :meth:`metastore.engine.Engine.run`; nothing runs before the first batch is asked for.
+        """As :meth:`metastore.engine.Engine.run`; nothing runs before the caller asks for the first batch.
 
-        The batches of a job arrive together when it ends. A failing task does not end the other tasks of its job.
-        A job whose results exceed ``spark.driver.maxResultSize`` is run again as two. Raises ResultsTooLargeError where
-        one chunk's results do, InvalidRequestError for a chunk above :data:`JOB_BYTES`, and EngineError when Spark
-        itself fails.
+        The batches of a job arrive together when it ends. A failing task does not end the other tasks of its job. A job
+        whose results exceed ``spark.driver.maxResultSize`` runs again as two jobs. Raises ResultsTooLargeError if the
+        results of a single chunk exceed it, InvalidRequestError for a chunk above :data:`JOB_BYTES`, and EngineError
+        when Spark itself fails.
         """
         if not chunks:
             return
@@ -150,7 +158,7 @@ class SparkEngine:
                     self._ship()
                     answers = self._answers(job, len(parts))
             except ResultsTooLargeError:
-                # How much comes back is known only now: the work is done again, in two jobs.
+                # The size of the results is known only now, so the work runs again, as two jobs.
                 sent = [chunk for part in parts for chunk in part]
                 if len(sent) == 1:
                     raise
@@ -165,10 +173,10 @@ class SparkEngine:
         task: Callable[[Chunk], Iterable[pa.RecordBatch]],
         schema: StructType,
     ) -> DataFrame:
-        """The batches of ``task`` over ``chunks`` as a DataFrame of ``schema``, one partition for each chunk.
+        """Returns the batches of ``task`` over ``chunks`` as a DataFrame of ``schema``.
 
-        Batches must have ``schema``'s columns in its order and types. Executors are sent this package now: nothing can
-        be sent to them once the DataFrame runs.
+        It has one partition for each chunk. Batches must have the columns of ``schema``, in its order and types. This
+        call sends the package to the executors, because nothing can be sent once the DataFrame runs.
         """
         if not chunks:
             return self.spark.createDataFrame([], schema)
@@ -183,7 +191,8 @@ class SparkEngine:
     def prepare(self) -> None:
         """Send this package to all executors, once.
 
-        Whether they need it is not asked: a job that asks reaches some of them, and what runs later may reach others.
+        It does not check whether they need it: a job that checks reaches only some executors, and a later job may run
+        on others.
         """
         if not self._shipped:
             self._ship()
@@ -191,7 +200,10 @@ class SparkEngine:
     def read_jdbc(
         self, url: str, table: str, properties: Mapping[str, str]
     ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        """A table of a database: its schema, and its rows; raises as :func:`metastore.spark.jdbc.read_jdbc`."""
+        """Returns the schema and the rows of a table of a database.
+
+        Raises as :func:`metastore.spark.jdbc.read_jdbc`.
+        """
         with pinned(self.spark) as spark:
             return read_jdbc(spark, url, table, properties)
 
@@ -205,7 +217,7 @@ class SparkEngine:
         self._parallelism = 0
 
     def _answers(self, job: _Job, partitions: int) -> dict[str, list[bytes]]:
-        """Run one job; its payloads by kind."""
+        """Run one job; returns its payloads by kind."""
         spark = self.spark
         try:
             found = _collect(spark, job, partitions)
@@ -223,14 +235,14 @@ class SparkEngine:
         return answers
 
     def _ship(self) -> None:
-        """Give the executors of this session our code, also those that will join later."""
+        """Send our code to the executors of this session, and to executors that join later."""
         with _SHIPPING:
             self.spark.addArtifacts(_own_code_zipped(), pyfile=True)
         self._shipped = True
 
 
 def _jobs(chunks: Sequence[Chunk], partitions: int, limit: int = JOB_BYTES) -> Iterator[list[list[bytes]]]:
-    """Cut pickled chunks into jobs of at most ``limit`` bytes, and deal each job's in turn to its ``partitions``."""
+    """Divide pickled chunks into jobs of at most ``limit`` bytes; deal each job to its ``partitions`` in turn."""
     job: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -269,9 +281,10 @@ def _batches(answers: Mapping[str, Sequence[bytes]]) -> Iterator[pa.RecordBatch]
 
 @cache
 def _own_code_zipped() -> str:
-    """The path of a zip of this package. Spark hands out this very file, so it stays until this process ends.
+    """Returns the path of a zip of this package. Spark serves this very file, so it stays until this process ends.
 
-    Files in order and with one date: equal code makes an equal zip, which Spark takes twice without complaint.
+    The files are in a fixed order and have one fixed date. Equal code makes an equal zip, which Spark accepts a second
+    time without an error.
     """
     path = os.path.join(process_folder(), worker.zip_name(_FINGERPRINT))
     with zipfile.ZipFile(path, "w") as archive:
@@ -281,10 +294,10 @@ def _own_code_zipped() -> str:
 
 
 def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str, bytes]]:
-    """All that ``job`` answers; an interrupt of the caller cancels it, as Connect's client does by itself.
+    """Returns all answers of ``job``; an interrupt of the caller cancels the job, as Connect's client does by itself.
 
-    PySpark waits for the end of a job even when it is interrupted, unless its own signal handler is in place; so the
-    waiting is left to another thread, and this one stays free to cancel.
+    PySpark waits for the end of a job even when it is interrupted, unless its own signal handler is installed. So
+    another thread waits, and this thread stays free to cancel.
     """
     if not is_classic(spark):
         with quiet_about_pandas():
@@ -298,7 +311,7 @@ def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str,
         try:
             answers: list[tuple[str, bytes]] = result_of(running)
         except BaseException:
-            # Spark forgets a cancellation of what it has not begun yet, and would run it to its end.
+            # Spark ignores the cancellation of a job that has not started yet, and would run it to its end.
             while not running.done():
                 with suppress(*GONE):
                     context.cancelJobsWithTag(tag)

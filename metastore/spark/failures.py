@@ -1,4 +1,7 @@
-"""Why Spark failed, in one line: Spark's own first line often says only that a Python worker raised something."""
+"""The reason of a Spark failure, in one line.
+
+Spark's own first line often says only that a Python worker raised an error.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,21 @@ from pyspark.sql import SparkSession
 from metastore.spark.session import is_classic, is_stopped
 
 OF_WORKER: Final = "An exception was thrown from the Python worker:"
-"""How Spark begins a text whose reason is in the last line of the worker's traceback."""
+"""The beginning of Spark's error texts whose reason is in the last line of the worker's traceback."""
 
 _OF_PYTHON: Final = ("PYTHON_VERSION_MISMATCH", "Cannot run program")
 _CHOICE: Final = "PYSPARK_PYTHON, or spark.pyspark.python in the configuration,"
 
 
 def reason_of(error: Exception, spark: SparkSession) -> str:
-    """Why ``spark`` failed, with the Python of its workers where that is the likely cause."""
+    """Returns the reason why ``spark`` failed, and the Python of its workers where that is the likely cause."""
     return "its session was stopped" if is_stopped(spark) else reason(str(error), _python_of_workers(spark))
 
 
 def reason(text: str, python: str) -> str:
-    """The part of the ``text`` of Spark's error that says why; the Java stack around it is left out.
+    """Returns the part of the ``text`` of Spark's error that gives the reason, without the Java stack around it.
 
-    ``python`` describes the Python of the workers: the worker's last line alone does not say which one it is.
+    ``python`` describes the Python of the workers, because the worker's last line alone does not identify it.
     """
     if missing := re.search(r"ModuleNotFoundError: No module named '([^'\n]+)'", text):
         return (

@@ -1,8 +1,9 @@
-"""Tables of databases through Spark's JDBC source, as Arrow: whole, and by way of the driver's memory.
+"""Tables of databases through Spark's JDBC source, as Arrow. A table is read whole, into the driver's memory.
 
-Place in the flow: ANALYZE measures what comes out of here (:mod:`metastore.sources.database`). The JDBC driver must be
-on Spark's class path, as for any other use of it; Derby's comes with PySpark. Timestamps without a zone stay so: as
-moments in the session's zone, which is Spark's own way, those that the clock there skips would be moved.
+Place in the flow: ANALYZE measures the rows that this module returns (:mod:`metastore.sources.database`). The JDBC
+driver must be on Spark's class path, as for any other use of it; Derby's comes with PySpark. Timestamps without a zone
+stay without one. Spark by default reads them as moments in the session's zone, which would change times that the zone's
+clock skips.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from metastore.redaction import without_secrets
 def read_jdbc(
     spark: SparkSession, url: str, table: str, properties: Mapping[str, str]
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """All rows of ``table``; moments in UTC, other timestamps without zone.
+    """Returns all rows of ``table``; moments are in UTC, other timestamps have no zone.
 
-    EngineError for what Spark or the database's driver refuses.
+    Raises EngineError if Spark or the database's driver refuses the read.
     """
     try:
         frame = spark.read.jdbc(url, table, properties={"preferTimestampNTZ": "true", **properties})
@@ -32,7 +33,8 @@ def read_jdbc(
         if not isinstance(error, PySparkException) and type(error).__module__ != "py4j.protocol":
             raise
         said = str(error)
-        # Spark and drivers repeat the URL, which may hold a password: then they are not shown as the cause either.
+        # Spark and drivers repeat the URL, which may hold a password. In that case their error is not shown as the
+        # cause either.
         told = without_secrets(said)
         reason = (told.partition("\n: ")[2] or told).partition("\n")[0]
         raise EngineError(f"Spark cannot read {table} from {without_secrets(url)}: {reason}") from (

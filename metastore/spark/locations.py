@@ -1,7 +1,8 @@
 """Locations of data in the spelling that a Spark session opens.
 
-Place in the flow: storage plugins and metadata say ``s3://``, ``s3a://`` or ``s3n://`` for one store. Hadoop has a file
-system for ``s3a`` alone, unless the session configures more. Spark's own reader and writer get the spelling found here.
+Place in the flow: storage plugins and metadata use ``s3://``, ``s3a://`` or ``s3n://`` for the same store. Hadoop has a
+file system for ``s3a`` only, unless the session configures more. This module finds the spelling for Spark's own reader
+and writer.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from metastore.spark.session import is_classic
 from metastore.stores.locations import is_on_object_store, one_spelling
 
 _SPELLINGS: Final = {"s3": ("s3a",), "gs": (), "abfss": ()}
-"""Other schemes of the same store that Hadoop has file systems for, by the shared scheme."""
+"""By the shared scheme: other schemes of the same store for which Hadoop has file systems."""
 
 
 def spark_location(spark: SparkSession, location: str) -> str | None:
-    """``location`` in a spelling that Spark opens by itself: its own if the session has a file system for it.
+    """Returns ``location`` in a spelling that Spark opens by itself: unchanged if the session has a file system for it.
 
-    A local path stays a path. None if there is no file system for any spelling. A Spark Connect session cannot be asked
-    for its file systems; there, no object store counts as opened.
+    A local path stays a path. Returns None if there is no file system for any spelling. A Spark Connect session cannot
+    report its file systems; for such a session, no object store counts as readable.
     """
     if not is_on_object_store(location):
         return location

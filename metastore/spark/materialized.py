@@ -1,7 +1,7 @@
 """The engine on Spark that also runs the queries of materialized views: :class:`metastore.views.runner.QueryRunner`.
 
-Place in the flow: a session on Spark has this engine, so that REFRESH finds who runs its queries without knowing Spark.
-Sources are read by tasks through Arrow, as every scan on Spark is that must give exactly the metastore's types.
+Place in the flow: a session on Spark has this engine, so REFRESH runs its queries on Spark without importing it. Tasks
+read the sources through Arrow, as in every scan on Spark that must return exactly the metastore's types.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class SparkQueryEngine(SparkEngine):
     capabilities = Capabilities(reads_databases=True, runs_queries=True)
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
-        """As :meth:`metastore.views.runner.QueryRunner.write`: as many files as Spark has partitions for."""
-        # Other threads ask their own questions of the session meanwhile, under its owner's settings.
+        """As :meth:`metastore.views.runner.QueryRunner.write`; writes one file for each of Spark's partitions."""
+        # Other threads use the session meanwhile, under its owner's settings.
         with pinned(self.spark) as spark:
             tasks, engine = self.parallelism, SparkEngine(spark)
             frames = {
@@ -59,5 +59,8 @@ def _frame(engine: SparkEngine, source: Source, tasks: int) -> DataFrame:
 
 
 def _uri(spark: SparkSession, location: str) -> str:
-    """A location as Spark takes it, whatever its default file system is; Spark's own error says what it cannot open."""
+    """Returns the location as a URI that does not depend on the default file system.
+
+    Spark itself reports what it cannot open.
+    """
     return f"file://{location}" if location.startswith("/") else spark_location(spark, location) or location

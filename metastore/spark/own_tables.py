@@ -1,9 +1,9 @@
 """Reading the metastore's own tables in Spark: components and INFORMATION_SCHEMA.
 
-Place in the flow: the data source names a table and pins its versions; the planner, in a process of its own, turns it
-into parts of what can match; executors read one part each, from files or from rows that the plan had at hand. The
-condition that was asked for at the load is met exactly. Filters that Spark pushes down are only help, for it judges
-every row itself.
+Place in the flow: the data source names a table and pins its versions. The planner, in a separate process, divides the
+rows that can match into parts. Each executor task reads one part, from files or from rows that the plan contains. The
+condition ``where``, given at the load, is applied exactly. Filters that Spark pushes down only save work, because Spark
+checks every row itself.
 """
 
 from __future__ import annotations
@@ -64,14 +64,17 @@ _COMPARISONS: Final[Mapping[type[Filter], Any]] = {
 
 @dataclass(frozen=True)
 class OwnTable:
-    """A table of the metastore itself: a component, or a table of INFORMATION_SCHEMA."""
+    """One of the metastore's own tables: a component, or a table of INFORMATION_SCHEMA."""
 
     name: str
     is_component: bool
 
     @classmethod
     def named(cls, text: str) -> OwnTable | None:
-        """The table of that name; None for a name that is no own table's. NotFoundError, which says what there is."""
+        """Returns the table of that name; None if no own table can have it.
+
+        Raises NotFoundError, which lists the tables that exist.
+        """
         parts = text.split(".")
         if len(parts) == 2 and parts[0].lower() == NAME:
             return cls(relation(parts[1]).name, is_component=False)
@@ -80,11 +83,14 @@ class OwnTable:
         return None
 
     def schema(self, metastore: Metastore) -> pa.Schema:
-        """The columns. NotFoundError for a component that there is not."""
+        """Returns the columns. Raises NotFoundError for an unknown component."""
         return plain_arrow_schema(self._unit(metastore)) if self.is_component else relation(self.name).schema
 
     def versions(self, metastore: Metastore, version: int | None, time: datetime | None) -> Versions:
-        """The versions that ``version`` or ``time`` mean, the newest ones without either. Raises NotFoundError."""
+        """Returns the versions that ``version`` or ``time`` mean; the newest ones without either.
+
+        Raises NotFoundError.
+        """
         if self.is_component and time is None:
             self._unit(metastore)
             return {self.name: metastore.components[self.name].metadata.version if version is None else version}
@@ -100,9 +106,9 @@ class OwnTable:
         where: str | None,
         pushed: BooleanExpression,
     ) -> list[Part | FileGroup | pa.Table]:
-        """The rows that satisfy ``where``, and of these at least those that satisfy ``pushed``, in parts.
+        """Returns the rows that satisfy ``where``, in parts. Rows that do not satisfy ``pushed`` may be missing.
 
-        Raises as the reads of a component, and InvalidRequestError for a ``where`` that does not fit.
+        Raises as the reads of a component, and InvalidRequestError for a ``where`` that does not fit the table.
         """
         narrowed = iceberg_filter(pushed, self._fits(metastore)).expression
         if where is not None:
@@ -128,15 +134,16 @@ class OwnTable:
 
 @dataclass(frozen=True)
 class OwnPartition(InputPartition):
-    """What one task reads."""
+    """The rows that one task reads."""
 
     value: Part | FileGroup | pa.Table
 
 
 class OwnTableReader(DataSourceReader):
-    """Reads columns of one own table at ``versions``; plain data, so it travels.
+    """Reads columns of one own table at ``versions``.
 
-    ``columns`` are in the order that Spark wants; ``where`` chooses rows.
+    It holds plain data only, so Spark can send it to other processes. ``columns`` are in the order that Spark requires;
+    ``where`` chooses rows.
     """
 
     def __init__(
@@ -158,7 +165,7 @@ class OwnTableReader(DataSourceReader):
         self._pushed: BooleanExpression = AlwaysTrue()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take what spares files, and give all back: Spark's own answer is the one that counts."""
+        """Use the filters that skip files, and return all of them: Spark checks every row again."""
         self._pushed = all_of(map(condition, filters))
         return list(filters)
 
@@ -170,16 +177,16 @@ class OwnTableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition."""
-        if not isinstance(partition, OwnPartition):  # what Spark makes of no partitions at all
+        if not isinstance(partition, OwnPartition):  # Spark passes a plain partition where there are none.
             return
-        pa.set_cpu_count(1)  # the other cores belong to other tasks
+        pa.set_cpu_count(1)  # The other cores belong to other tasks.
         part = partition.value
         for batch in part.to_batches() if isinstance(part, pa.Table) else part.batches():
             yield batch.cast(self._types)
 
 
 def condition(filter_: Filter) -> BooleanExpression:
-    """A pushed filter as a condition that holds wherever it does."""
+    """Returns a condition that holds wherever the pushed filter does."""
     path: tuple[str, ...] = getattr(filter_, "attribute", ())
     if len(path) != 1:
         return AlwaysTrue()
@@ -199,12 +206,12 @@ def condition(filter_: Filter) -> BooleanExpression:
         return AlwaysTrue()
     found: BooleanExpression = kind(column, value)
     if isinstance(value, float) and kind in {GreaterThan, GreaterThanOrEqual}:
-        return Or(found, IsNaN(column))  # Spark has NaN above all other numbers
+        return Or(found, IsNaN(column))  # Spark orders NaN above all other numbers.
     return found
 
 
 def _literal_for_iceberg(value: Any) -> Any:
-    """A value as PyIceberg takes it; None for what is better left to Spark."""
+    """Returns a value as PyIceberg takes it; None for a value that Spark alone should compare."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat(timespec="microseconds") if value.tzinfo else None
     return value if isinstance(value, str | int | float) else None

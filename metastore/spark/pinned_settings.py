@@ -1,12 +1,12 @@
-"""The settings of Spark under which it computes and writes for the metastore, whoever's session it runs in.
+"""The Spark settings under which the metastore computes and writes, whichever session it runs in.
 
 Place in the flow: REFRESH of a materialized view and ANALYZE of a database run in a copy of the session with these
-settings, so that rows and types do not depend on who asks. The caller's session never changes.
+settings. So rows and types do not depend on the caller's settings. The caller's session never changes.
 
-Three kinds of settings, and no others, reach the copy:
+The copy has three kinds of settings, and no others:
 
 - :data:`PINNED` have the value given here. Each would otherwise change the meaning of a query or the bytes in a file.
-- :data:`KEPT` are the caller's. They decide on speed, memory, places and access, not on rows.
+- :data:`KEPT` are the caller's. They affect speed, memory, locations and access, not rows.
 - All other settings of Spark SQL return to Spark's defaults, as do all keys ``parquet.*`` of Hadoop. A setting that a
   later release of Spark adds cannot change what is stored.
 """
@@ -109,14 +109,14 @@ KEPT: Final[dict[str, str]] = {
     "spark.sql.warehouse.dir": "where the session's own tables are",
     "spark.sql.window.": "memory of windows",
 }
-"""By the beginning of a key: why it may be the caller's."""
+"""By the beginning of a key: why the caller may choose the setting."""
 
 _DECIDING: Final = ("spark.sql.", "parquet.")
-"""Settings that begin otherwise are those of the cluster and of stores."""
+"""Settings with another beginning belong to the cluster and to stores."""
 
 
 def dropped(keys: Iterable[str]) -> list[str]:
-    """Those of the settings ``keys`` of a session that return to Spark's defaults in the copy."""
+    """Returns those settings among ``keys`` of a session that return to Spark's defaults in the copy."""
     return sorted(
         key
         for key in keys
@@ -126,9 +126,12 @@ def dropped(keys: Iterable[str]) -> list[str]:
 
 @contextmanager
 def pinned(spark: SparkSession) -> Iterator[SparkSession]:
-    """A copy of ``spark``, with its views and functions, under the settings of this module; nothing of it stays."""
+    """Yields a copy of ``spark`` with its views and functions and the settings of this module.
+
+    The copy is removed afterwards.
+    """
     with copied(spark, {key: pin.value for key, pin in PINNED.items()}) as copy:
         for key in dropped(copy.conf.getAll):
-            with suppress(AnalysisException):  # a static setting is the whole application's
+            with suppress(AnalysisException):  # A static setting applies to the whole application.
                 copy.conf.unset(key)
         yield copy

@@ -1,10 +1,10 @@
-"""``metastore.spark.read_table``: a table as a DataFrame, of the files that the metastore leaves of it.
+"""``metastore.spark.read_table``: a table as a DataFrame over the files that pruning leaves.
 
-Place in the flow: the session plans the scan; Spark reads nothing else, and lists no directory. Where Spark's own
-vectorized reader gives the very rows, it reads; else tasks read by Arrow: for row ids, for row groups of which rows are
-left out, for questions about floats, and for files whose types are not those of the table. Either way the DataFrame has
-the columns and the types that the metastore knows, and its rows are exactly those of the unpruned table that satisfy
-the question.
+Place in the flow: the session plans the scan; Spark reads the planned files only, and lists no directory. Spark's own
+vectorized reader reads the files if it returns exactly the same rows. Otherwise tasks read them by Arrow: for row ids,
+for row groups from which rows are excluded, for conditions on floats, and for files whose types differ from the
+table's. Either way the DataFrame has the columns and the types that the metastore knows, and exactly the rows of the
+unpruned table that satisfy the condition.
 """
 
 from __future__ import annotations
@@ -47,16 +47,22 @@ from metastore.stores.arrow import open_location
 from metastore.stores.locations import is_on_object_store
 
 ESCAPED_LITERALS: Final = "spark.sql.parser.escapedStringLiterals"
-"""With this setting, of Spark 1.6's, a backslash in a text is one: there is no way to write some texts then."""
+"""With this setting, which restores the behavior of Spark 1.6, a backslash in a literal is a plain character.
+
+Some texts cannot be written then.
+"""
 
 _METADATA: Final = "_metadata"
-"""Spark's column of what it knows of a row's file; a column of the files of this name hides it."""
+"""Spark's column with what it knows of a row's file; a column of this name in the files hides it."""
 
 _UNQUOTED: Final = "/:=!$&'()*+,;@-_.~"
-"""What Spark leaves as it is in the URI of a file."""
+"""The characters that Spark leaves unquoted in the URI of a file."""
 
 _engines: WeakKeyDictionary[SparkSession, SparkEngine] = WeakKeyDictionary()
-"""By the session that they run in, which they know by a proxy: an engine that held its session would keep it here."""
+"""Engines by the session that they run in.
+
+An engine refers to its session by a proxy; otherwise it would keep the session alive.
+"""
 
 
 def read_table(
@@ -70,12 +76,12 @@ def read_table(
     exclude: Ids | None = None,
     among: Ids | None = None,
 ) -> DataFrame:
-    """The rows of ``table`` that satisfy ``where``, in ``columns`` (None: all), planned now and read when Spark runs.
+    """Returns the rows of ``table`` that satisfy ``where``, in ``columns`` (None: all).
 
-    ``where`` is Spark SQL, in the time zone of ``spark``, or a PyIceberg expression. ``row_id`` adds ``$row_id``,
-    ``exclude`` leaves out the rows with these ids, ``among`` reads only the row groups that ids name. Raises as
-    ``ms.tables.scan`` does; InvalidRequestError too for a text whose quotes mean something else under the settings of
-    ``spark``.
+    The scan is planned now and read when Spark runs. ``where`` is Spark SQL, in the time zone of ``spark``, or a
+    PyIceberg expression. ``row_id`` adds ``$row_id``, ``exclude`` leaves out the rows with these ids, ``among`` reads
+    only the row groups that these ids name. Raises as ``ms.tables.scan`` does, and InvalidRequestError for a text whose
+    quotes mean something else under the settings of ``spark``.
     """
     if isinstance(where, str):
         _refuse_other_quotes(spark, where)
@@ -90,7 +96,7 @@ def read_table(
 
 
 def _refuse_other_quotes(spark: SparkSession, where: str) -> None:
-    """InvalidRequestError where this session reads a literal of ``where`` in another way than pruning does."""
+    """Raises InvalidRequestError if this session reads a literal of ``where`` in another way than pruning does."""
     literals = list(texts_of(where))
     other = {
         "spark.sql.legacy.consecutiveStringLiterals.enabled": [x for x in literals if x[0] * 2 in x[1:-1]],
@@ -109,7 +115,7 @@ def _refuse_other_quotes(spark: SparkSession, where: str) -> None:
 
 
 def refuse_variables(spark: SparkSession, literal: str, said: str) -> None:
-    """InvalidRequestError where Spark puts the value of a variable into ``literal``, a text that says ``said``."""
+    """Raises InvalidRequestError if Spark substitutes a variable's value into ``literal``, which means ``said``."""
     if "${" in said and spark.sql(f"SELECT {literal}").collect()[0][0] != said:
         raise InvalidRequestError(
             f"Spark replaces the variable in {literal} before it reads the text; set spark.sql.variable.substitute to "
@@ -134,20 +140,23 @@ def _by_arrow(engine: SparkEngine, scan: Scan) -> DataFrame:
 
 
 def _compares_nanoseconds(scan: Scan) -> bool:
-    """Whether a text asks of columns that count nanoseconds, which Spark cuts off: it judges what it shows."""
+    """Whether a text compares columns with nanoseconds, which Spark truncates.
+
+    It would compare the truncated values.
+    """
     types = [scan.plan.readable.field(name).type for name in _columns_asked(scan)]
     return any(map(has_nanoseconds, types))
 
 
 def _columns_asked(scan: Scan) -> frozenset[str]:
-    """The columns that a question in words names; none of another one."""
+    """Returns the columns that a condition in SQL names; none for a condition that is an expression."""
     question = scan.plan.question
     named = named_by(question, scan.plan.columns) if isinstance(question, str) else frozenset()
     return frozenset(scan.plan.readable.names) if named is None else named
 
 
 def _native_location(spark: SparkSession, scan: Scan) -> str | None:
-    """Where Spark's own reader finds the table; None where it lacks a file system for it, or the plugin's keys."""
+    """Returns where Spark's own reader finds the table; None if it lacks a file system for it or the plugin's keys."""
     location = scan.plan.location
     if scan.plan.options and is_on_object_store(location):
         return None
@@ -155,7 +164,10 @@ def _native_location(spark: SparkSession, scan: Scan) -> str | None:
 
 
 def _natively(spark: SparkSession, scan: Scan, location: str) -> DataFrame:
-    """The rows of ``scan`` by Spark's own reader, which finds the table at ``location``, perhaps spelled otherwise."""
+    """Returns the rows of ``scan`` by Spark's own reader.
+
+    ``location`` is the table's location in the spelling that Spark opens.
+    """
     plan = scan.plan
     levels = [name for name in plan.readable.names if LEVEL.fullmatch(name) and _is_level(name, scan)]
     stored = pa.schema([column for column in plan.schema if column.name not in levels])
@@ -177,7 +189,10 @@ def _natively(spark: SparkSession, scan: Scan, location: str) -> DataFrame:
 
 
 def _alike(scan: Scan) -> int:
-    """How many directories the files lie in, if Spark finds all of them, and their columns, by itself; else 0."""
+    """Returns the number of directories that hold the files, if Spark finds all files and their columns by itself.
+
+    Returns 0 otherwise.
+    """
     found = {directories_of(file.path, scan.plan.location) for file in scan.files}
     shapes = {tuple(name.partition("=")[:2] for name in directories) for directories in found}
     alike = len(shapes) == 1 and all(name and equals for shape in shapes for name, equals in shape)
@@ -185,7 +200,7 @@ def _alike(scan: Scan) -> int:
 
 
 def _is_level(name: str, scan: Scan) -> bool:
-    """Whether a column called ``dirN`` is a level of directories, and no column of the files or of ``dirN=v``."""
+    """Whether a column called ``dirN`` is a level of directories, not a column of the files or of ``dirN=v``."""
     if name in scan.plan.hidden.names:
         return True
     location = scan.plan.location
@@ -195,7 +210,7 @@ def _is_level(name: str, scan: Scan) -> bool:
 
 
 def _directories(location: str) -> Column:
-    """The directories of a row's file below ``location``, and the file's name, as an array."""
+    """Returns the directories of a row's file below ``location``, and the file's name, as an array."""
     root = (
         quote(location, safe=_UNQUOTED) if not location.startswith("/") else "file:" + quote(location, safe=_UNQUOTED)
     )
@@ -203,7 +218,7 @@ def _directories(location: str) -> Column:
 
 
 def _level(below: Column, level: int) -> Column:
-    # Spark's url_decode takes a plus for a blank, as forms have it and paths do not.
+    # Spark's url_decode turns a plus into a space, as in HTML forms; in paths a plus is a plus.
     name = sql.url_decode(sql.replace(below[level], sql.lit("+"), sql.lit("%2B")))
     return sql.when(sql.size(below) > level + 1, name)
 
@@ -215,7 +230,7 @@ def _tells_files(spark: SparkSession) -> bool:
 
 
 def _is_native(scan: Scan) -> bool:
-    """Whether Spark's own reader gives the rows of ``scan``."""
+    """Whether Spark's own reader returns exactly the rows of ``scan``."""
     plan = scan.plan
     if plan.format != PARQUET or ROW_ID in scan.columns or scan.exclude or plan.pseudo:
         return False
@@ -241,9 +256,9 @@ def _is_native(scan: Scan) -> bool:
 
 
 def _has_types_beyond_spark(schema: TupleSchema) -> bool:
-    """Whether a file has half floats or groups without fields, which Spark refuses, or variants.
+    """Whether a file has half floats, groups without fields, or variants.
 
-    Of variants it makes values of its own.
+    Spark refuses half floats and groups without fields, and returns variants as its own values.
     """
     return any(
         "float16" in column.properties.values() or _BEYOND_STRUCTS.search(column.type) is not None
@@ -252,11 +267,11 @@ def _has_types_beyond_spark(schema: TupleSchema) -> bool:
 
 
 _BEYOND_STRUCTS: Final = re.compile(r"STRUCT<(?:>|(?=[^<>]*`metadata` VARBINARY)(?=[^<>]*`value` VARBINARY))")
-"""A group without fields, or a variant: two columns of bytes, and perhaps typed ones."""
+"""A group without fields, or a variant: two binary columns, possibly with typed columns."""
 
 
 def _is_written_beyond_spark(scan: Scan) -> bool:
-    """Whether Spark's reader lacks a codec or type of the first file; a table's files come from one writer."""
+    """Whether Spark's reader lacks a codec or type of the first file; one writer is assumed for a table's files."""
     if not scan.files:
         return False
     store, root = open_location(scan.plan.location, scan.plan.options)
@@ -265,7 +280,7 @@ def _is_written_beyond_spark(scan: Scan) -> bool:
         with store.open_input_file(root + first.path[len(scan.plan.location) :]) as source:
             metadata = read_footer(source).metadata
     except (pa.ArrowException, OSError):
-        return False  # whoever reads the file says what is wrong with it
+        return False  # The reader of the file reports the fault.
     leaves = [metadata.schema.column(index) for index in range(metadata.num_columns)]
     if any(leaf.logical_type.type in _TYPES_BEYOND_SPARK for leaf in leaves) or _SET.search(str(metadata.schema)):
         return True
@@ -274,18 +289,19 @@ def _is_written_beyond_spark(scan: Scan) -> bool:
 
 
 _TYPES_BEYOND_SPARK: Final = ("FLOAT16", "UNDEFINED")
-"""Half floats, and types that are newer than Spark's reader: it refuses a file that has one in any column."""
+"""Half floats, and types that are newer than Spark's reader. It refuses a file that has one in any column."""
 
 _SET: Final = re.compile(rf"(?:\(Map\) \{{\s*repeated group [^{{;]*|{ENTRIES} )\{{[^{{}};]*;\s*\}}")
-"""A map of keys alone, as Arrow shows a schema; Arrow reads it as a list, and Spark looks for values."""
+"""A map with keys only, as Arrow prints a schema. Arrow reads it as a list; Spark expects values."""
 
 _BEYOND_SPARK: Final = ("BROTLI", "LZO")
 
 
 def _asks_of_floats(scan: Scan) -> bool:
-    """Whether the question names a column of the files with floats.
+    """Whether the condition names a column of the files with floats.
 
-    Spark's reader skips row groups by bounds, which leave NaN out, and so rows that pass by being NaN.
+    Spark's reader skips row groups by their bounds, which leave out NaN. It would lose rows that match because they are
+    NaN.
     """
     return any(
         has_floats(scan.plan.readable.field(name)) and not all(name in file.constants for file in scan.files)
@@ -300,7 +316,7 @@ def _agree(own: pa.Schema, table: pa.Schema) -> bool:
 def _is_found(scan: Scan) -> bool:
     """Whether Spark finds every file, and the columns of its directories.
 
-    It leaves out, without a word, files that lie in other directories ``name=value`` than the rest, or in none, and it
+    Spark silently skips files whose directories ``name=value`` have other names than the rest, or that have none. It
     reads no names above a plain directory.
     """
     found = {directories_of(file.path, scan.plan.location) for file in scan.files}
@@ -315,7 +331,7 @@ def _is_found(scan: Scan) -> bool:
 
 
 def _is_odd(file: ScanFile, location: str) -> bool:
-    """Whether Spark may read another value out of the directories of ``file``, or refuse them."""
+    """Whether Spark may read another value from the directories of ``file``, or refuse them."""
     directories = directories_of(file.path, location)
     names = [directory.partition("=")[0].lower() for directory in directories if "=" in directory]
     return (

@@ -1,8 +1,8 @@
 """``metastore.spark.select``: a query over the metastore's tables and views in Spark, each table pruned by its WHERE.
 
-Place in the flow: the query is expanded and bound as a view's is, what it asks of each table prunes that table's scan,
-and Spark runs it over what is left. This is the door where Spark's own push-down is not needed: every table of every
-query is planned for that query alone, so nothing that was left out of one can be missing from another.
+Place in the flow: the query is expanded and bound as a view's query is. The conditions on each table prune that table's
+scan, and Spark runs the query over the remaining files. This module does not need Spark's own push-down: every table is
+planned for one query only, so files that were skipped for one query cannot be missing in another.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from metastore.views.freshness import Freshness
 
 
 def select(spark: SparkSession, ms: Session, query: str, *, freshness: Freshness | str | None = None) -> DataFrame:
-    """The rows of ``query`` (Spark SQL), whose tables and views are named ``plugin.workspace.name``, as a DataFrame.
+    """Returns the rows of ``query`` (Spark SQL) as a DataFrame; it names tables and views ``plugin.workspace.name``.
 
-    Tables are planned now: a DataFrame does not see what comes later. Columns without a name are called by their text,
-    as ``count(*)``. ``freshness`` is that of materialized views, as ``register_views`` has it.
+    Tables are planned now, so the DataFrame does not see later changes. A column without a name is called by its text,
+    such as ``count(*)``. ``freshness`` applies to materialized views, as in ``register_views``.
 
-    Raises InvalidRequestError, with line and column, for SQL that cannot be read, an unknown column, or what Spark has
-    no word for; NotFoundError for an unknown table; and as ``read_table`` does.
+    Raises InvalidRequestError, with line and column, for SQL that cannot be parsed, an unknown column, or an expression
+    that Spark does not support; NotFoundError for an unknown table; and as ``read_table`` does.
     """
     return frame_of_query(spark, ms, query, ms.views.lookup(freshness))

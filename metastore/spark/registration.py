@@ -17,21 +17,21 @@ _COMPONENTS: Final = "components"
 
 
 def register_source(spark: SparkSession) -> None:
-    """Make ``spark.read.format("metastore")`` known to this session, wherever the package is installed or not.
+    """Make ``spark.read.format("metastore")`` known to this session, whether the package is installed or not.
 
-    Executors that lack the package are sent it. Needed only where Spark does not find the source by itself: it does
-    where the package is installed on the driver's host for the Python that Spark runs.
+    Executors without the package receive it. This call is needed only where Spark does not find the source by itself.
+    Spark finds it if the package is installed on the driver's host, for the Python that Spark runs.
     """
     SparkEngine(adopt(spark)).prepare()
     spark.dataSource.register(MetastoreSource)
 
 
 def register(spark: SparkSession, ms: Session, *, prefix: str = "") -> list[str]:
-    """Make temporary views of the metastore's own tables in ``spark``; their names, sorted.
+    """Create temporary views of the metastore's own tables in ``spark``; returns their names, sorted.
 
-    They are ``information_schema_tables`` and its like, and ``components_tables`` and its like, each after ``prefix``.
-    They show what is newest now: Spark's views keep to the read that they were made of, so call this again for what
-    came since. Raises InvalidRequestError for a prefix that cannot begin the name of a view.
+    The names are ``information_schema_tables``, ``components_tables`` and so on, each after ``prefix``. The views show
+    the newest state at this moment, because Spark's views keep the read that they were made of. Call this again to see
+    later changes. Raises InvalidRequestError for a prefix that cannot begin the name of a view.
     """
     if prefix and not prefix.isidentifier():
         raise InvalidRequestError(f"views cannot be called {prefix!r}…: letters, digits and _ are expected")

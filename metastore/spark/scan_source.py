@@ -1,8 +1,9 @@
 """Reading a table by its name in Spark's data source ``metastore``: ``load("dfs.tmp.nation").where(…)``.
 
-Place in the flow: the data source asks :func:`table_version` and :func:`table_schema` once, and hands both to a
-:class:`TableScanReader`, which Spark carries to its planner and its tasks. The planner plans the scan at that version
-with the filters that Spark pushes down; tasks read by Arrow. Filters are only help: Spark judges every row itself.
+Place in the flow: the data source calls :func:`table_version` and :func:`table_schema` once, and passes both to a
+:class:`TableScanReader`. Spark sends the reader to its planner and its tasks. The planner plans the scan at that
+version with the filters that Spark pushes down; tasks read by Arrow. Filters only save work, because Spark checks every
+row itself.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _COMPARISONS: Final[Sequence[tuple[type[Filter], str]]] = (
 
 
 def table_version(settings: Settings) -> int:
-    """The version of the tables component that is current now, to pin a query to."""
+    """Returns the version of the tables component that is current now; a query is pinned to it."""
     with connect(settings) as ms:
         return ms.tables.metadata.version
 
@@ -54,9 +55,10 @@ def table_schema(
     row_id: bool = False,
     names: Iterable[str] = (),
 ) -> StructType:
-    """Spark's schema of ``table``, then what its files say among ``names``, with ``$row_id`` last if wanted.
+    """Returns Spark's schema of ``table``, with ``$row_id`` last if wanted.
 
-    Raises as ``ms.tables.scan`` does.
+    Columns of a row's file (``$path`` and others) that are in ``names`` follow the table's own. Raises as
+    ``ms.tables.scan`` does.
     """
     with connect(settings) as ms:
         scan = ms.tables.scan(table, row_id=row_id, at=version, list_files=False)
@@ -74,12 +76,12 @@ class FilesPartition(InputPartition):
 
 
 class TableScanReader(DataSourceReader):
-    """Reads the columns of ``schema`` of one table; plain data, so it travels.
+    """Reads the columns of ``schema`` of one table. It holds plain data only, so Spark can send it to other processes.
 
-    ``schema`` is what :func:`table_schema` gave, or columns of it that the user declared (then only these are read);
-    ``$row_id`` among them asks for row ids. ``version`` pins the metadata; the files that exist are listed when the
-    query runs, as always. ``where`` chooses rows before Spark sees any; in it times without a zone are UTC. ``tasks``
-    is how many partitions to make at least, where there are as many files.
+    ``schema`` is the result of :func:`table_schema`, or columns of it that the user declared (then only these are
+    read). If it has ``$row_id``, row ids are read. ``version`` pins the metadata; the existing files are listed when
+    the query runs, as always. ``where`` chooses rows before Spark sees them; times without a zone in it are UTC.
+    ``tasks`` is the smallest number of partitions, if there are as many files.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class TableScanReader(DataSourceReader):
         self._pushed: list[str] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take what prunes, and give all back: Spark's own answer is the one that counts."""
+        """Use the filters that prune, and return all of them: Spark checks every row again."""
         self._pushed = [text for text in map(predicate, filters) if text]
         return list(filters)
 
@@ -113,7 +115,7 @@ class TableScanReader(DataSourceReader):
         where = " AND ".join(f"({text})" for text in (*filter(None, [self._where]), *self._pushed)) or None
         with connect(self._settings) as ms:
             scan = ms.tables.scan(self._table, where, names, row_id=row_id, at=self._version)
-            # Spark judges what it pushes again, by values that may have nanoseconds cut off.
+            # Spark applies its filters again, to values that may have lost their nanoseconds.
             chunk = replace(scan, superset=True).chunk
             if self._where is not None:
                 judged = ms.tables.scan(self._table, self._where, names, at=self._version, list_files=False)
@@ -130,7 +132,7 @@ class TableScanReader(DataSourceReader):
                 "load the table again"
             )
         ordered = replace(chunk, columns=self._names, types=pa.schema([types.field(name) for name in self._names]))
-        # Spark wants a partition even where there is nothing to read.
+        # Spark requires a partition even if there is nothing to read.
         return [FilesPartition(part) for part in split(ordered, self._tasks) or [replace(ordered, files=[])]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -141,7 +143,7 @@ class TableScanReader(DataSourceReader):
 
 
 def predicate(filter_: Filter) -> str | None:
-    """A pushed filter as Spark SQL; None for one that has no words here, which then prunes nothing."""
+    """Returns a pushed filter as Spark SQL; None for one that cannot be expressed, which then prunes nothing."""
     if isinstance(filter_, spark_source.Not):
         inner = predicate(filter_.child)
         return None if inner is None else f"NOT ({inner})"

@@ -1,9 +1,12 @@
-"""The Spark session: adopt the one that is running, or start one that behaves well.
+"""The Spark session: adopts the running session, or starts one with suitable settings.
 
-Place in the flow: the engine asks here for its session once. Promises: a running session of the caller, classic or
-Connect, is used as it is, only runtime settings that the metastore needs are added; a session that is started here
-uses the Java that was checked, the Python that runs now, and stays quiet; what the caller has configured always wins
-over what is set here; a session that cannot be had is an EngineError that says what to do.
+Place in the flow: the engine asks here for its session once. Promises:
+
+- A running session of the caller, classic or Connect, is used as it is. Only runtime settings that the metastore needs
+  are added.
+- A session that is started here uses the Java that was checked, the Python that runs now, and logs little.
+- The caller's configuration always takes precedence over the settings of this module.
+- If no session can be had, the EngineError says what to do.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ _RUNTIME: Final = {
     # While this is off (the default) Spark refuses to read from a Python data source that accepts filters.
     "spark.sql.python.filterPushdown.enabled": "true",
 }
-"""Settings that are needed and can still be changed while a session runs."""
+"""Required settings that can still be changed while a session runs."""
 
 _STATIC: Final = {
     "spark.app.name": "metastore",
@@ -53,7 +56,10 @@ _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_PROPERTIES.as_uri()}",
 }
-"""Only for a Spark on this machine: reachable from nowhere else, and nobody else's log configuration."""
+"""Only for a Spark on this machine.
+
+No other host can reach it, and no other application shares its log configuration.
+"""
 
 _SET_UP_BY_OTHERS: Final = (
     "MASTER",
@@ -65,19 +71,21 @@ _SET_UP_BY_OTHERS: Final = (
     "SPARK_HOME",
     "SPARK_REMOTE",
 )
-"""Any of these in the environment means that Spark is configured outside (spark-submit, spark-defaults.conf): then
-the master and its network are not ours to choose."""
+"""Any of these in the environment means that Spark is configured outside (spark-submit, spark-defaults.conf).
+
+The master and its network are then not set here.
+"""
 
 
 GONE: Final = (AttributeError, Py4JError, OSError)
-"""What PySpark says of a context that was stopped: it has no Java object any more, or nobody answers for it."""
+"""PySpark's errors for a stopped context: it has no Java object any more, or nothing answers for it."""
 
 
 _COPYING: Final = Lock()
 
 
 def spark_session(settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The running session of this process if there is one, else a new one with ``settings`` (Spark's own keys).
+    """Returns the running session of this process if there is one, else a new one with ``settings`` (Spark's own keys).
 
     Raises EngineError when Java is missing or Spark does not start.
     """
@@ -86,7 +94,7 @@ def spark_session(settings: Mapping[str, str] | None = None) -> SparkSession:
 
 
 def active_session() -> SparkSession | None:
-    """The session that runs in this process, or None. Starts nothing."""
+    """Returns the session that runs in this process, or None. Starts nothing."""
     try:
         found = SparkSession.active()
     except (PySparkRuntimeError, *GONE):
@@ -95,12 +103,12 @@ def active_session() -> SparkSession | None:
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Whether ``spark`` drives a JVM itself; a Connect session only looks like a SparkSession."""
+    """Whether ``spark`` drives a JVM itself; a Connect session has the same interface but no JVM."""
     return isinstance(spark, SparkSession)
 
 
 def is_stopped(spark: SparkSession) -> bool:
-    """Whether ``spark`` was stopped, by its owner or by the end of its JVM, and can run nothing any more."""
+    """Whether ``spark`` was stopped, by its owner or because its JVM ended, and can run nothing any more."""
     if not is_classic(spark):
         return bool(spark.is_stopped)  # type: ignore[attr-defined]  # a Connect session's own
     try:
@@ -110,9 +118,9 @@ def is_stopped(spark: SparkSession) -> bool:
 
 
 def adopt(spark: SparkSession) -> SparkSession:
-    """Make a running session, classic or Connect, fit for use; its static configuration and time zone stay.
+    """Prepare a running session, classic or Connect, for use; its static configuration and time zone stay.
 
-    Raises EngineError if its Spark is older than what is supported.
+    Raises EngineError if its Spark is older than the oldest supported version.
     """
     require_supported(spark.version)
     for key, value in _RUNTIME.items():
@@ -122,10 +130,13 @@ def adopt(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def copied(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session like ``spark``, its views and functions included, but with ``settings``; nothing of it stays."""
+    """Yields a session like ``spark``, with its views and functions, and with ``settings``.
+
+    It is removed afterwards.
+    """
     if is_classic(spark):
         with _COPYING:
-            # PySpark makes every new session that of RDD.toDF, for whoever calls it.
+            # PySpark makes every new session the one that RDD.toDF uses, for all callers.
             owners = RDD.toDF
             try:
                 copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001 - as above
@@ -139,13 +150,16 @@ def copied(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSe
         yield copy
     finally:
         if not is_classic(spark):
-            # Its stop() would stop a local server, and with it the session that this is a copy of.
+            # Its stop() would stop a local server, and so the session from which this one was copied.
             copy.client.release_session()
             copy.client.close()
 
 
 def start_session(settings: Mapping[str, str]) -> SparkSession:
-    """Start Spark: ``settings`` over :func:`session_settings`. Takes seconds; the JVM lives as long as this process."""
+    """Start Spark with ``settings`` over :func:`session_settings`.
+
+    This takes seconds; the JVM lives as long as this process.
+    """
     _prepare_environment(settings, os.environ)
     _quieten_error_loggers()
     builder = SparkSession.builder
@@ -154,7 +168,7 @@ def start_session(settings: Mapping[str, str]) -> SparkSession:
     try:
         with quiet_about_pandas():
             if settings.get("spark.remote", "").startswith("local"):
-                # The server that starts here takes static settings, then is asked to change them, and complains.
+                # The server that starts here takes static settings; it is then asked to change them, and warns.
                 warnings.filterwarnings("ignore", r"Failed to set spark\.", UserWarning)
             return builder.getOrCreate()
     except Exception as error:
@@ -163,26 +177,28 @@ def start_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def session_settings(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """What a new session is built with: ``settings``, and beneath them what suits the place Spark will run.
+    """Returns the settings of a new session.
 
-    Without a master or a remote in ``settings``, and with no sign in ``environ`` that Spark is set up outside, the
-    master is this machine. The time zone is never set.
+    These are ``settings``, over the defaults for the place where Spark will run. Without a master or a remote in
+    ``settings``, and with no sign in ``environ`` that Spark is configured outside, the master is this machine. The time
+    zone is never set.
     """
     place = settings.get("spark.remote") or settings.get("spark.master")
     defaults = dict(_RUNTIME)
     if place is None and not any(name in environ for name in _SET_UP_BY_OTHERS):
         place = defaults["spark.master"] = "local[*]"
-    if place is None or not place.startswith("sc:"):  # a server that runs already has static settings of its own
+    if place is None or not place.startswith("sc:"):  # A server that is already running has its own static settings.
         defaults |= _STATIC
     if place is not None and place.startswith("local"):
-        # Sockets are left behind when Spark is not stopped before the process ends; this folder goes with them.
+        # Sockets stay behind if Spark is not stopped before the process ends; this folder and its sockets are removed
+        # then.
         defaults |= _LOCAL | {"spark.python.unix.domain.socket.dir": process_folder()}
     return defaults | dict(settings)
 
 
 @cache
 def process_folder() -> str:
-    """A private folder that goes when this process ends, with a path short enough for sockets inside it.
+    """Returns a private folder that is removed when this process ends; its path is short enough for sockets inside it.
 
     A socket's path must stay below 104 bytes; Spark's name for it takes 43 and this folder's own name 19.
     """
@@ -194,15 +210,18 @@ def process_folder() -> str:
 
 @contextmanager
 def quiet_about_pandas() -> Iterator[None]:
-    """Hold back PySpark's notice, repeated at every Arrow call, that pandas 3 is new to it; no pandas is used here."""
+    """Suppress PySpark's notice, repeated at every Arrow call, that it does not know pandas 3.
+
+    No pandas is used here.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         yield
 
 
 def _prepare_environment(settings: Mapping[str, str], environ: MutableMapping[str, str]) -> None:
-    # Spark would take the first python3 on the PATH, which need not have pyarrow. The setting of that name has no
-    # effect when it comes from a session builder, the variable has.
+    # Spark would take the first python3 on the PATH, which may lack pyarrow. The Spark setting of this name has no
+    # effect in a session builder; the environment variable has.
     environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
     starts_java = "PYSPARK_GATEWAY_PORT" not in environ and not settings.get("spark.remote", "").startswith("sc:")
     if starts_java:
@@ -210,6 +229,6 @@ def _prepare_environment(settings: Mapping[str, str], environ: MutableMapping[st
 
 
 def _quieten_error_loggers() -> None:
-    # PySpark logs every failed query as one long line of JSON; the exception itself carries the same.
+    # PySpark logs every failed query as one long line of JSON; the exception itself says the same.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

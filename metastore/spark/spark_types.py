@@ -1,7 +1,7 @@
-"""Arrow's types and Spark's: what Spark calls a column of the metastore, and in which Arrow type it takes it.
+"""Types of Arrow and Spark: the Spark type of each column, and the Arrow type in which Spark takes it.
 
-Unsigned integers become the next wider signed type, nanoseconds microseconds; a time of day, for which Spark's readers
-have no type that every edge of it takes, becomes text (``12:30:00.000001``); a column of nothing but nulls is text.
+Unsigned integers become the next wider signed type. Nanoseconds become microseconds. A time of day becomes text
+(``12:30:00.000001``), because no type of Spark works with all of its readers. A column of nulls only becomes text.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ _PLAIN: Final[Mapping[pa.DataType, tuple[spark.DataType, pa.DataType]]] = {
 
 
 def spark_schema(schema: pa.Schema) -> tuple[spark.StructType, pa.Schema]:
-    """``schema`` as Spark's, and the Arrow schema that Spark takes for it; all columns nullable, as they are."""
+    """Returns ``schema`` as Spark's, and the Arrow schema that Spark takes for it.
+
+    All columns are nullable, as in the table.
+    """
     pairs = [(field.name, _types(field.type)) for field in schema]
     struct = spark.StructType([spark.StructField(name, type_) for name, (type_, _) in pairs])
     return struct, pa.schema([pa.field(name, arrow) for name, (_, arrow) in pairs])
 
 
 def require_digits(struct: spark.StructType) -> None:
-    """InvalidRequestError for a column with decimals of more digits than Spark holds."""
+    """Raises InvalidRequestError for a column with decimals of more digits than Spark holds."""
     for field in struct:
         if (type_ := too_wide(field.dataType)) is not None:
             raise InvalidRequestError(
@@ -53,7 +56,7 @@ def require_digits(struct: spark.StructType) -> None:
 
 
 def too_wide(type_: spark.DataType) -> spark.DecimalType | None:
-    """A decimal in ``type_`` of more digits than Spark holds, if there is one."""
+    """Returns a decimal in ``type_`` of more digits than Spark holds, if there is one."""
     return next((each for each in _decimals(type_) if each.precision > MOST_DIGITS), None)
 
 
@@ -77,7 +80,7 @@ MOST_DIGITS: Final = 38
 
 
 def reads_natively(type_: pa.DataType) -> bool:
-    """Whether Spark's own Parquet reader gives a column of this type the values that Arrow gives it."""
+    """Whether Spark's own Parquet reader returns the same values as Arrow for a column of this type."""
     if pa.types.is_nested(type_):
         return all(reads_natively(type_.field(index).type) for index in range(type_.num_fields))
     if pa.types.is_timestamp(type_):

@@ -1,4 +1,4 @@
-"""Which versions of Spark are supported. Imports nothing of PySpark, since an old one lacks modules."""
+"""Which versions of Spark are supported. This module imports nothing of PySpark, since an old PySpark lacks modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OLDEST: Final = (4, 2)
 
 
 def require_supported(version: str) -> None:
-    """Raise EngineError for a Spark that lacks what is used here. ``version`` is its own text, such as ``4.2.0``."""
+    """Raise EngineError for a Spark version that lacks required features. ``version`` is a text such as ``4.2.0``."""
     major, minor = (int(number) for number in re.findall(r"\d+", f"{version}.0")[:2])
     if OLDEST <= (major, minor) < (OLDEST[0] + 1, 0):
         return

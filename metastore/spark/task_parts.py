@@ -1,6 +1,6 @@
 """The files of a scan in parts for Spark's tasks, as large as Spark itself would make them.
 
-Place in the flow: a scan is planned; each part is what one task reads by Arrow.
+Place in the flow: a scan is planned; then one task reads each part by Arrow.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from metastore.scan.plan import ScanFile
 from metastore.scan.rows import ReadChunk
 
 _TASK_BYTES: Final = 128 << 20
-"""As much as Spark itself would put into one task of a file scan."""
+"""The most bytes that Spark itself would put into one task of a file scan."""
 
 _FILE_COST: Final = 4 << 20
-"""What opening a file counts for, as Spark has it."""
+"""The bytes that opening a file counts for, as in Spark."""
 
 
 def split(chunk: ReadChunk, tasks: int) -> list[ReadChunk]:
-    """``chunk`` in parts of about equal bytes, none larger than Spark's own tasks are, at least ``tasks`` if it can."""
+    """Returns ``chunk`` in parts of about equal bytes, none larger than Spark's own tasks.
+
+    There are at least ``tasks`` parts, if possible.
+    """
     costs = [(file.size or 0) + _FILE_COST for file in chunk.files]
     limit = max(1, min(_TASK_BYTES, -(-sum(costs) // max(1, tasks))))
     parts: list[list[ScanFile]] = []
@@ -28,7 +31,7 @@ def split(chunk: ReadChunk, tasks: int) -> list[ReadChunk]:
         if size + cost > limit and size > 0:
             parts.append([])
             size = 0
-        # Tasks need to know nothing of why.
+        # Tasks do not need the reasons of the plan.
         parts[-1].append(replace(file, reason="", schema=None))
         size += cost
     inside = [

@@ -1,7 +1,8 @@
 """``metastore.spark.register_views``: the metastore's views as temporary views of a Spark session.
 
-Place in the flow: a view is expanded to its tables, what it asks of each table prunes that table's scan, and Spark runs
-the query over what is left. Tables are planned when views are registered: call it again to see newer data.
+Place in the flow: a view is expanded to its tables. The view's conditions on each table prune that table's scan, and
+Spark runs the query over the remaining files. Tables are planned when views are registered; call it again to see newer
+data.
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ def register_views(
     name: Callable[[TableInfo], str] | None = None,
     freshness: Freshness | str | None = None,
 ) -> dict[TableInfo, str]:
-    """Make views and materialized views (None: all of them) temporary views of ``spark``; the names they have there.
+    """Make views and materialized views (None: all of them) temporary views of ``spark``; returns their names there.
 
-    By default one is called by its last name alone, other than letters, digits and underscores replaced by underscores.
-    ``freshness`` says how old the rows of materialized views may be that are read instead of running their queries;
-    None leaves it to ``ms.views.freshness``.
-    Raises NotFoundError for an unknown view, and InvalidRequestError when two would have one name: ``name`` gives
-    others.
+    By default, the name is the last part of the view's name, with underscores in place of all characters but letters,
+    digits and underscores. ``freshness`` is the greatest age of a materialized view's rows that are read instead of
+    running its query; None means ``ms.views.freshness``.
+
+    Raises NotFoundError for an unknown view, and InvalidRequestError when two views would have the same name; ``name``
+    chooses other names.
     """
     wanted = _every_view(ms) if views is None else [_info(view) for view in views]
     called: dict[str, TableInfo] = {}
@@ -70,7 +72,10 @@ def register_views(
 
 
 def frame_of_view(spark: SparkSession, ms: Session, view: TableInfo | str, lookup: Lookup) -> DataFrame:
-    """The rows of ``view`` as a DataFrame over pruned scans. Raises as ``register_views`` and ``read_table`` do."""
+    """Returns the rows of ``view`` as a DataFrame over pruned scans.
+
+    Raises as ``register_views`` and ``read_table`` do.
+    """
     info = _info(view)
     if Names(ms.metastore).get(info).text is None:
         raise InvalidRequestError(f"{info} is a table, which read_table reads")
@@ -78,11 +83,10 @@ def frame_of_view(spark: SparkSession, ms: Session, view: TableInfo | str, looku
 
 
 def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, lookup: Lookup) -> DataFrame:
-    """The rows of ``query`` as a DataFrame over pruned scans, its views expanded by ``lookup``.
+    """Returns the rows of ``query`` as a DataFrame over pruned scans; ``lookup`` expands its views.
 
-    Columns without a name are called by their text, as ``count(*)``.
-    Raises InvalidRequestError, with line and column, for what cannot be read or bound, NotFoundError for an unknown
-    table, and as ``read_table`` does.
+    A column without a name is called by its text, such as ``count(*)``. Raises InvalidRequestError, with line and
+    column, for SQL that cannot be parsed or bound, NotFoundError for an unknown table, and as ``read_table`` does.
     """
     names = Names(ms.metastore)
     found = bind_query(expand(query, lookup), names, is_view=False)
@@ -90,7 +94,7 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
     if not bound.columns:
         tables = ", ".join(map(str, bound.tables.values()))
         raise InvalidRequestError(f"{tables} has no columns: SELECT count(*) for the number of its rows")
-    # Rows are chosen by their ids alone, not by a condition of a scan.
+    # Rows are chosen by their ids only, not by a condition of a scan.
     judged = {key: TupleSchema(tuple(c for c in of.columns if c.name != ROW_ID)) for key, of in known.items()}
     pruning, ids = conditions(bound, judged), _row_ids(found)
     asked = {column.name.lower() for column in bound.query.find_all(exp.Column)}
@@ -108,7 +112,7 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
 
 
 def _row_ids(query: BoundQuery) -> Mapping[str, Sequence[bytes]]:
-    """The ids that ``query`` asks of its tables, by their keys, where it names them as constants."""
+    """Returns the ids that ``query`` requires of its tables, by their keys, if it gives them as constants."""
     with_ids = {key for key, table in query.bound.tables.items() if ROW_ID in query.unlisted.get(table, ())}
     alone = TupleSchema((unlisted_column(ROW_ID),))
     asked = conditions(query.bound, dict.fromkeys(with_ids, alone)) if with_ids else {}
@@ -117,7 +121,7 @@ def _row_ids(query: BoundQuery) -> Mapping[str, Sequence[bytes]]:
 
 
 def _too_wide(schema: TupleSchema) -> Iterator[str]:
-    """Columns that Spark cannot hold, which are read only if a query names them: then they are refused."""
+    """Returns columns that Spark cannot hold. They are read only if a query names them, and are refused then."""
     for column in schema.columns:
         if "DECIMAL" in column.type:
             [field], _ = spark_schema(arrow_schema(TupleSchema((column,))))
@@ -128,15 +132,16 @@ def _too_wide(schema: TupleSchema) -> Iterator[str]:
 def run(
     spark: SparkSession, query: exp.Query, frames: Mapping[str, DataFrame], columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """The rows of ``query``, whose tables are ``frames`` by name; ``columns`` are what its columns are to be called.
+    """Returns the rows of ``query``; ``frames`` are its tables by name, ``columns`` are the names of its columns.
 
-    Raises InvalidRequestError for what Spark has no word for, EngineError for what it does not understand.
+    Raises InvalidRequestError for what Spark has no counterpart for, EngineError if Spark does not understand the
+    query.
     """
     translated = translate(query, DEFAULT_DIALECT, "spark")
     if translated.unsupported:
         raise InvalidRequestError(f"Spark cannot run the query: {'; '.join(translated.unsupported)}")
     if spark.conf.get("spark.sql.caseSensitive", "false") == "true":
-        # Names in a bound query are in lower case; a session that knows case would not find others.
+        # Names in a bound query are in lower case; a case-sensitive session would not find names in another case.
         frames = {name: frame.toDF(*(column.lower() for column in frame.columns)) for name, frame in frames.items()}
     places = {name: f"metastore_{uuid.uuid4().hex}" for name in frames}
     _refuse_raw_literals(spark, query)
@@ -152,7 +157,7 @@ def run(
     try:
         named: dict[str, Any] = dict(frames)
         made = spark.sql(text, **named)
-        made.columns  # noqa: B018 - a Connect server looks at the query when it is first asked something
+        made.columns  # noqa: B018 - a Connect server analyzes the query on the first request about it
     except Exception as error:
         said = str(error).partition("\n")[0]
         raise EngineError(f"Spark does not understand the query: {said}; it was {text}") from error
@@ -160,7 +165,7 @@ def run(
 
 
 def _refuse_raw_literals(spark: SparkSession, query: exp.Query) -> None:
-    """InvalidRequestError where this session would not read a text of ``query`` as it is said to it, with escapes."""
+    """Raises InvalidRequestError if this session would misread a literal of ``query``, printed with escapes."""
     for literal in query.find_all(exp.Literal):
         if literal.is_string:
             refuse_variables(spark, literal.sql(DEFAULT_DIALECT), literal.this)

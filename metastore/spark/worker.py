@@ -1,10 +1,11 @@
-"""What runs on executors: the only code that travels by value, since an executor may not have this package at all.
+"""The code that runs on executors. Only this code travels by value, since an executor may lack this package.
 
-Place in the flow: the engine sends :func:`mapper`'s inner function; it looks whether the executor would run the very
-code of the driver, runs the task on the chunks of its partition, and answers in pairs of a kind and bytes. Promises:
-errors of the task are answers, not failures of Spark, so they arrive as themselves and are not retried; a process
-that dies gives no answer, and Spark runs its partition again. Everything of this package is imported inside functions,
-because this module must load where the package is missing.
+Place in the flow: the engine sends the inner function of :func:`mapper`. It checks whether the executor has exactly the
+driver's code, runs the task on the chunks of its partition, and answers with pairs of a kind and bytes.
+
+Promises: errors of the task are answers, not failures of Spark. So they arrive with their own type and are not retried.
+A process that dies gives no answer, and Spark runs its partition again. Everything of this package is imported inside
+functions, because this module must load where the package is missing.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 ANSWER: Final = "kind string, payload binary"
-"""The columns of answers in a DataFrame: Spark's idea of Arrow types never touches what a task returns."""
+"""The columns of answers in a DataFrame. Spark's mapping of Arrow types never affects the results of a task."""
 
 BATCHES: Final = "batches"  # an Arrow IPC stream
 ERROR: Final = "error"  # a pickled MetastoreError and the text of its traceback
-OTHER_CODE: Final = "other code"  # the text of what this executor has instead of the driver's code
+OTHER_CODE: Final = "other code"  # a text that says which code this executor has instead of the driver's
 
 _PACKAGE: Final = "metastore"
 _PAYLOAD_BYTES: Final = 8 << 20
@@ -36,9 +37,10 @@ _PAYLOAD_BYTES: Final = 8 << 20
 def mapper(
     task: bytes, parts: Sequence[Sequence[bytes]], schema: pa.Schema, code: str
 ) -> Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]:
-    """The function for ``mapPartitions`` over ``range(len(parts))``: ``i`` stands for the chunks of ``parts[i]``.
+    """Returns the function for ``mapPartitions`` over ``range(len(parts))``.
 
-    ``task`` and the chunks are pickles, opened only once ``code``, the driver's :func:`fingerprint`, is seen to hold.
+    ``i`` stands for the chunks of ``parts[i]``. ``task`` and the chunks are pickles. The function opens them only after
+    it has checked ``code``, the driver's :func:`fingerprint`.
     """
 
     def answers(ids: Iterable[int]) -> Iterator[tuple[str, bytes]]:
@@ -51,7 +53,7 @@ def mapper(
 def in_arrow(
     job: Callable[[Iterable[int]], Iterator[tuple[str, bytes]]],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What :func:`mapper` made, for ``mapInArrow``; its rows are of :data:`ANSWER`."""
+    """Wraps the result of :func:`mapper` for ``mapInArrow``; its rows have the columns :data:`ANSWER`."""
     names = ["kind", "payload"]
 
     def answers(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -65,15 +67,16 @@ def in_arrow(
 def reader(
     task: bytes, parts: Sequence[Sequence[bytes]], code: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow`` over ``range(len(parts))`` whose rows are those of the task itself.
+    """Returns a function for ``mapInArrow`` over ``range(len(parts))`` whose rows are the rows of the task itself.
 
-    As :func:`mapper`, but nothing is packed and errors are Spark's; chunks are compressed pickles.
+    As :func:`mapper`, but nothing is packed and Spark reports the errors; chunks are compressed pickles.
     """
 
     def rows(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in ids:
             for part in batch.column(0):
-                # What was loaded before the driver's code came is forgotten by the first look; the second loads that.
+                # The first check forgets modules that were loaded before the driver's code arrived; the second loads
+                # that code.
                 found = _other_code(code) and _other_code(code)
                 if found is not None:
                     raise RuntimeError(found)
@@ -86,7 +89,7 @@ def reader(
 
 
 def package_files(package: str = _PACKAGE) -> Iterator[tuple[str, bytes]]:
-    """Path and content of every file of a package, in order, in a directory or inside a zip."""
+    """Yields path and content of every file of a package, in order, in a directory or inside a zip."""
 
     def walk(folder: Any, prefix: str) -> Iterator[tuple[str, bytes]]:
         for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):
@@ -100,9 +103,10 @@ def package_files(package: str = _PACKAGE) -> Iterator[tuple[str, bytes]]:
 
 
 def fingerprint(package: Iterable[tuple[str, bytes]]) -> str:
-    """What tells a package's files from any others: a checkout, an installed copy and a zip of equal contents agree.
+    """Returns a digest of a package's files.
 
-    A version would not do: code under development keeps its version while it changes.
+    A checkout, an installed copy and a zip of equal contents have the same digest. A version number does not suffice:
+    code under development changes while its version stays the same.
     """
     digest = hashlib.sha256()
     for path, content in package:
@@ -112,7 +116,7 @@ def fingerprint(package: Iterable[tuple[str, bytes]]) -> str:
 
 
 def zip_name(code: str) -> str:
-    """What the zip of the code with that fingerprint is called, so that executors know it."""
+    """Returns the file name of the zip with the code of that fingerprint; executors recognize the zip by it."""
     return f"{_PACKAGE}-{code[:16]}.zip"
 
 
@@ -133,14 +137,14 @@ def _answers(task: bytes, chunks: Sequence[bytes], schema: pa.Schema, code: str)
         except Exception as error:
             raise EngineError(f"a task cannot be loaded on an executor: {type(error).__name__}: {error}") from error
         _spare_the_collector()
-        # Here an executor is a local engine of one process: the same checks, the same errors.
+        # On an executor, this is a local engine of one process: the same checks, the same errors.
         yield from _streams(LocalEngine(1).run(work, job, schema), schema)
     except MetastoreError as error:
         yield ERROR, pickle.dumps((error, traceback.format_exc()))
 
 
 def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[tuple[str, bytes]]:
-    """Pack batches into IPC streams of some megabytes each: small enough for Spark's rows, and few."""
+    """Pack batches into a few IPC streams of some megabytes each; these are small enough for Spark's rows."""
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     batch = next(batches, None)
     while batch is not None:
@@ -153,8 +157,11 @@ def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[t
 
 
 def _other_code(code: str) -> str | None:
-    """None when this process has the driver's code; else what it has, forgotten again so that sent code can load."""
-    # Spark puts the working directory before what is sent, so a checkout that is being edited would win.
+    """Returns None if this process has the driver's code.
+
+    Else describes its code, and unloads it so that sent code can load.
+    """
+    # Spark puts the working directory before the files it sends, so a checkout that is being edited would be imported.
     sys.path.sort(key=lambda path: not path.endswith(zip_name(code)))
     try:
         package = importlib.import_module(_PACKAGE)
@@ -164,7 +171,7 @@ def _other_code(code: str) -> str | None:
             vars(package)["_fingerprint"] = known
             return None
         found = f"other code of {_PACKAGE} in {package.__file__ or list(package.__path__)}"
-    except (ImportError, TypeError) as error:  # TypeError: a module of that name that is no package
+    except (ImportError, TypeError) as error:  # TypeError: a module of that name that is not a package
         found = f"{type(error).__name__}: {error}"
     for name in [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]:
         del sys.modules[name]
@@ -172,6 +179,7 @@ def _other_code(code: str) -> str | None:
 
 
 def _spare_the_collector() -> None:
-    # Spark's worker collects garbage after every task, 20 ms with pandas and pyarrow loaded; what is frozen is skipped.
+    # Spark's worker collects garbage after every task: 20 ms with pandas and pyarrow loaded. Frozen objects are
+    # skipped.
     if gc.get_freeze_count() == 0:
         gc.freeze()

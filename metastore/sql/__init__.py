@@ -1,1 +1,1 @@
-"""Statements: the text comes in by the door, and goes to the family that its first words name."""
+"""SQL statements: ``door.execute`` takes the text, and its first words choose the module that runs it."""

@@ -1,6 +1,7 @@
-"""Rows of a table beside their addresses: the number of the file, and that of the row among its live rows.
+"""Rows of a table with their addresses: the number of the file, and the row's number among the file's live rows.
 
-Place in the flow: a statement that changes rows finds them by a query over these (:mod:`metastore.sql.row_writes`).
+Place in the flow: a statement that changes rows finds them by a query over these rows
+(:mod:`metastore.sql.row_writes`).
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def addressed_rows(
     is_meant: Callable[[str], bool],
     of_file: Sequence[str],
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of the files that may have a row of ``condition``, as ``columns``, ``of_file`` and the address.
+    """Yields all rows of the files that may have a row of ``condition``: ``columns``, then ``of_file`` and the address.
 
-    ``columns`` are the table's, in its order. Raises StorageError and FormatError, which name the file.
+    ``columns`` are columns of the table, in its order. Raises StorageError and FormatError, which name the file.
     """
     chosen = {task.file.file_path for task in scan_tasks(table.metadata, table.io, condition)}
     numbers = [
@@ -38,7 +39,7 @@ def addressed_rows(
         for number, task in enumerate(live.tasks)
         if task.file.file_path in chosen and is_meant(task.file.file_path)
     ]
-    # Without a condition: rows are counted from the first live one of their file.
+    # Read without a condition: rows are counted from the first live one of their file.
     scan = table.scan(AlwaysTrue(), tuple(columns))
     rows = RowScan(table.metadata, table.io, scan.projection(), AlwaysTrue())
     for number, (path, batches) in zip(numbers, rows.by_file(live.tasks[each] for each in numbers), strict=True):

@@ -13,9 +13,9 @@
         SET PROPERTIES key = value | DEFAULT, …        -- partitioning = ARRAY['day(ts)', …] among them
         UNSET PROPERTIES key, …
 
-A column inside of structs is named by its path, with dots. A transform is a column, or ``bucket(16, column)``,
-``truncate(4, column)``, ``year``, ``month``, ``day``, ``hour`` of one. Each statement is one commit, planned again when
-others were faster.
+A field of a struct is named by its path, with dots. A transform is a column, or ``bucket(16, column)``,
+``truncate(4, column)``, ``year``, ``month``, ``day``, ``hour`` of one. Each statement is one commit; it is planned again
+if another writer was faster.
 """  # noqa: E501 - the statements are one picture
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ _ANSWER: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("sum
 
 
 def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one ALTER TABLE; one row that says what changed.
+    """Run one ALTER TABLE; returns one row that says what changed.
 
-    Raises InvalidRequestError, which says where in the text, NotFoundError, ConflictError when others kept winning.
+    Raises InvalidRequestError with the place in the text, NotFoundError, and ConflictError if other writers kept
+    winning.
     """
     cursor = Cursor(statement, 2)
     start = cursor.token
@@ -77,18 +78,18 @@ HANDLERS: Final = {("ALTER", "TABLE"): alter_table}
 
 @dataclass(frozen=True)
 class _Action:
-    """What is done, and where in the text that stands."""
+    """The change that one action makes, and the action's place in the text."""
 
     statement: Statement
     token: Token | None
 
     def error(self, message: str) -> InvalidRequestError:
-        """The error for an action that the table does not allow."""
+        """Returns the error for an action that the table does not allow."""
         return self.statement.error(message, self.token)
 
 
 def _commit(table: TargetTable, change: Change, action: _Action, timeout: timedelta) -> bool:
-    """True when something changed."""
+    """Commit the change; returns True if something changed."""
 
     def attempt(loaded: Table) -> bool:
         transaction = loaded.transaction()
@@ -259,7 +260,8 @@ def _set_type(cursor: Cursor, names: list[Name], token: Token | None) -> tuple[C
     def widened(transaction: Transaction) -> None:
         present = columns.field(transaction, names).field_type
         if isinstance(kind, DecimalType) and isinstance(present, DecimalType) and kind.scale != present.scale:
-            # PyIceberg lets it go. Bounds are stored as digits without a point, and would mean other numbers.
+            # PyIceberg allows this change. But bounds are stored as digits without a point, so they would mean other
+            # numbers.
             raise cursor.statement.error(
                 f"{shown} keeps its {present.scale} digits behind the point: from {present} it can only become "
                 f"wider, as decimal(38, {present.scale})",
@@ -275,7 +277,7 @@ _Move = Callable[[Transaction, UpdateSchema, tuple[str, ...]], object]
 
 
 def _place(cursor: Cursor) -> _Move | None:
-    """FIRST, AFTER a column or BEFORE one; None for none of these."""
+    """Returns the position FIRST, AFTER a column or BEFORE one; None if the text has none of these."""
     if cursor.accept_word("FIRST"):
         return lambda _, update, path: update.move_first(path)
     if cursor.word not in ("AFTER", "BEFORE"):
@@ -319,7 +321,7 @@ def _alias(cursor: Cursor) -> str | None:
 
 
 def _accept_words(cursor: Cursor, first: str, *rest: str) -> bool:
-    """Read these words if the first of them is next; then the others must follow."""
+    """Read these words if the first of them is next; the others must follow."""
     if not cursor.accept_word(first):
         return False
     for word in rest:

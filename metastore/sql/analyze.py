@@ -1,4 +1,4 @@
-"""ANALYZE TABLE, as Drill's users know it.
+"""ANALYZE TABLE, with Drill's syntax and options of its own.
 
 ::
 
@@ -8,8 +8,8 @@
         [COMPUTE STATISTICS [(a, …)] | ESTIMATE STATISTICS [(a, …)]] [SAMPLE number PERCENT]
     ANALYZE TABLE plugin.workspace.name DROP METADATA [IF EXISTS]
 
-At least one of REFRESH METADATA and STATISTICS is there; statistics refresh the metadata, too. The table may also be
-the path of its data in quotes.
+REFRESH METADATA or STATISTICS, or both, is required; STATISTICS also refreshes the metadata. The table may also be
+given as the path of its data, in quotes.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ ANSWER: Final = pa.schema(
         ("notes", pa.list_(pa.string())),
     ]
 )
-"""What ANALYZE answers with: one row, which begins as Drill's does."""
+"""The result of ANALYZE: one row, whose first columns are Drill's."""
 
 DROPPED: Final = pa.schema(_OK)
 
 
 def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run an ANALYZE TABLE of either kind."""
+    """Run an ANALYZE TABLE of either form."""
     cursor = Cursor(statement, 2)
     table = _table(cursor)
     if cursor.accept_word("DROP"):
@@ -161,7 +161,7 @@ def _bounds(cursor: Cursor) -> list[str] | None:
 
 
 _OF_TABLE: Final = ("FORMAT", "SCHEMA", "BOUNDS", "CASE_SENSITIVE")
-"""Options of ANALYZE that are none of text."""
+"""Options of ANALYZE that do not describe delimited text."""
 
 
 def _level(cursor: Cursor) -> str:

@@ -1,7 +1,8 @@
-"""What a query asks of the tables behind a view: by the WHERE of the view, and by its own. Pure but for names.
+"""The conditions of a query on the tables behind a view: from the view's WHERE, and from the query's own.
 
-Place in the flow: DuckDB runs a view's query in its own words, which are made for it and not for pruning. So the tables
-of the view are pruned by the view's text, in Spark's dialect, and by what the query asks of the view, in DuckDB's.
+Place in the flow: DuckDB runs a view's query in DuckDB's SQL, which is translated for running and not for pruning. So
+the tables of the view are pruned by the view's text, in Spark's dialect, and by the query's conditions on the view, in
+DuckDB's dialect. This module reads names in the metastore, and has no other input or output.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _NAME: Final = "metastore_view"
 _STAYS: Final = "it is asked of a view that groups, limits or computes, or that reads the table in several places"
 
 _OF_BOTH: Final = (exp.Column, exp.Dot, exp.Identifier, exp.Paren, exp.And, exp.Or, exp.Not)
-"""What means the same in both dialects."""
+"""Expressions that mean the same in both dialects."""
 
 
 @dataclass(frozen=True)
 class Through:
-    """What the rows of tables behind a view must satisfy, by table; none for one that is read in several places.
+    """The condition that a view's tables must satisfy, by table; none for a table that is read in several places.
 
-    ``asks`` says whether the query around the view has a condition; ``reached`` are the tables that it is asked of.
+    ``asks`` says whether the query around the view has a condition; ``reached`` are the tables to which it applies.
     """
 
     conditions: Mapping[TableInfo, AllOf] = field(default_factory=dict)
@@ -46,13 +47,13 @@ class Through:
     reached: Collection[TableInfo] = ()
 
     def of(self, table: TableInfo, asked: AskedRows) -> AskedRows:
-        """What is ``asked`` of ``table`` by the text that DuckDB runs, by these conditions in place of its own."""
+        """Returns ``asked``, the rows of ``table`` for DuckDB's text, with these conditions in place of its own."""
         why = _STAYS if self.asks and table not in self.reached else asked.why_all
         return replace(asked, condition=self.conditions.get(table, asked.condition), why_all=why)
 
 
 def asked_through(query: QueryText, reference: Reference, view: exp.Query, names: Names) -> Through:
-    """What ``query``, which reads ``view`` at ``reference``, asks of the tables of the view.
+    """Returns the conditions of ``query``, which reads ``view`` at ``reference``, on the tables of the view.
 
     ``view`` is expanded, in Spark's dialect.
     """
@@ -62,13 +63,13 @@ def asked_through(query: QueryText, reference: Reference, view: exp.Query, names
         parts = _of_view(query, reference, {column.name.lower() for column in found.bound.columns})
         if parts:
             found = bind_query(outer.where(*parts), names, is_view=False)
-    except (InvalidRequestError, NotFoundError):  # who runs the view says what is wrong with it
+    except (InvalidRequestError, NotFoundError):  # the code that runs the view reports its errors
         return Through()
     return _asked(found, asks=isinstance(where_of(query.tree, reference.node), Condition))
 
 
 def _of_view(query: QueryText, reference: Reference, known: Collection[str]) -> list[exp.Expr]:
-    """The parts of the query's WHERE that speak of the view's columns alone, ``known`` in lower case."""
+    """Returns the parts of the query's WHERE that use only the view's columns; ``known`` holds them in lower case."""
     where = where_of(query.tree, reference.node)
     if not isinstance(where, Condition):
         return []
@@ -94,7 +95,7 @@ def _of_view(query: QueryText, reference: Reference, known: Collection[str]) -> 
 
 def _asked(found: BoundQuery, *, asks: bool) -> Through:
     times = Counter(found.bound.tables.values())
-    # Row ids choose row groups, and no statistics judge them.
+    # Row ids choose row groups; no statistics exist for them.
     judged = {
         key: TupleSchema(tuple(column for column in schema.columns if column.name != ROW_ID))
         for key, schema in found.schemas.items()
@@ -110,7 +111,7 @@ def _asked(found: BoundQuery, *, asks: bool) -> Through:
 
 
 def _condition(part: exp.Expr) -> Condition | None:
-    """A part in its dialect; None where what is of the view stands in what is of the query around it."""
+    """Returns a part in its dialect; None if it mixes the view's expressions with those of the query around it."""
     marks = {bool(node.meta.get(_OUTER)) for node in part.walk() if not isinstance(node, _OF_BOTH)}
     if len(marks) > 1:
         return None

@@ -7,8 +7,8 @@
     SHOW PROCEDURES [FROM catalog]
     DESCRIBE PROCEDURE catalog.schema.name
 
-Arguments are constants: texts, numbers, TRUE, FALSE, NULL, DATE '…', TIMESTAMP '…' (with a zone), DECIMAL '…',
-ARRAY[…] and MAP(ARRAY[…], ARRAY[…]). How they meet the declared arguments is ``procedures.binding``.
+Arguments are constants: texts, numbers, TRUE, FALSE, NULL, DATE '…', TIMESTAMP '…' (with a zone), DECIMAL '…', ARRAY[…]
+and MAP(ARRAY[…], ARRAY[…]). ``procedures.binding`` matches them to the declared arguments.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _WORDS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 def call(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run a CALL; the rows of the procedure."""
+    """Run a CALL; returns the rows of the procedure."""
     place, found, given = _call(target, statement, 0)
     return target.procedures.call_given(found, given, place, statement.on_progress)
 
 
 def explain_call(target: StatementTarget, statement: Statement) -> pa.Table:
-    """The plan of a CALL, which is not run."""
+    """Returns the plan of a CALL, without running it."""
     place, found, given = _call(target, statement, 1)
     return target.procedures.explain_given(found, given, place)
 
 
 def show_procedures(target: StatementTarget, statement: Statement) -> pa.Table:
-    """All procedures, or those of one catalog."""
+    """Returns all procedures, or those of one catalog."""
     cursor = Cursor(statement, 2)
     catalog = None
     if cursor.accept_word("FROM") or cursor.accept_word("IN"):
@@ -63,7 +63,7 @@ def show_procedures(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def describe_procedure(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Arguments and result of one procedure."""
+    """Returns the arguments and the result of one procedure."""
     cursor = Cursor(statement, 2)
     name = cursor.names("the name of a procedure")
     cursor.end()
@@ -72,7 +72,7 @@ def describe_procedure(target: StatementTarget, statement: Statement) -> pa.Tabl
 
 
 def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[str, FoundProcedure, list[GivenArgument]]:
-    """Where the call stands in the text, what is called, and with which arguments."""
+    """A parsed call: its place in the text, the procedure and the arguments."""
     cursor = Cursor(statement, start)
     cursor.expect_word("CALL")
     name = cursor.names("the name of a procedure")
@@ -100,7 +100,7 @@ def _argument(cursor: Cursor) -> GivenArgument:
 
 
 def _listed(cursor: Cursor, closing: TokenType, sign: str, read: Callable[[Cursor], _T]) -> Iterator[_T]:
-    """What ``read`` reads, any number of times with commas between, up to the ``closing`` token."""
+    """Returns the items that ``read`` reads, separated by commas, up to the ``closing`` token."""
     if cursor.accept(closing):
         return
     yield read(cursor)
@@ -111,7 +111,7 @@ def _listed(cursor: Cursor, closing: TokenType, sign: str, read: Callable[[Curso
 
 
 def _constant(cursor: Cursor, depth: int) -> Any:
-    """One constant as its Python value."""
+    """Returns one constant as its Python value."""
     if depth > _DEEPEST:
         raise cursor.statement.error(f"a constant is nested deeper than {_DEEPEST} levels", cursor.token)
     if cursor.ahead(TokenType.STRING):
@@ -140,7 +140,7 @@ def _constant(cursor: Cursor, depth: int) -> Any:
 
 def _array(cursor: Cursor, depth: int) -> list[Any]:
     cursor.expect_word("ARRAY")
-    if cursor.accept(TokenType.L_PAREN):  # as Spark has it
+    if cursor.accept(TokenType.L_PAREN):  # Spark's syntax
         return list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: _constant(each, depth + 1)))
     cursor.expect(TokenType.L_BRACKET, "[")
     return list(_listed(cursor, TokenType.R_BRACKET, "]", lambda each: _constant(each, depth + 1)))
@@ -156,7 +156,7 @@ def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
         cursor.expect(TokenType.COMMA, ",")
         values = _array(cursor, depth)
         cursor.expect(TokenType.R_PAREN, ")")
-    else:  # as Spark has it: key, value, key, value
+    else:  # Spark's syntax: key, value, key, value
         flat = list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: _constant(each, depth + 1)))
         keys, values = flat[::2], flat[1::2]
     if len(keys) != len(values):
@@ -170,7 +170,7 @@ def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
 
 
 def _number(cursor: Cursor, sign: str) -> int | float | Decimal:
-    """An integer, a decimal where there is a point, or a double where there is an exponent; with all its digits."""
+    """Returns an integer; a decimal if there is a point; a double if there is an exponent. All digits are kept."""
     token = cursor.expect(TokenType.NUMBER, "a number")
     text = token.text
     if not _NUMBER.fullmatch(text):
@@ -197,7 +197,7 @@ _TYPED: Final[Mapping[str, Callable[[str], Any]]] = {
     "DECIMAL": _decimal,
     "TIMESTAMP": parse_timestamp,
 }
-"""Constants that are a word and a text."""
+"""Constants that are written as a word and a text."""
 
 
 def _dotted(name: Sequence[Name]) -> str:

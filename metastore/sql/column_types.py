@@ -1,4 +1,4 @@
-"""Types of columns as SQL writes them, as Iceberg's types: ``DECIMAL(9, 2)``, ``ARRAY(ROW(a BIGINT, b VARCHAR))``."""
+"""Types of columns in SQL, as Iceberg's types: ``DECIMAL(9, 2)``, ``ARRAY(ROW(a BIGINT, b VARCHAR))``."""
 
 from __future__ import annotations
 
@@ -52,18 +52,21 @@ _PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
 _MICROSECONDS: Final = 6
 _DEEPEST: Final = 32
 _LONGEST: Final = 2**31 - 1
-"""Bytes of a FIXED; Arrow and Java count no further, and could not read a table that has a longer one."""
+"""The most bytes of a FIXED; Arrow and Java count no further, and could not read a table with a longer one."""
 _NO_ID: Final = -1
-"""Ids of nested fields are given when the column is added."""
+"""A placeholder: nested fields get their ids when the column is added."""
 
 
 def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
-    """Read one type. Raises InvalidRequestError, with its place, for what is none, or none of Iceberg's."""
+    """Read one type.
+
+    Raises InvalidRequestError, with its place, for an unknown type and for a type that Iceberg lacks.
+    """
     token = cursor.token
     if depth > _DEEPEST:
         raise cursor.statement.error(f"a type is nested deeper than {_DEEPEST} levels", token)
     if token is not None and cursor.statement.source(token).upper().split() == ["DOUBLE", "PRECISION"]:
-        cursor.advance()  # to the tokenizer that is one word
+        cursor.advance()  # the tokenizer makes one word of it
         return DoubleType()
     word = cursor.name("a type").text.upper()
     if word in _PLAIN:
@@ -112,7 +115,7 @@ def _decimal(cursor: Cursor) -> tuple[int, int]:
 
 
 def _nested(cursor: Cursor, word: str, depth: int) -> IcebergType:
-    """With round brackets as Trino has them, or angular ones as Spark has them."""
+    """Read nested types, in round brackets (Trino) or angle brackets (Spark)."""
     angular = cursor.ahead(TokenType.LT)
     cursor.expect(TokenType.LT if angular else TokenType.L_PAREN, "(")
     below = depth + 1

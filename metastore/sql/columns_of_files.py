@@ -1,7 +1,7 @@
 """``$path`` and the other columns of a row's file, in queries on Iceberg tables of catalogs. Pure.
 
-Place in the flow: the table is given these columns beside its own. A condition is split in two that both let every
-matching row pass: one on the table's columns, for manifests and readers, and one on a file, by its path alone.
+Place in the flow: the table gets these columns in addition to its own. A condition is split in two: one on the table's
+columns, for manifests and readers, and one on a file, by its path only. Every matching row satisfies both.
 """
 
 from __future__ import annotations
@@ -20,30 +20,33 @@ from metastore.pruning.file_columns import MODIFIED, PARTITION, PSEUDO_COLUMNS, 
 from metastore.sources.iceberg import plain_path
 
 _OF_CATALOGS: Final = tuple(name for name in PSEUDO_COLUMNS if name not in (MODIFIED, PARTITION))
-"""Manifests have no times of files, and directories of a table that is kept by others say nothing."""
+"""Manifests have no modification times of files. The directories of a table that a catalog keeps have no meaning."""
 
 _FIRST_ID: Final = 1 << 30
 
 
 def columns_of_files(unlisted: Collection[str], own: Iterable[str]) -> tuple[str, ...]:
-    """Those that a query means among ``unlisted``, unless one of the table's ``own`` columns hides them."""
+    """Returns the columns among ``unlisted`` that a query means.
+
+    One of the table's ``own`` columns hides its namesake.
+    """
     hidden = {name.lower() for name in own}
     return tuple(name for name in _OF_CATALOGS if name in unlisted and name not in hidden)
 
 
 def with_columns(schema: Schema, names: Sequence[str]) -> Schema:
-    """``schema`` with the columns ``names`` of files at its end."""
+    """Returns ``schema`` with the columns ``names`` of files at its end."""
     more = [NestedField(_FIRST_ID + place, name, StringType()) for place, name in enumerate(names)]
     return Schema(*schema.fields, *more) if more else schema
 
 
 def of_table(expression: BooleanExpression, names: Collection[str]) -> BooleanExpression:
-    """What ``expression`` asks of the table's own columns, whatever the columns ``names`` of files are."""
+    """Returns the part of ``expression`` on the table's own columns, whatever the columns ``names`` of files hold."""
     return _only(expression, lambda name: name not in names)
 
 
 def may_have_rows(expression: BooleanExpression, names: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a file at a path may have rows of ``expression``, as far as the columns ``names`` of files say."""
+    """Whether a file at a path may have rows of ``expression``, judged by the columns ``names`` of files."""
     asked = _only(expression, lambda name: name in names)
     if isinstance(asked, AlwaysTrue):
         return lambda _: True
@@ -52,20 +55,20 @@ def may_have_rows(expression: BooleanExpression, names: Sequence[str]) -> Callab
 
 
 def values_of(path: str, names: Sequence[str]) -> list[Any]:
-    """The values of the columns ``names`` in the rows of the file at ``path``."""
+    """Returns the values of the columns ``names`` in the rows of the file at ``path``."""
     columns = FileColumns(names)
     return [columns.value(name, plain_path(path)) for name in names]
 
 
 def beside(batch: pa.RecordBatch, path: str, names: Sequence[str]) -> pa.RecordBatch:
-    """The rows ``batch`` of the file at ``path`` with the columns ``names`` at their end."""
+    """Returns the rows ``batch`` of the file at ``path`` with the columns ``names`` at their end."""
     fields = [pa.field(name, pa.string()) for name in names]
     more = [pa.repeat(pa.scalar(value, pa.string()), batch.num_rows) for value in values_of(path, names)]
     return pa.RecordBatch.from_arrays([*batch.columns, *more], schema=pa.schema([*batch.schema, *fields]))
 
 
 def _only(expression: BooleanExpression, is_kept: Callable[[str], bool]) -> BooleanExpression:
-    """``expression`` with every test of another column taken for true; it has no NOT above a test."""
+    """Returns ``expression`` with every test of another column replaced by true; it has no NOT above a test."""
     if isinstance(expression, And):
         return And(_only(expression.left, is_kept), _only(expression.right, is_kept))
     if isinstance(expression, Or):

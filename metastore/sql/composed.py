@@ -1,7 +1,7 @@
 """A query that is made of parts of a statement; its errors name the statement's own lines and columns.
 
-Place in the flow: DELETE, UPDATE and MERGE find their rows by a query; its conditions and values are texts of the
-statement. Each part begins on a line of its own, at the column where it stands in the statement.
+Place in the flow: DELETE, UPDATE and MERGE find their rows by a query, whose conditions and values are texts of the
+statement. Each part begins on a line of its own, at its column in the statement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PLACE: Final = re.compile(r"line (\d+), column \d+")
 
 
 class Composed:
-    """Parts of ``statement``, and what is written between them."""
+    """Parts of ``statement``, and the text that is written between them."""
 
     def __init__(self, statement: Statement) -> None:
         self._statement = statement
@@ -28,13 +28,13 @@ class Composed:
         self._origins: list[int | None] = []
 
     def add(self, text: str) -> Composed:
-        """Words that do not stand in the statement, without a line break."""
+        """Add text that is not in the statement, without a line break."""
         self._lines.append(text)
         self._origins.append(None)
         return self
 
     def part(self, tokens: tuple[Token, ...]) -> Composed:
-        """The statement's text from the first to the last of ``tokens``."""
+        """Add the statement's text from the first to the last of ``tokens``."""
         text, start = self._statement.text, tokens[0].start
         before = text[:start]
         column = start - (before.rfind("\n") + 1)
@@ -45,12 +45,12 @@ class Composed:
         return self
 
     def query(self) -> Statement:
-        """The query."""
+        """Returns the query."""
         return Statement.parse("\n".join(self._lines))
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Within, errors of the query get their places in the statement; of what was added, the statement's."""
+        """Give errors of the query their places in the statement; an error in added text gets the statement's place."""
         try:
             yield
         except (InvalidRequestError, NotFoundError) as error:
@@ -61,6 +61,6 @@ class Composed:
             origin = self._origins[min(int(place[1]), len(self._origins)) - 1]
             column = place[0].partition(", ")[2]
             told = self._statement.place(self._statement.tokens[0]) if origin is None else f"line {origin}, {column}"
-            # DuckDB proposes the columns that were fetched, which are not all of the table's.
+            # DuckDB proposes only the fetched columns, which may not be all of the table's.
             said = text[place.end() :].partition("; Candidate bindings:")[0]
             raise type(error)(told + said) from error

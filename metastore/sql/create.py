@@ -5,8 +5,8 @@
     CREATE {SCHEMA | DATABASE | NAMESPACE} [IF NOT EXISTS] catalog.schema
     CREATE TABLE [IF NOT EXISTS] catalog.schema.table … [AS query]      -- see metastore.sql.new_table
 
-The table of a query appears with its rows in one commit, or not at all. A catalog of type filesystem cannot do that, so
-CREATE TABLE AS is refused there.
+CREATE TABLE AS creates the table with its rows in one commit, or not at all. A catalog of type filesystem does not
+support that, so CREATE TABLE AS is refused there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DONE: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("summa
 
 
 def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one CREATE SCHEMA; a database of SQLite that is not there is made."""
+    """Run one CREATE SCHEMA; a SQLite database that does not exist is created."""
     cursor = Cursor(statement, 2)
     if_not_exists = accept_condition(cursor, "NOT")
     names = cursor.names("catalog.schema")
@@ -70,7 +70,7 @@ def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one CREATE TABLE; one row that says what was done, with AS how many rows the table has."""
+    """Run one CREATE TABLE; returns one row that says what was done and, with AS, how many rows the table has."""
     cursor = Cursor(statement, 2)
     if_not_exists = accept_condition(cursor, "NOT")
     names = table_name(cursor)
@@ -139,7 +139,7 @@ class _Creation:
                 transaction = source.opened.create_table_transaction(self._place.identifier, **arguments)
             except _REFUSED as error:
                 raise self._refused(error) from error
-        staged = transaction._table  # noqa: SLF001 - the transaction has no other way to the table that it stages
+        staged = transaction._table  # noqa: SLF001 - the transaction offers no other access to the table that it stages
         job = job_of(str(self._place), staged.metadata, staged.io)
         writer = TableWriter(job)
         columns = dict(zip(rows.column_names, rows.columns, strict=True))
@@ -191,7 +191,7 @@ _REFUSED: Final = (TableAlreadyExistsError, NoSuchNamespaceError, ValueError, Va
 
 
 def _stored_columns(columns: pa.Schema) -> pa.Schema:
-    """The columns of a query in types that Iceberg has, none of them narrower."""
+    """Returns the columns of a query in types that Iceberg has, none of them narrower."""
     return pa.schema([column.with_type(_stored_type(column.type)) for column in columns])
 
 
@@ -216,7 +216,7 @@ def accept_condition(cursor: Cursor, *between: str) -> bool:
 
 
 def done(changed: bool, summary: str) -> pa.Table:
-    """The one row of a statement about a table or schema."""
+    """Returns the one row of a statement about a table or schema."""
     return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_DONE))
 
 

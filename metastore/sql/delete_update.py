@@ -6,8 +6,9 @@
     TRUNCATE TABLE catalog.schema.table
     UPDATE catalog.schema.table [[AS] alias] SET column = expression, … [WHERE condition]
 
-A condition is one of SELECT, subqueries too; a row for which it is NULL stays as it is. Files that cannot have a
-matching row are not read. Files that have one are written anew, or dropped where all of their rows are deleted.
+A condition is any condition of SELECT, including subqueries; a row for which it is NULL does not change. Files without
+a matching row are not read if statistics prove it. Files with matching rows are rewritten, or dropped if all of their
+rows are deleted.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _NO_ROWS: Final = pa.table({FILE: pa.array([], pa.int64()), ROW: pa.array([], pa
 
 
 def delete(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one DELETE; one row of :func:`metastore.sql.row_writes.run_change`."""
+    """Run one DELETE; returns the row of :func:`metastore.sql.row_writes.run_change`."""
     cursor = Cursor(statement, 2)
     named = named_table(target, cursor, alias=("WHERE", "USING"))
     where = _where(cursor)
@@ -50,7 +51,7 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one TRUNCATE: every row goes, and no data file is read."""
+    """Run one TRUNCATE: it deletes every row and reads no data file."""
     cursor = Cursor(statement, 2)
     named = named_table(target, cursor)
     cursor.end()
@@ -58,7 +59,7 @@ def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def update(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one UPDATE; one row of :func:`metastore.sql.row_writes.run_change`."""
+    """Run one UPDATE; returns the row of :func:`metastore.sql.row_writes.run_change`."""
     cursor = Cursor(statement, 1)
     named = named_table(target, cursor, alias=("SET",))
     cursor.expect_word("SET")
@@ -88,14 +89,17 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def _where(cursor: Cursor) -> tuple[Token, ...]:
-    """Read ``[WHERE condition]`` up to the end of the statement; nothing for none."""
+    """Read ``[WHERE condition]`` up to the end of the statement; returns an empty tuple without WHERE."""
     found = expression(cursor, what="a condition") if cursor.accept_word("WHERE") else ()
     cursor.end()
     return found
 
 
 def _everything(statement: Statement, named: NamedTable, reading: Reading) -> RowPlan:
-    """All data files go, and with them all delete files. Rows are counted by the files where nothing is deleted."""
+    """Plan to drop all data files, and all delete files with them.
+
+    The files' own counts give the number of deleted rows. If the table has delete files, a query counts the rows.
+    """
     live = reading.live
     rows = sum(data.file.record_count for data in live.files)
     if live.deletes:

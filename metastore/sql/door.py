@@ -1,7 +1,7 @@
-"""The one door of statements: ``execute`` finds the family of a text by its first words, and runs it.
+"""``execute`` runs every statement: the first words of its text choose the family that handles it.
 
-A family is a module with ``HANDLERS``: handlers by the words that their statements begin with, of which the longest
-that fits wins. To add one, add its module to ``_FAMILIES``.
+A family is a module with ``HANDLERS``: handlers by the first words of their statements. If several fit, the handler
+with the most words wins. To add a family, add its module to ``_FAMILIES``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from metastore.sql.statement import Statement
 from metastore.sql.target import Progress, StatementTarget
 
 Handler = Callable[[StatementTarget, Statement], pa.Table]
-"""Runs one statement in a session: ``handler(target, statement)`` gives its rows."""
+"""Runs one statement in a session: ``handler(target, statement)`` returns its rows."""
 
 _FAMILIES: Final = (alter, analyze, call, create, delete_update, drop, insert, merge, views, select, show)
 _HANDLERS: Final[Mapping[tuple[str, ...], Handler]] = {
@@ -25,10 +25,10 @@ _HANDLERS: Final[Mapping[tuple[str, ...], Handler]] = {
 
 
 def execute(target: StatementTarget, text: str, on_progress: Progress | None = None) -> pa.Table:
-    """Run the one statement of ``text``; its rows.
+    """Run the one statement of ``text``; returns its rows.
 
-    ``on_progress`` is called with how much of long work is done, and of how much. Raises InvalidRequestError, which
-    says line and column, for a text that is no statement, and what the statement raises.
+    Long work calls ``on_progress`` with the amount done and the total. Raises InvalidRequestError, with line and
+    column, for a text that is not a statement, and the errors of the statement.
     """
     statement = Statement.parse(text, on_progress)
     fitting = [words for words in _HANDLERS if statement.begins_with(words)]

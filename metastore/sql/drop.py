@@ -4,9 +4,11 @@
 
     DROP TABLE [IF EXISTS] catalog.schema.table [PURGE]
 
-Without PURGE every file stays, and the answer names the metadata file that registers the table again. PURGE deletes the
-files that the table names: those in its own location, of which it is proven that nothing else needs them
-(:mod:`metastore.procedures.files.proof`). If that cannot be proven, nothing is dropped.
+Without PURGE every file stays, and the result names the metadata file with which the table can be registered again.
+
+**Warning.** PURGE deletes the files that the table names. It deletes only files in the table's own location of which it
+is proven that nothing else needs them (:mod:`metastore.procedures.files.proof`). If this cannot be proven, nothing is
+dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from metastore.stores.files import discard
 
 
 def drop_table(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one DROP TABLE; one row that says what was done."""
+    """Run one DROP TABLE; returns one row that says what was done."""
     cursor = Cursor(statement, 2)
     if_exists = accept_condition(cursor)
     names = table_name(cursor)
@@ -74,7 +76,10 @@ class _Purge:
     spelling: Spelling
 
     def run(self) -> str:
-        """Drop it; what became of its files. InvalidRequestError, before anything, when nothing can be proven."""
+        """Drop the table; returns what happened to its files.
+
+        Raises InvalidRequestError, before any change, if it cannot be proven that its files are not needed.
+        """
         require_gc(self.place.load(), "purge table")
         document = self.place.newest_document()
         if document is None:
@@ -86,7 +91,7 @@ class _Purge:
         first = proof.judge(own)
         self._proven(first)
         _drop_entry(self.place)
-        judged = proof.judge(first.free)  # others may have come to need one since; what they need stays needed
+        judged = proof.judge(first.free)  # other tables may need a file since then; such files stay
         deleted = discard(document.io, sorted(judged.free))
         kept = len(named) - len(judged.free)
         told = f"{deleted.removed} files are deleted"
@@ -105,7 +110,10 @@ class _Purge:
             )
 
     def _files_of(self, document: MetadataDocument) -> list[str]:
-        """Every file that a snapshot of the table names, each once. FormatError, StorageError for a missing one."""
+        """Returns every file that a snapshot of the table names, each once.
+
+        Raises FormatError, and StorageError for a missing file.
+        """
         inventory = Inventory(document.io, self.target.engine_for)
         found = dict.fromkeys(named_files(document))
         manifests: list[TableFile] = inline_manifests(document)

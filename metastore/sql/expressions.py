@@ -1,4 +1,4 @@
-"""Expressions of a statement as runs of its tokens: where one ends, and assignments ``column = expression``."""
+"""Expressions of a statement as runs of its tokens, and assignments ``column = expression``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R
 
 
 def expression(cursor: Cursor, ends: Collection[str] = (), what: str = "an expression") -> tuple[Token, ...]:
-    """Read up to one of the words ``ends``, a comma or a closing bracket, outside of brackets and CASE; or to the end.
+    """Read an expression, up to one of the words ``ends``, a comma, a closing bracket or the end.
 
-    Raises InvalidRequestError where there is no expression.
+    Words and commas inside brackets and CASE do not end it. Raises InvalidRequestError if there is no expression.
     """
     found: list[Token] = []
     depth = cases = 0
@@ -34,7 +34,7 @@ def expression(cursor: Cursor, ends: Collection[str] = (), what: str = "an expre
 
 
 def assignments(cursor: Cursor, alias: str, ends: Collection[str]) -> list[tuple[Name, tuple[Token, ...]]]:
-    """Read ``column = expression, …``; a column may be qualified by ``alias``."""
+    """Read ``column = expression, …``; ``alias`` may qualify a column."""
     found: list[tuple[Name, tuple[Token, ...]]] = []
     while True:
         name = assigned_column(cursor, alias)
@@ -45,7 +45,7 @@ def assignments(cursor: Cursor, alias: str, ends: Collection[str]) -> list[tuple
 
 
 def assigned_column(cursor: Cursor, alias: str) -> Name:
-    """Read the name of a column, which may be qualified by ``alias``. A field of a struct is refused."""
+    """Read the name of a column, which ``alias`` may qualify. Refuses a field of a struct."""
     names = cursor.names("the name of a column")
     if len(names) > 1 and names[0].text.lower() == alias.lower():
         names = names[1:]
@@ -56,7 +56,7 @@ def assigned_column(cursor: Cursor, alias: str) -> Name:
 
 
 def position_of(cursor: Cursor, schema: Schema, name: Name) -> int:
-    """The place of a top-level column in ``schema``. Raises InvalidRequestError, at the name."""
+    """Returns the position of a top-level column in ``schema``. Raises InvalidRequestError, at the name."""
     exact = [place for place, field in enumerate(schema.fields) if field.name == name.text]
     loose = [place for place, field in enumerate(schema.fields) if field.name.lower() == name.text.lower()]
     found = exact or ([] if name.exact else loose)
@@ -68,7 +68,7 @@ def position_of(cursor: Cursor, schema: Schema, name: Name) -> int:
 
 
 def positions_of(cursor: Cursor, schema: Schema, names: list[Name]) -> list[int]:
-    """The places of several columns, none of them twice."""
+    """Returns the positions of several columns. Raises InvalidRequestError for a column that is named twice."""
     found: list[int] = []
     for name in names:
         place = position_of(cursor, schema, name)

@@ -1,11 +1,12 @@
-"""INSERT INTO: the rows of a query as new data files of a catalog's table.
+"""INSERT INTO: the rows of a query become new data files of a catalog's table.
 
 ::
 
     INSERT INTO [TABLE] catalog.schema.table [BY NAME] [(column, …)] {query | VALUES …}
 
-Values belong to the columns in the brackets, or to all columns by place; with BY NAME to the columns that are called as
-those of the query. A column without a value is NULL. Types are widened or refused (:mod:`metastore.writes.conforming`).
+Values go to the columns in the brackets, or to all columns by position. With BY NAME they go to the columns with the
+names of the query's columns. A column without a value is NULL. Types are widened or refused
+(:mod:`metastore.writes.conforming`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from metastore.writes.conforming import conformed
 
 
 def insert(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one INSERT; one row of :func:`metastore.sql.row_writes.run_change`."""
+    """Run one INSERT; returns the row of :func:`metastore.sql.row_writes.run_change`."""
     cursor = Cursor(statement, 2)
     cursor.accept_word("TABLE")
     named = named_table(target, cursor)
@@ -64,13 +65,13 @@ def insert(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def query_from(statement: Statement, start: Token) -> Statement:
-    """The query that begins at ``start``, at its place in the text."""
+    """Returns the query that begins at ``start``, with its place in the text."""
     before = statement.text[: start.start]
     return Statement.parse("".join(each if each == "\n" else " " for each in before) + statement.text[start.start :])
 
 
 def _columns(cursor: Cursor) -> Sequence[Name]:
-    """Read the columns in brackets; none where the bracket is that of a query."""
+    """Read the columns in brackets; none if the bracket belongs to a query."""
     if not cursor.ahead(TokenType.L_PAREN) or _begins_query(cursor):
         return ()
     cursor.advance()
@@ -85,8 +86,8 @@ def _begins_query(cursor: Cursor) -> bool:
     return any(cursor.ahead(kind, by=1) for kind in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN))
 
 
-def insert_overwrite(target: StatementTarget, statement: Statement) -> pa.Table:  # noqa: ARG001 - as every handler
-    """Refused: which rows it removes depends on settings of Spark."""
+def insert_overwrite(target: StatementTarget, statement: Statement) -> pa.Table:  # noqa: ARG001 - handlers' signature
+    """Refused, because settings of Spark decide which rows it removes."""
     raise InvalidRequestError(
         f"{statement.place(statement.tokens[0])}: INSERT OVERWRITE is not served: use MERGE INTO, or a DELETE with a "
         "condition and then an INSERT INTO"

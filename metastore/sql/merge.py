@@ -7,8 +7,8 @@
         WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT {* | [(column, …)] VALUES (expression, …)}
         WHEN NOT MATCHED BY SOURCE [AND condition] THEN {UPDATE SET column = expression, … | DELETE}
 
-Of the clauses that fit a row the first one acts. A row that would be changed by several rows of the source is an error,
-except where all of them delete it.
+The first clause that fits a row applies. If several rows of the source would change the same row, the statement fails,
+unless all of them delete it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GIVEN: Final = '"$given"'
 _ACTION: Final = '"$action"'
 _FILE: Final = double_quoted(FILE)
 _JOINS: Final = {(False, False): "JOIN", (True, False): "RIGHT JOIN", (False, True): "LEFT JOIN"}
-"""By whether clauses are about rows that only the source has, and about those that only the table has."""
+"""The join by two flags: whether clauses treat rows that only the source has, and rows that only the table has."""
 
 _WHEN: Final = {
     "matched": f"{_FILE} IS NOT NULL AND {_GIVEN}",
@@ -49,7 +49,7 @@ _ADDRESS: Final[dict[str, pa.DataType]] = {FILE: pa.int64(), ROW: pa.int64()}
 
 @dataclass(frozen=True)
 class _Clause:
-    """One WHEN. ``columns`` and ``values`` fit one another; without columns all are meant, by name or by place."""
+    """One WHEN clause. ``columns`` and ``values`` correspond; without columns it means all, by name or by position."""
 
     about: Literal["matched", "new", "old"]
     condition: tuple[Token, ...]
@@ -62,14 +62,14 @@ class _Clause:
 
 @dataclass(frozen=True)
 class _Source:
-    """What is merged: its text, and what its columns are qualified by."""
+    """The source of the merge: its text, and the qualifier of its columns."""
 
     tokens: tuple[Token, ...]
     alias: str
 
 
 def merge(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one MERGE; one row of :func:`metastore.sql.row_writes.run_change`."""
+    """Run one MERGE; returns the row of :func:`metastore.sql.row_writes.run_change`."""
     cursor = Cursor(statement, 2)
     named = named_table(target, cursor, alias=("USING",))
     cursor.expect_word("USING")
@@ -86,7 +86,7 @@ def merge(target: StatementTarget, statement: Statement) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Merge:
-    """The statement as it was read."""
+    """The parsed statement."""
 
     statement: Statement
     cursor: Cursor
@@ -96,7 +96,10 @@ class _Merge:
     clauses: list[_Clause]
 
     def plan(self, reading: Reading) -> RowPlan:
-        """What is to change, on one version of the table. InvalidRequestError for a row that is changed twice."""
+        """Returns the changes on one version of the table.
+
+        Raises InvalidRequestError for a row that is changed twice.
+        """
         schema = reading.table.schema()
         places = [self._places(clause, schema) for clause in self.clauses]
         composed = self._query(places, schema)
@@ -149,7 +152,7 @@ class _Merge:
         return places
 
     def _query(self, places: list[list[int]], schema: Schema) -> Composed:
-        """Address, action and the values of each clause, for every pair of rows."""
+        """Compose the query for the address, the action and the values of each clause, for every pair of rows."""
         composed = Composed(self.statement).add(f"SELECT {_FILE}, {double_quoted(ROW)}, CASE")
         for number, clause in enumerate(self.clauses):
             composed.add(f"WHEN {_WHEN[clause.about]}")
@@ -194,7 +197,7 @@ def _source(cursor: Cursor) -> _Source:
     start = cursor.token
     if cursor.ahead(TokenType.L_PAREN):
         opening = cursor.advance()
-        # Expressions end at a closing bracket; a query has commas of its own.
+        # An expression ends at a closing bracket; a query may contain commas.
         while not cursor.ahead(TokenType.R_PAREN):
             if cursor.accept(TokenType.COMMA):
                 continue

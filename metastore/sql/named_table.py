@@ -1,4 +1,4 @@
-"""The table of a catalog that a statement names, to change its rows."""
+"""The table of a catalog whose rows a statement changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metastore.sql.target import StatementTarget
 
 @dataclass(frozen=True)
 class NamedTable:
-    """``tokens`` are the name and the alias in the text, ``alias`` is what columns may be qualified by."""
+    """A named table: ``tokens`` are its name and alias in the text, ``alias`` is the qualifier of its columns."""
 
     table: TargetTable
     names: tuple[Name, ...]
@@ -24,7 +24,7 @@ class NamedTable:
 
     @property
     def quoted_alias(self) -> str:
-        """The alias as a query says it."""
+        """Returns the alias, quoted for a query."""
         return double_quoted(self.alias)
 
 
@@ -38,7 +38,7 @@ def table_name(cursor: Cursor) -> list[Name]:
 
 
 def place_of(target: StatementTarget, cursor: Cursor, names: list[Name]) -> TargetTable:
-    """The place that ``names`` mean, whether a table stands there or not. A component's is refused."""
+    """Returns the table that ``names`` mean, whether it exists or not. Refuses a component."""
     with cursor.statement.at(names[0].token):
         schema = ".".join(name.text for name in names[1:-1])
         table = target.catalogs.target(names[0].text, schema, names[-1].text)
@@ -50,7 +50,7 @@ def place_of(target: StatementTarget, cursor: Cursor, names: list[Name]) -> Targ
 
 
 def named_table(target: StatementTarget, cursor: Cursor, *, alias: tuple[str, ...] | None = None) -> NamedTable:
-    """Read the name of a table that exists; with ``alias`` an alias may follow, unless it is one of these words.
+    """Read the name of a table that exists; ``alias`` allows an alias, unless it is one of these words.
 
     Raises InvalidRequestError and NotFoundError, at the name.
     """
@@ -64,7 +64,7 @@ def named_table(target: StatementTarget, cursor: Cursor, *, alias: tuple[str, ..
 
 
 def accept_alias(cursor: Cursor, unless: tuple[str, ...]) -> Name | None:
-    """Read ``[AS] alias``, if the next word is none of ``unless``."""
+    """Read ``[AS] alias`` if the next word is not in ``unless``."""
     if cursor.accept_word("AS"):
         return cursor.name("an alias")
     if cursor.ahead(TokenType.IDENTIFIER) or (cursor.word and cursor.word not in unless):

@@ -1,7 +1,7 @@
-"""What is read of a table for a query, and why not less: the lines that EXPLAIN prints for it.
+"""Which part of a table a query reads, and why not less: the lines that EXPLAIN prints for a table.
 
-Files and row groups are those that the condition leaves; each part of the condition that excluded files is named, and
-each part that could not, with the reason.
+The lines count the files and row groups that the condition leaves. They name each part of the condition that excluded
+files, and each part that could not, with the reason.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from metastore.sql.push_down import AskedRows, said
 
 @dataclass(frozen=True)
 class Narrowed:
-    """``condition`` is what the rows that are read satisfy; ``lines`` say what is read, and why."""
+    """``condition`` holds for every row that is read; ``lines`` say which files are read, and why."""
 
     condition: BooleanExpression
     lines: Sequence[str] = ()
 
 
 def fitting(asked: AskedRows, schema: Schema) -> IcebergFilter:
-    """The part of what is ``asked`` that rows with the columns ``schema`` can be chosen by."""
+    """Returns the part of ``asked`` that can choose rows with the columns ``schema``."""
     return IcebergFilter(AlwaysTrue()) if asked.condition is None else iceberg_filter(asked.condition, schema)
 
 
 def narrowed_by(asked: AskedRows, chosen: IcebergFilter) -> Narrowed:
-    """Of what is read by the filter alone."""
+    """Returns the lines for a source that only the filter narrows."""
     return Narrowed(chosen.expression, _notes(asked, chosen.notes))
 
 
 def in_memory(asked: AskedRows) -> Narrowed:
-    """Of what is not read from files."""
+    """Returns the lines for rows that are not read from files."""
     told = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB judges them"]
     return Narrowed(AlwaysTrue(), told)
 
 
 def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> Narrowed:
-    """Of an Iceberg table, by its manifests, and by the columns ``extra`` of its files."""
+    """Returns the lines for an Iceberg table, by its manifests and the columns ``extra`` of its files."""
     is_meant, told = may_have_rows(chosen.expression, extra), chosen.expression
     chosen = replace(chosen, expression=of_table(told, extra))
     files = {task.file.file_path: task.file for task in scan_tasks(table.metadata, table.io)}
@@ -75,7 +75,7 @@ def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Seq
 
 
 def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[DataFile]) -> Iterator[str]:
-    """Notes on columns of the condition that no manifest entry has bounds of."""
+    """Returns notes on columns of the condition for which no manifest entry has bounds."""
     schema = table.schema()
     bounded = {field for file in files for field in (*(file.lower_bounds or {}), *(file.upper_bounds or {}))}
     counted_alone = extract_field_ids(bind(schema, condition, case_sensitive=True)) - bounded
@@ -85,7 +85,7 @@ def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[
 
 
 def of_scan(asked: AskedRows, scan: Scan) -> Narrowed:
-    """Of an analyzed table, by the metastore."""
+    """Returns the lines for an analyzed table, by the metastore."""
     explanation = scan.explain()
     condition: BooleanExpression = AlwaysTrue()
     if asked.condition is not None:

@@ -1,10 +1,10 @@
-"""What CREATE TABLE says of a table: columns, partitioning, order, properties; read from the text, then built.
+"""The description of a table in CREATE TABLE: columns, partitioning, order, properties. It is parsed, then built.
 
 ::
 
     [(column type [NOT NULL] [COMMENT '…'], …)]
     [USING ICEBERG] [PARTITIONED BY (transform, …)] [COMMENT '…'] [LOCATION '…']
-    [TBLPROPERTIES (key = value, …)]                            -- as Spark has it
+    [TBLPROPERTIES (key = value, …)]                            -- Spark's syntax
     [WITH (partitioning = ARRAY[…], sorted_by = ARRAY[…], format_version = 2, location = '…', key = value, …)]
 """
 
@@ -54,7 +54,7 @@ _SUFFIXES: Final[Mapping[type[Transform[Any, Any]], str]] = {
     DayTransform: "_day",
     HourTransform: "_hour",
 }
-"""What the name of a partition field ends in, as Spark calls it."""
+"""Suffixes in the names of partition fields, as in Spark."""
 
 _SORTED_BY: Final = "sorted_by"
 _FORMAT: Final = "format"
@@ -62,7 +62,7 @@ _FORMAT: Final = "format"
 
 @dataclass
 class NewTable:
-    """What was read. ``schema`` is None where the columns are those of a query."""
+    """The parsed description. ``schema`` is None if the columns come from a query."""
 
     columns: list[NestedField] = field(default_factory=list)
     terms: list[PartitionTerm] = field(default_factory=list)
@@ -74,11 +74,11 @@ class NewTable:
 
     @property
     def schema(self) -> Schema | None:
-        """The schema of the columns, with ids; None where there are none."""
+        """Returns the schema of the columns, with ids; None if there are no columns."""
         return assign_fresh_schema_ids(Schema(*self.columns)) if self.columns else None
 
     def spec(self, cursor: Cursor, schema: Schema) -> PartitionSpec:
-        """The partition spec. Raises InvalidRequestError, at the term that does not fit ``schema``."""
+        """Returns the partition spec. Raises InvalidRequestError, at the term that does not fit ``schema``."""
         fields: list[PartitionField] = []
         for number, term in enumerate(self.terms):
             name = ".".join(each.text for each in term.names)
@@ -97,7 +97,7 @@ class NewTable:
         return PartitionSpec(*fields)
 
     def order(self, cursor: Cursor, name: str, schema: Schema) -> SortOrder:
-        """The sort order. Raises InvalidRequestError, at the list, for a key that does not fit ``schema``."""
+        """Returns the sort order. Raises InvalidRequestError, at the list, for a key that does not fit ``schema``."""
         if not self.sorted_by:
             return UNSORTED_SORT_ORDER
         assert self.order_token is not None
@@ -117,7 +117,7 @@ class NewTable:
 
 
 def new_table(cursor: Cursor) -> NewTable:
-    """Read all up to AS or the end. Raises InvalidRequestError, which says line and column."""
+    """Read the description up to AS or the end. Raises InvalidRequestError, with line and column."""
     made = NewTable()
     if cursor.accept(TokenType.L_PAREN):
         made.columns.append(_column(cursor, made))
@@ -164,7 +164,7 @@ def _clause(cursor: Cursor, made: NewTable) -> None:
 
 
 def _accept_partitioned_by(cursor: Cursor) -> bool:
-    """Read the two words, which are one to the tokenizer."""
+    """Read PARTITIONED BY, which the tokenizer makes one token of."""
     token = cursor.token
     found = token is not None and cursor.statement.source(token).upper().split() == ["PARTITIONED", "BY"]
     if found:

@@ -1,6 +1,6 @@
-"""Columns and partition transforms of ALTER TABLE, resolved against the table that they are said of.
+"""Columns and partition transforms of ALTER TABLE, resolved against the table.
 
-A name in quotes is exact; another one is found without regard to case, as SQL has it.
+A name in quotes is exact; the case of another name does not matter, as in SQL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from metastore.errors import InvalidRequestError
 from metastore.sql.statement import Cursor, Name, Statement
 
 Change = Callable[[Transaction], None]
-"""Adds what a statement changes to a transaction."""
+"""Adds the changes of a statement to a transaction."""
 
 _OF_TIME: Final[dict[str, type[Transform[Any, Any]]]] = {
     "YEAR": YearTransform,
@@ -45,7 +45,7 @@ _SIZED: Final[dict[str, Callable[[int], Transform[Any, Any]]]] = {
 
 @dataclass(frozen=True)
 class PartitionTerm:
-    """A transform of a column; a bare name may also be that of a partition field."""
+    """A transform of a column; a plain name may also name a partition field."""
 
     names: tuple[Name, ...]
     transform: Transform[Any, Any]
@@ -53,7 +53,7 @@ class PartitionTerm:
     token: Token | None
 
     def __str__(self) -> str:
-        """As it was written."""
+        """The term as the statement has it."""
         return self.text
 
 
@@ -86,32 +86,35 @@ def partition_term(cursor: Cursor) -> PartitionTerm:
 
 
 def term_of_text(token: Token) -> PartitionTerm:
-    """The term that a text constant holds. Raises InvalidRequestError, with the place inside of the text."""
+    """Returns the term in a text constant. Raises InvalidRequestError, with the place inside the text."""
     statement = Statement.parse(token.text)
     cursor = Cursor(statement)
     term = partition_term(cursor)
     cursor.end()
-    # What is wrong with a column is said where the text stands.
+    # Errors about a column are reported at the text.
     names = tuple(Name(name.text, name.exact, token) for name in term.names)
     return PartitionTerm(names, term.transform, term.text, token)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of a statement's columns, looked up in the table."""
+    """Looks up the names of a statement's columns in the table."""
 
     statement: Statement
 
     def path(self, transaction: Transaction, names: list[Name] | tuple[Name, ...]) -> tuple[str, ...]:
-        """The column's names from the top down. Raises InvalidRequestError at the one that there is not."""
+        """Returns the column's names from the top down.
+
+        Raises InvalidRequestError at the first one that does not exist.
+        """
         return self._found(transaction, names)[0]
 
     def field(self, transaction: Transaction, names: list[Name] | tuple[Name, ...]) -> NestedField:
-        """The column. Raises as :meth:`path`."""
+        """Returns the column. Raises as :meth:`path`."""
         return self._found(transaction, names)[1]
 
     def known(self, transaction: Transaction, names: list[Name]) -> bool:
-        """Whether there is such a column."""
+        """Whether the column exists."""
         try:
             self._found(transaction, names)
         except InvalidRequestError:
@@ -119,20 +122,20 @@ class Columns:
         return True
 
     def sibling(self, transaction: Transaction, path: tuple[str, ...], name: Name) -> tuple[str, ...]:
-        """The path of the column ``name`` beside the one at ``path``."""
+        """Returns the path of the column ``name`` beside the column at ``path``."""
         parents = [Name(part, True, name.token) for part in path[:-1]]
         return self.path(transaction, [*parents, name])
 
     def require_new(self, transaction: Transaction, above: list[Name], name: Name, renamed: int | None = None) -> None:
-        """Refuse a name without quotes that means a column which is there: it would mean two columns then.
+        """Refuse an unquoted name of a column that exists: the name would then mean two columns.
 
-        ``above`` is the struct that the name is to stand in, ``renamed`` the id of the column that is to have it.
+        ``above`` is the struct that gets the new name, ``renamed`` the id of the column that gets it.
         """
         if name.exact:
             return
         beside = _inside(self.field(transaction, above)) if above else transaction.table_metadata.schema().fields
         for field in beside:
-            # That the very name is taken, says whoever adds it.
+            # Whoever adds the column reports an exact duplicate.
             alike = field.name != name.text and field.name.lower() == name.text.lower()
             if alike and field.field_id != renamed:
                 raise self.statement.error(
@@ -141,7 +144,7 @@ class Columns:
                 )
 
     def require_unused(self, transaction: Transaction, names: list[Name]) -> None:
-        """Refuse a column that new rows are partitioned or sorted by."""
+        """Refuse a column by which new rows are partitioned or sorted."""
         metadata = transaction.table_metadata
         gone = _ids(self.field(transaction, names))
         for field in metadata.spec().fields:
@@ -185,7 +188,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class PartitionChange:
-    """Another partition spec for new rows: terms dropped and added, or ``exactly`` these."""
+    """A new partition spec for new rows: terms dropped and added, or ``exactly`` these terms."""
 
     statement: Statement
     drop: tuple[PartitionTerm, ...] = ()
@@ -219,7 +222,7 @@ class PartitionChange:
     def _name_of(
         self, transaction: Transaction, term: PartitionTerm, present: dict[tuple[int, Transform[Any, Any]], str]
     ) -> str:
-        """The partition field that the term means: by its name, or by what it is of."""
+        """Returns the name of the partition field that the term means, by the field's name or by its source column."""
         if isinstance(term.transform, IdentityTransform) and len(term.names) == 1:
             named = [name for name in present.values() if name.lower() == term.names[0].text.lower()]
             if named:
@@ -234,7 +237,7 @@ class PartitionChange:
 
 
 def _inside(field: NestedField) -> tuple[NestedField, ...]:
-    """Fields of a struct, or of the structs that a list or map holds, by Iceberg's names for these."""
+    """Returns the fields of a struct, or of the structs in a list or map, by Iceberg's names."""
     kind = field.field_type
     if isinstance(kind, StructType):
         return kind.fields
@@ -246,7 +249,7 @@ def _inside(field: NestedField) -> tuple[NestedField, ...]:
 
 
 def _ids(field: NestedField) -> set[int]:
-    """The field's id and those of all fields inside of it."""
+    """Returns the ids of the field and of all fields inside it."""
     return {field.field_id}.union(*(_ids(each) for each in _inside(field)))
 
 

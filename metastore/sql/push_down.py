@@ -1,8 +1,8 @@
-"""What a query asks of one table that it names: columns, and a condition on its rows. Pure.
+"""The columns of one table that a query needs, and a condition on its rows. Pure.
 
-Both err to one side only: columns that may be needed are among those named, and rows that the query needs satisfy the
-condition (:mod:`metastore.predicates.where_clause`). DuckDB still carries out the whole query, so that what is not
-understood here costs time and no row.
+Both may be too wide but never too narrow: every column that the query may need is included, and every row that it needs
+satisfies the condition (:mod:`metastore.predicates.where_clause`). DuckDB still runs the whole query, so an expression
+that is not understood here costs time but loses no row.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ from metastore.sql.query_text import QueryText, Reference
 
 @dataclass(frozen=True)
 class AskedRows:
-    """What is read of a table: ``columns``, and the rows that satisfy ``condition``; None asks for all rows.
+    """The part of a table that a query reads: ``columns``, and the rows that satisfy ``condition`` (None: all rows).
 
-    ``why_all`` is the reason where the query has a WHERE that cannot be asked of the table. ``row_ids`` are those that
-    the rows must have one of, None where the query does not say so; ``why_no_ids`` is the reason where it names ids.
+    ``why_all`` is the reason if the query has a WHERE that cannot be applied to the table. ``row_ids``: each row has
+    one of these ids; None if the query does not restrict them. ``why_no_ids`` is the reason if the query names ids that
+    cannot be used.
     """
 
     columns: tuple[str, ...]
@@ -62,7 +63,7 @@ class AskedRows:
 
 
 def asked_of(query: QueryText, reference: Reference, schema: pa.Schema) -> AskedRows:
-    """What ``query`` needs of the table at ``reference``, which has the columns ``schema``."""
+    """Returns the part of the table at ``reference``, with the columns ``schema``, that ``query`` needs."""
     columns, where = _columns(query, reference, schema), where_of(query.tree, reference.node)
     if isinstance(where, str) or where is None:
         return AskedRows(columns, why_all=where or "")
@@ -86,7 +87,7 @@ _TESTS: Final[Mapping[type[BooleanExpression], str]] = {
 
 
 def said(condition: BooleanExpression) -> str:
-    """A condition in SQL's words, for people."""
+    """Returns a condition as SQL, for people."""
     match condition:
         case And():
             return f"{said(condition.left)} AND {said(condition.right)}"
@@ -119,7 +120,7 @@ def _text(value: Any) -> str:
 
 
 def _columns(query: QueryText, reference: Reference, schema: pa.Schema) -> tuple[str, ...]:
-    """Columns whose names stand anywhere in the query; all where it may mean them without naming them."""
+    """Returns the columns whose names occur anywhere in the query; all columns if the query may use unnamed ones."""
     select = reference.node.find_ancestor(exp.Select)
     if select is None or _means_all(query, reference, select):
         return tuple(schema.names)
@@ -131,22 +132,22 @@ def _means_all(query: QueryText, reference: Reference, select: exp.Select) -> bo
         return True
     if not is_plain(reference.node, "joins", "sample") or any(join.method for join in query.tree.find_all(exp.Join)):
         return True
-    # COLUMNS('…') means columns by a pattern, #1 by their number, and a pivot those that it does not name.
+    # COLUMNS('…') selects columns by a pattern, #1 by their number, and a pivot uses columns that it does not name.
     if query.tree.find(exp.Columns, exp.PositionalColumn, exp.Pivot) is not None or any(_renamed(query.tree)):
         return True
-    # The name of the table alone is its whole row, as its name with a star is.
+    # The name of the table alone means its whole row, and so does its name with a star.
     alias = reference.node.alias_or_name.lower()
     columns = query.tree.find_all(exp.Column)
     return any((each.table if isinstance(each.this, exp.Star) else _bare(each)).lower() == alias for each in columns)
 
 
 def _bare(column: exp.Column) -> str:
-    """The name, if it stands alone."""
+    """Returns the name if it is unqualified."""
     return "" if column.table else column.name
 
 
 def _renamed(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Tables, and joins of tables in brackets, whose columns get other names by their places."""
+    """Returns tables, and joins of tables in brackets, whose columns are renamed by position."""
     for alias in tree.find_all(exp.TableAlias):
         what = alias.parent
         if alias.columns and isinstance(what, exp.Table | exp.Subquery) and not isinstance(what.this, exp.Query):
@@ -158,6 +159,6 @@ def _takes_all(projection: exp.Expr) -> bool:
 
 
 def _cheapest(schema: pa.Schema) -> tuple[str, ...]:
-    """One column to count rows by: a fixed width is little to read."""
+    """Returns one column to count rows by; a column of fixed width needs the fewest bytes."""
     fixed = [field.name for field in schema if pa.types.is_primitive(field.type)]
     return (*fixed, *schema.names)[:1]

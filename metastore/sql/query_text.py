@@ -1,8 +1,8 @@
-"""A query as text and tree: the tables that it names, where they stand in the text, and which versions it wants.
+"""A query as text and tree: the tables that it names, their places in the text, and the versions that it asks for.
 
 Place in the flow: SELECT parses here, and runs the text itself in DuckDB, with each table's name replaced in its place.
-The tree tells where names are; nothing is written anew from it, so whatever DuckDB understands is left as it was. Texts
-keep their length, so that DuckDB's errors can be told at the line and column of the original.
+The tree is used only to find names and is never printed, so all of DuckDB's syntax passes unchanged. Texts keep their
+length, so that errors of DuckDB can be reported at the line and column of the original.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from metastore.views.text import ctes_seen_from
 
 @dataclass(frozen=True)
 class Version:
-    """A version that is asked for: a snapshot's id, the name of a branch or tag, or a point in time."""
+    """A requested version: a snapshot's id, the name of a branch or tag, or a point in time."""
 
     value: int | str | datetime
     token: Token
@@ -60,9 +60,9 @@ class QueryText:
 
     @classmethod
     def parse(cls, statement: Statement, check: Callable[[str], None], text: str | None = None) -> QueryText:
-        """The query that ``statement`` is, or ``text`` is, its latter part at its place.
+        """Returns the query ``statement``; or ``text``, the end of the statement, with its place in the statement.
 
-        ``check`` raises :class:`Failure` for what is no SQL. Raises InvalidRequestError, which says line and column.
+        ``check`` raises :class:`Failure` for invalid SQL. Raises InvalidRequestError, with line and column.
         """
         tokens = statement.tokens
         text = statement.text if text is None else text
@@ -94,13 +94,13 @@ class QueryText:
         return frozenset(each.name.lower() for each in self.tree.find_all(exp.Identifier))
 
     def at(self, reference: Reference) -> AbstractContextManager[None]:
-        """An error of what is named there gets its place."""
+        """Within this context, an error about ``reference`` gets its place in the statement."""
         return self.statement.at(next(token for token in self.statement.tokens if token.start == reference.start))
 
     def with_names(self, names: Sequence[str], others: Iterable[tuple[tuple[int, int], str]] = ()) -> str:
-        """The text with the references' names replaced by ``names``, which keep the places of all else if they fit.
+        """Returns the text with ``names`` in place of the references' names.
 
-        ``others`` are further places, with what to write there.
+        Other text keeps its place if they are short enough. ``others`` are further places, with their replacements.
         """
         spans = {(each.start, each.end): name for each, name in zip(self.references, names, strict=True)}
         spans.update(others)
@@ -111,7 +111,7 @@ class QueryText:
         return text
 
     def _qualifiers(self) -> Iterator[tuple[tuple[int, int], str]]:
-        """Before columns in full (``catalog.schema.table.column``) only the table's own name is left."""
+        """In fully qualified columns (``catalog.schema.table.column``), keep only the table's own name."""
         known = {tuple(part.lower() for part in each.parts) for each in self.references}
         for column in self.tree.find_all(exp.Column):
             parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
@@ -120,7 +120,7 @@ class QueryText:
                 yield (parts[0].meta["start"], parts[-2].meta["start"]), ""
 
     def error(self, failure: Failure, text: str) -> InvalidRequestError:
-        """DuckDB's error in ``text``, made by :meth:`with_names`, told at its place in the original."""
+        """Returns DuckDB's error in ``text``, made by :meth:`with_names`, with its place in the original."""
         return _error(self.statement, text, failure)
 
 
@@ -128,7 +128,7 @@ def _error(statement: Statement, text: str, failure: Failure) -> InvalidRequestE
     if failure.line is None:
         return InvalidRequestError(f"{statement.place(statement.tokens[0])}: {failure.said}")
     line, column = text.split("\n")[failure.line - 1], failure.offset
-    if failure.snippet.startswith("..."):  # a long line is shown in part
+    if failure.snippet.startswith("..."):  # DuckDB shows a long line in part
         shown = failure.snippet[3:].removesuffix("...")
         column += max(line.find(shown), 3) - 3
     return InvalidRequestError(f"line {failure.line}, column {min(column, len(line)) + 1}: {failure.said}")
@@ -151,7 +151,7 @@ def _tree(statement: Statement, text: str) -> exp.Expr:
 
 
 def _reference(node: exp.Table, versions: dict[int, Version]) -> Reference | None:
-    """The reference that ``node`` is; None for a function, and for the name of a common table expression."""
+    """Returns the reference that ``node`` is; None for a function and for a common table expression."""
     if isinstance(node.this, exp.Func | exp.Anonymous):
         return None
     parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
@@ -164,7 +164,7 @@ def _reference(node: exp.Table, versions: dict[int, Version]) -> Reference | Non
 
 
 def _versions(statement: Statement) -> Iterator[tuple[int, int, Version]]:
-    """``[FOR] VERSION|TIMESTAMP AS OF constant``: its first and last token, and what is asked for."""
+    """Read ``[FOR] VERSION|TIMESTAMP AS OF constant``: its first and last token, and the version."""
     for index in range(1, len(statement.tokens)):
         kind = statement.word(index)
         if kind not in {"VERSION", "TIMESTAMP"} or not _begin(statement, index + 1, ("AS", "OF")):
@@ -197,6 +197,6 @@ def _begin(statement: Statement, index: int, words: Iterable[str]) -> bool:
 
 
 def _replaced(text: str, start: int, end: int, new: str) -> str:
-    """``text`` with ``new`` in that place, and blanks up to its end: what follows stays where it was."""
+    """Returns ``text`` with ``new`` in that place, padded with blanks: the text after it keeps its place."""
     breaks = "\n" * text.count("\n", start, end)
     return text[:start] + new + " " * max(end - start - len(new) - len(breaks), 0) + breaks + text[end:]

@@ -61,9 +61,10 @@ Wanted = int | str | datetime | None
 
 @dataclass(frozen=True)
 class Relation:
-    """Something that a query can read: its columns, how to read some of them, and what is read of what is asked.
+    """Something that a query can read.
 
-    ``fits`` is the Iceberg schema that it has, if any.
+    It has columns (``schema``), a function that reads some of them, and one that says which part is read. ``fits`` is
+    its Iceberg schema, if any.
     """
 
     schema: pa.Schema
@@ -71,21 +72,21 @@ class Relation:
     told: Callable[[AskedRows], Narrowed]
     fits: Schema | None = None
     unlisted: Sequence[str] = ()
-    """Columns that are no part of ``*``."""
+    """Columns that ``*`` leaves out."""
 
     def batches(self, asked: AskedRows) -> Iterator[pa.RecordBatch]:
-        """Rows in exactly the types of the schema."""
+        """Yields rows in exactly the types of the schema."""
         schema = self.part(asked.columns)
-        found = self.read(asked)  # planned at once, by whoever asks
+        found = self.read(asked)  # planned at once, in the caller's thread
         return (batch if batch.schema.equals(schema) else batch.cast(schema) for batch in found)
 
     def part(self, columns: Sequence[str]) -> pa.Schema:
-        """The schema of some columns."""
+        """Returns the schema of some columns."""
         return pa.schema([self.schema.field(name) for name in columns])
 
 
 class Relations:
-    """What names mean for one statement."""
+    """Resolves names for one statement."""
 
     def __init__(self, target: StatementTarget) -> None:
         self._target = target
@@ -96,7 +97,10 @@ class Relations:
         self._addressed: dict[str, LiveRows] = {}
 
     def pin(self, target: TargetTable, table: Table, live: LiveRows | None) -> None:
-        """From now on ``target`` means the version ``table``; with ``live`` its rows have addresses, unlisted."""
+        """Make ``target`` mean the version ``table`` from now on.
+
+        With ``live``, its rows have addresses as unlisted columns.
+        """
         self._tables[str(target)] = table
         if live is not None:
             self._addressed[str(target)] = live
@@ -108,12 +112,13 @@ class Relations:
         named: Collection[str] = (),
         unlisted: Collection[str] = (),
     ) -> Relation | ViewText:
-        """What a name of these parts means, at the ``wanted`` version; of a view, the query that it stands for.
+        """Returns the relation that a name means, at the ``wanted`` version; for a view, its query.
 
-        ``named`` are the names in the query, in lower case: columns that are there only when asked for are looked for
-        among them. ``unlisted`` are the columns of :mod:`metastore.views.unlisted` that the query means of this table.
+        ``named`` are the names in the query, in lower case; columns that exist only on request are looked up in it.
+        ``unlisted`` are the columns of :mod:`metastore.views.unlisted` that the query reads from this table.
 
-        Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of what has none.
+        Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of something without
+        versions.
         """
         if len(parts) == 2 and parts[0].lower() == NAME:
             return self._of_information_schema(parts[1], wanted)
@@ -123,9 +128,9 @@ class Relations:
         return self._of_catalog(parts[0], ".".join(parts[1:-1]), parts[-1], wanted, unlisted)
 
     def plugin_name(self, parts: Sequence[str]) -> TableInfo | None:
-        """The name that these parts are in a storage plugin; None for a name in a catalog, or INFORMATION_SCHEMA.
+        """Returns the name in a storage plugin that these parts mean.
 
-        Raises NotFoundError for a name that is too short.
+        Returns None for a name in a catalog or INFORMATION_SCHEMA. Raises NotFoundError for a name that is too short.
         """
         if len(parts) == 2 and parts[0].lower() == NAME:
             return None
@@ -137,17 +142,20 @@ class Relations:
 
     @property
     def known(self) -> Names:
-        """What names in storage plugins mean."""
+        """The meaning of names in storage plugins."""
         return self._names
 
     def meaning(self, info: TableInfo) -> Meaning:
-        """What a name in a storage plugin means. NotFoundError, with the nearest names, when nothing is called so."""
+        """Returns the meaning of a name in a storage plugin.
+
+        Raises NotFoundError, with the nearest names, if nothing has it.
+        """
         return self._names.get(info)
 
     def text(self, info: TableInfo) -> ViewText | None:
-        """The query that ``info`` stands for: a view's, or one for a materialized view's rows; None for a table.
+        """Returns a view's query, or the query for a materialized view's rows; None for a table.
 
-        A materialized view's own query has the types of its rows, where those of DuckDB would be others.
+        A materialized view's own query gets the types of its stored rows, where DuckDB's types would differ.
         """
         found = self._views(info)
         meaning = None if found is None else self._names.find(info)
@@ -274,12 +282,12 @@ class Relations:
                 time_zone=SESSION_ZONE,
             )
             scan.require(pa.schema([schema.field(name) for name in asked.columns]))
-            # DuckDB judges the rows: a literal of which engines make different things prunes, and is left to it.
+            # DuckDB filters the rows. A literal that engines read differently does not filter here; it only prunes.
             return replace(scan, superset=True)
 
         schema = arrow_schema(self.meaning(info).schema)
         levels = [name for name in named if LEVEL.fullmatch(name) and name not in schema.names]
-        if levels:  # the directories' names are columns for who asks for them, as in Drill
+        if levels:  # The directories' names are columns only on request, as in Drill.
             hidden = tables.scan(info, list_files=False).plan.hidden
             schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
 
@@ -309,7 +317,7 @@ class Relations:
         return list(self._target.metastore.components)
 
     def _too_short(self, parts: Sequence[str]) -> NotFoundError:
-        """The error for a name of one or two parts: what ends in the same way may be meant."""
+        """Returns the error for a name of one or two parts, with names that end in the same way."""
         name = ".".join(parts)
         tables = InformationSchema(self._target.metastore).tables(["TABLE_SCHEMA", "TABLE_NAME"])
         known = [f"{row['TABLE_SCHEMA']}.{row['TABLE_NAME']}" for row in tables.to_pylist()]
@@ -320,7 +328,7 @@ class Relations:
 
 
 def _unreadable(target: TargetTable, error: Exception) -> MetastoreError:
-    """What it means that PyIceberg cannot list ``target``; on what is damaged it fails in whatever way comes first."""
+    """Returns the error for a ``target`` that PyIceberg cannot list. On a damaged table it raises various errors."""
     if is_of_store(error):
         return StorageError(f"the files of {target} cannot be read: {error}")
     return FormatError(f"the files of {target} cannot be read: {str(error) or repr(error)}")

@@ -1,8 +1,8 @@
-"""Running a statement that changes rows: plan on the newest version, write, commit; again where others were faster.
+"""Runs a statement that changes rows: plan on the newest version, write, commit; repeat if another writer was faster.
 
-Place in the flow: INSERT, DELETE, UPDATE and MERGE say by a :class:`RowPlan` what is to change. Promises: one snapshot
-a statement, made of what the statement read; one that fails leaves no file and no snapshot. When the outcome of a
-commit is open, all files stay.
+Place in the flow: INSERT, DELETE, UPDATE and MERGE describe their changes by a :class:`RowPlan`. Promises: each
+statement makes one snapshot, based on the version that the statement read. A failed statement leaves no file and no
+snapshot. If the outcome of a commit is unknown, all files stay.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from metastore.writes.table_writer import TableWriter, job_of
 _COUNTS: Final = ("inserted", "updated", "deleted")
 _ANSWER: Final[list[pa.Field[Any]]] = [pa.field(name, pa.int64()) for name in (*_COUNTS, "snapshot_id")]
 _FIRST_GUESS: Final = 64
-"""Bytes of a row where nothing tells."""
+"""Bytes of a row if nothing else tells its size."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a plan is made on: one version of the table, its rows by address, and the names of the statement."""
+    """The input of a plan: one version of the table, its rows by address, and the names of the statement."""
 
     job: RewriteJob
     table: Table
@@ -47,25 +47,25 @@ class Reading:
 
 @dataclass(frozen=True)
 class RowPlan:
-    """``inserted`` are rows of ``job.arrow_schema``; ``dropped`` are files that go without being read."""
+    """``inserted`` are rows of ``job.arrow_schema``; ``dropped`` are files that are removed without being read."""
 
     inserted: pa.Table | None = None
     changes: RowChanges | None = None
     dropped: Sequence[LiveFile] = ()
     counts: Mapping[str, int] | None = None
-    """Rows by ``inserted``, ``updated`` and ``deleted``."""
+    """Numbers of rows by ``inserted``, ``updated`` and ``deleted``."""
 
 
 Planner = Callable[[Reading], RowPlan]
 
 
 def run_change(target: StatementTarget, table: TargetTable, planner: Planner, *, only_adds: bool = False) -> pa.Table:
-    """One row: how many rows were inserted, updated and deleted, and by which snapshot; NULL when nothing changed.
+    """Returns one row: the numbers of rows inserted, updated and deleted, and the snapshot; NULL when nothing changed.
 
-    With ``only_adds`` the plan changes no row that is there: rows have no addresses, and are written once however often
-    the commit is tried.
+    With ``only_adds`` the plan changes no existing row. Then rows have no addresses, and are written once even if the
+    commit is tried several times.
 
-    Raises what ``planner`` raises, ConflictError when others kept winning, StorageError, OutcomeUnknownError.
+    Raises the errors of ``planner``, ConflictError if other writers kept winning, StorageError, OutcomeUnknownError.
     """
     change = _Change(target, table, planner, only_adds)
     try:
@@ -106,13 +106,13 @@ class _Change:
         return {**counts, "snapshot_id": snapshot_id}
 
     def remove(self) -> None:
-        """Delete what was written."""
+        """Delete the files that were written."""
         if self._writer is not None:
             self._writer.remove()
         self._writer = self._appended = None
 
     def _written(self, loaded: Table) -> tuple[list[DataFile], RowPlan, list[LiveFile]]:
-        """The new files, and those that they take the place of. Rows that are only added are written once."""
+        """Returns the new files, and the files that they replace. Rows that are only added are written once."""
         metadata = loaded.metadata
         if self._appended is not None and _is_written_alike(self._appended[0], metadata):
             return self._appended[1], self._appended[2], []
@@ -146,7 +146,7 @@ def _row_bytes(plan: RowPlan, gone: Sequence[LiveFile]) -> int:
 
 
 def _is_written_alike(one: TableMetadata, other: TableMetadata) -> bool:
-    """Whether files that were written for ``one`` are those that would be written for ``other``."""
+    """Whether files that were written for ``one`` are the same as files for ``other`` would be."""
     return (
         one.table_uuid == other.table_uuid
         and one.location == other.location

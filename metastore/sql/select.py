@@ -1,12 +1,12 @@
-"""SELECT: any query that DuckDB understands, over what the metastore can name.
+"""SELECT: any query that DuckDB understands, over every table that the metastore can name.
 
 ::
 
     [EXPLAIN] SELECT … | WITH … SELECT … | FROM … | VALUES … | SUMMARIZE … | PIVOT …
 
-Names of tables are those of :mod:`metastore.sql.relations`; after a name may stand ``FOR VERSION AS OF constant`` or
-``FOR TIMESTAMP AS OF 'time'``. Of each table only the columns and rows are fetched that the query can need
-(:mod:`metastore.sql.push_down`); EXPLAIN tells which, and DuckDB's plan. The session's time zone is UTC.
+:mod:`metastore.sql.relations` lists the names of tables. ``FOR VERSION AS OF constant`` or ``FOR TIMESTAMP AS OF
+'time'`` may follow a name. Only the columns and rows that the query can need are fetched from each table
+(:mod:`metastore.sql.push_down`); EXPLAIN prints them, and DuckDB's plan. The session's time zone is UTC.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from metastore.views.unlisted import meant_of
 
 
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run a query; its rows."""
+    """Run a query; returns its rows."""
     with shared_look():
         return rows_of(statement, Relations(target))
 
 
 def rows_of(statement: Statement, relations: Relations) -> pa.Table:
-    """The rows of a query whose names mean ``relations``."""
+    """Returns the rows of a query whose names mean ``relations``."""
     with Duck() as duck:
         query = QueryText.parse(statement, duck.check)
         text = _Preparation(duck, relations).prepared(query)
@@ -58,7 +58,7 @@ def rows_of(statement: Statement, relations: Relations) -> pa.Table:
 
 
 def explain(target: StatementTarget, statement: Statement) -> pa.Table:
-    """What a query fetches of each table, and DuckDB's plan; the query is not run."""
+    """Returns the part of each table that a query fetches, and DuckDB's plan; the query does not run."""
     word = statement.tokens[0]
     before, after = statement.text[: word.start], statement.text[word.end + 1 :]
     with shared_look(), Duck() as duck:
@@ -78,7 +78,10 @@ def _run(duck: Duck, query: QueryText, text: str) -> pa.Table:
 
 
 class _Preparation:
-    """Makes the tables of one statement known to DuckDB; with ``explains``, ``fetched`` says what is read of each."""
+    """Registers the tables of one statement in DuckDB.
+
+    With ``explains``, ``fetched`` says which part of each is read.
+    """
 
     def __init__(self, duck: Duck, relations: Relations, *, explains: bool = False) -> None:
         self._duck = duck
@@ -87,9 +90,9 @@ class _Preparation:
         self.fetched: list[str] = []
 
     def prepared(self, query: QueryText, through: Through | None = None) -> str:
-        """The text of ``query`` with the names that its tables have in DuckDB.
+        """Returns the text of ``query`` with the names that its tables have in DuckDB.
 
-        ``through`` says what their rows must satisfy where the text is that of a view.
+        ``through`` are the conditions on their rows, if the text is that of a view.
         """
         unlisted: dict[Reference, Sequence[str]] = {}
         names = [self._source_of(query, each, unlisted, through) for each in query.references]
@@ -124,7 +127,7 @@ class _Preparation:
             _require_told_apart(query, reference, relation)
         if self._explains:
             self.fetched += _fetch_lines(reference, asked, relation.told(asked))
-        looks = copy_context()  # DuckDB reads in threads of its own, which share the looks of this one
+        looks = copy_context()  # DuckDB reads in its own threads, which share the table state of this thread.
 
         def batches() -> Iterator[pa.RecordBatch]:
             return looks.copy().run(relation.batches, asked)
@@ -132,7 +135,7 @@ class _Preparation:
         return self._duck.add(reference.parts[-1], relation.part(asked.columns), batches)
 
     def _view(self, query: QueryText, reference: Reference, view: ViewText) -> str:
-        """A view's query has no views in it once it is expanded, so this goes one level deep."""
+        """Register a view's query. An expanded query contains no views, so this goes one level deep."""
         tree = expand(
             view.sql, self._relations.text, dialect=view.dialect, schema_path=view.schema_path, pins=view.pins
         )
@@ -147,7 +150,7 @@ class _Preparation:
             raise InvalidRequestError(f"view {reference}: {error}") from error
 
     def _mark_columns(self, tree: exp.Query) -> None:
-        """Note which columns of the query of a view are texts: Spark compares them with numbers in its own way."""
+        """Mark the text columns of a view's query, because Spark compares text and numbers by rules of its own."""
         names = {column.name.lower() for column in tree.find_all(exp.Column)}
         found = [
             self._relations.resolve([part.name for part in table.parts], None, names, meant_of(tree, table))
@@ -163,7 +166,7 @@ def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> 
 
 
 def _require_had(reference: Reference, meant: AbstractSet[str], found: Relation) -> None:
-    """InvalidRequestError for a column of a row's file that ``found``, the one table of a query, cannot have."""
+    """Raises InvalidRequestError for a column of a row's file that ``found``, the query's only table, cannot have."""
     for name in sorted(meant - {name.lower() for name in found.schema.names}):
         if (why := _NOT_HAD.get(name)) is not None:
             raise InvalidRequestError(f"there is no column {name} of {reference}: {why}")
@@ -176,7 +179,7 @@ _NOT_HAD: Final = {
 
 
 def _require_told_apart(query: QueryText, reference: Reference, relation: Relation) -> None:
-    """Refuse names that stand for several columns: DuckDB knows no case, and would take the first one for any."""
+    """Refuse names that stand for several columns: DuckDB ignores case, and would always take the first one."""
     for name, several in named_alike(relation.schema.names).items():
         if name in query.names:
             raise InvalidRequestError(

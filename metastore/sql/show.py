@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE: what there is, and which columns it has.
+"""SHOW and DESCRIBE: lists of catalogs, schemas and tables, and the columns of a table.
 
 ::
 
@@ -7,8 +7,8 @@
     SHOW TABLES [FROM | IN schema] [LIKE 'pattern']
     DESCRIBE | DESC [TABLE] name
 
-A schema is ``plugin.workspace``, ``catalog.schema``, ``metastore.components`` or ``information_schema``. Without FROM
-the schemas and tables that the metastore itself knows are listed, and no other catalog is asked.
+A schema is ``plugin.workspace``, ``catalog.schema``, ``metastore.components`` or ``information_schema``. Without FROM,
+only the schemas and tables that the metastore itself knows are listed; no other catalog is contacted.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from metastore.views.statements import describe as described
 
 
 def show_catalogs(target: StatementTarget, statement: Statement) -> pa.Table:
-    """The metastore's own catalog and the configured ones."""
+    """Returns the metastore's own catalog and the configured ones."""
     Cursor(statement, 2).end()
     return pa.table({"CATALOG_NAME": pa.array(target.catalogs.names(), pa.string())})
 
 
 def show_schemas(target: StatementTarget, statement: Statement) -> pa.Table:
-    """The schemas of one catalog, or those that the metastore knows."""
+    """Returns the schemas of one catalog, or the schemas that the metastore knows."""
     cursor = Cursor(statement, 2)
     catalog = _from(cursor, "the name of a catalog")
     pattern = _like(cursor)
@@ -52,7 +52,7 @@ def show_schemas(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def show_tables(target: StatementTarget, statement: Statement) -> pa.Table:
-    """The tables and views of one schema, or all that the metastore knows."""
+    """Returns the tables and views of one schema, or all that the metastore knows."""
     cursor = Cursor(statement, 2)
     schema = _from(cursor, "the name of a schema")
     pattern = _like(cursor)
@@ -72,7 +72,7 @@ def show_tables(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def describe(target: StatementTarget, statement: Statement) -> pa.Table:
-    """The columns of a table or view; those of an Iceberg table in Iceberg's types."""
+    """Returns the columns of a table or view; for an Iceberg table, in Iceberg's types."""
     start = 2 if statement.word(1) == "TABLE" and len(statement.tokens) > 2 else 1
     cursor = Cursor(statement, start)
     name = cursor.names("the name of a table")
@@ -115,7 +115,7 @@ def _tables_of(target: StatementTarget, parts: list[str]) -> list[tuple[str, str
 
 
 def _texts(table: pa.Table) -> list[str]:
-    """The texts of a table's one column."""
+    """Returns the texts of a table's only column."""
     return [text for text in table.column(0).to_pylist() if text is not None]
 
 
@@ -126,7 +126,7 @@ def _from(cursor: Cursor, what: str) -> list[Name] | None:
 
 
 def _like(cursor: Cursor) -> re.Pattern[str] | None:
-    """The rest of the statement: a pattern in SQL's words, or nothing."""
+    """Read the rest of the statement: a LIKE pattern, or nothing."""
     pattern = cursor.expect(TokenType.STRING, "a pattern in single quotes").text if cursor.accept_word("LIKE") else None
     cursor.end()
     if pattern is None:

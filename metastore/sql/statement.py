@@ -1,8 +1,8 @@
 """One statement as tokens, each of which knows its line and column; and a cursor to read them with.
 
-Place in the flow: the door makes a :class:`Statement` of the text, a family's handler walks it with a :class:`Cursor`.
-Promises: whatever the text is, what comes out is a statement or an InvalidRequestError that says ``line L, column C``.
-Words are compared without regard to case; a name in double quotes or backquotes is never a keyword.
+Place in the flow: ``door.execute`` parses the text into a :class:`Statement`, and a family's handler reads it with a
+:class:`Cursor`. Promises: any text gives a statement, or an InvalidRequestError with ``line L, column C``. The case of
+words does not matter; a name in double quotes or backquotes is never a keyword.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD: Final = re.compile(r"[^\W\d]\w*")
 
 
 class _Tokenizer(Tokenizer):
-    """Without commands: sqlglot takes what follows CALL or SHOW as one string otherwise."""
+    """A tokenizer without commands: otherwise sqlglot makes one string of the text after CALL or SHOW."""
 
     IDENTIFIERS: ClassVar = ['"', "`"]
     COMMANDS: ClassVar = set()
@@ -40,7 +40,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Statement:
-    """A text that is one statement, without the semicolon at its end; ``on_progress`` is called during long work."""
+    """A text that is one statement, without the semicolon at its end. Long work calls ``on_progress``."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -48,7 +48,7 @@ class Statement:
 
     @classmethod
     def parse(cls, text: str, on_progress: Progress | None = None) -> Statement:
-        """Raises InvalidRequestError for an empty text, one that cannot be cut into tokens, or several statements."""
+        """Raises InvalidRequestError for an empty text, a text that cannot be tokenized, and several statements."""
         try:
             tokens = _Tokenizer().tokenize(text)
         except (SqlglotError, ValueError) as error:
@@ -64,39 +64,39 @@ class Statement:
         return statement
 
     def word(self, index: int) -> str:
-        """The token at ``index`` in upper case, where it is a word; else an empty text."""
+        """Returns the token at ``index`` in upper case if it is a word; else an empty text."""
         if index >= len(self.tokens) or self.tokens[index].token_type is TokenType.IDENTIFIER:
             return ""
         source = self.source(self.tokens[index])
         return source.upper() if _WORD.fullmatch(source) else ""
 
     def begins_with(self, words: Sequence[str]) -> bool:
-        """Whether these are the first words."""
+        """Whether the statement begins with these words."""
         return all(self.word(index) == word for index, word in enumerate(words))
 
     def source(self, token: Token) -> str:
-        """The token as it stands in the text."""
+        """Returns the token as it is written in the text."""
         return self.text[token.start : token.end + 1]
 
     def place(self, token: Token | None = None) -> str:
-        """``line L, column C`` of the token's first character, both from 1; of the end without one."""
+        """Returns ``line L, column C`` of the token's first character, both from 1; without a token, of the end."""
         return _place(self.text, len(self.text.rstrip()) if token is None else token.start)
 
     @contextmanager
     def at(self, token: Token) -> Iterator[None]:
-        """An error of what ``token`` begins gets its place."""
+        """Within this context, an error gets the place of ``token``."""
         try:
             yield
         except (InvalidRequestError, NotFoundError) as error:
             raise type(error)(f"{self.place(token)}: {error}") from error
 
     def error(self, message: str, token: Token | None = None) -> InvalidRequestError:
-        """The error for what is wrong at ``token``, or at the end."""
+        """Returns the error for a fault at ``token``, or at the end."""
         return InvalidRequestError(f"{self.place(token)}: {message}")
 
 
 def split(text: str) -> list[str]:
-    """The statements of a script, each at the lines and columns where it stands; none for blanks and comments alone.
+    """Returns the statements of a script, with their lines and columns; none for blanks and comments only.
 
     Raises InvalidRequestError for a text that ends within a quote or comment.
     """
@@ -131,16 +131,16 @@ class Cursor:
 
     @property
     def word(self) -> str:
-        """The next token in upper case, where it is a word; else an empty text."""
+        """The next token in upper case if it is a word; else an empty text."""
         return self.statement.word(self._next)
 
     def ahead(self, kind: TokenType, by: int = 0) -> bool:
-        """Whether the token ``by`` places further is of ``kind``."""
+        """Whether the token ``by`` places ahead is of ``kind``."""
         index = self._next + by
         return index < len(self.statement.tokens) and self.statement.tokens[index].token_type is kind
 
     def advance(self) -> Token:
-        """The next token, which is read with this."""
+        """Read and return the next token."""
         token = self.token
         if token is None:
             raise self.unexpected("more")
@@ -172,7 +172,7 @@ class Cursor:
         return self.advance()
 
     def name(self, what: str) -> Name:
-        """Read one part of a name: a word, a keyword too, or anything in quotes."""
+        """Read one part of a name: a word (also a keyword), or anything in quotes."""
         token = self.token
         if token is not None and token.token_type is TokenType.IDENTIFIER and token.text:
             return Name(token.text, True, self.advance())
@@ -188,12 +188,12 @@ class Cursor:
         return found
 
     def end(self) -> None:
-        """There must be nothing more."""
+        """Raises InvalidRequestError if any token is left."""
         if self.token is not None:
             raise self.unexpected("the end of the statement")
 
     def unexpected(self, wanted: str) -> InvalidRequestError:
-        """The error for a next token that is not ``wanted``."""
+        """Returns the error for a next token that is not ``wanted``."""
         token = self.token
         found = "the end" if token is None else self.statement.source(token)
         return self.statement.error(f"{wanted} is expected, not {found}", token)

@@ -1,6 +1,6 @@
-"""SET PROPERTIES and UNSET PROPERTIES of ALTER TABLE: keys as Iceberg has them, and ``partitioning``, which is no key.
+"""SET PROPERTIES and UNSET PROPERTIES of ALTER TABLE: Iceberg's keys, and ``partitioning``, which is not a property.
 
-Brackets around the list may stand or not, and PROPERTIES may be called TBLPROPERTIES, as Trino and Spark write it.
+The brackets around the list are optional, and PROPERTIES may be written TBLPROPERTIES, as in Trino and Spark.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from metastore.sql.statement import Cursor
 
 PARTITIONING: Final = "partitioning"
 FORMAT_VERSIONS: Final = ("format-version", "format_version")
-"""As Iceberg and as Trino write it; it is no property of the metadata, and raises the table's version."""
+"""Iceberg's and Trino's spelling. It is not stored as a property: it raises the table's format version."""
 
 _WRITTEN_VERSIONS: Final = ("1", "2")
 
 
 def set_properties(cursor: Cursor) -> tuple[Change, str]:
-    """Read what follows SET: ``PROPERTIES key = value, …``; the change, and what to say of it."""
+    """Read ``PROPERTIES key = value, …`` after SET; returns the change, and its description."""
     if not cursor.accept_word("PROPERTIES"):
         cursor.expect_word("TBLPROPERTIES")
     bracketed = cursor.accept(TokenType.L_PAREN)
@@ -62,7 +62,7 @@ def set_properties(cursor: Cursor) -> tuple[Change, str]:
 
 
 def unset_properties(cursor: Cursor) -> tuple[Change, str]:
-    """Read what follows UNSET: ``PROPERTIES key, …``; the change, and what to say of it."""
+    """Read ``PROPERTIES key, …`` after UNSET; returns the change, and its description."""
     if not cursor.accept_word("PROPERTIES"):
         cursor.expect_word("TBLPROPERTIES")
     bracketed = cursor.accept(TokenType.L_PAREN)
@@ -76,7 +76,7 @@ def unset_properties(cursor: Cursor) -> tuple[Change, str]:
 
 
 def written_version(cursor: Cursor) -> int:
-    """Read a format version that this package writes. Raises InvalidRequestError for another one."""
+    """Read a format version that this package writes. Raises InvalidRequestError for any other."""
     token = cursor.token
     text = property_value(cursor)
     if text not in _WRITTEN_VERSIONS:
@@ -104,7 +104,7 @@ def _apply_properties(transaction: Transaction, values: dict[str, str | None]) -
 
 
 def _settable(cursor: Cursor, *also: str) -> str:
-    """A key that may be set and unset, or one of ``also``."""
+    """Read a key that may be set and unset, or one of ``also``."""
     token = cursor.token
     key = property_key(cursor)
     if key in also:
@@ -117,7 +117,7 @@ def _settable(cursor: Cursor, *also: str) -> str:
 
 
 def property_key(cursor: Cursor) -> str:
-    """A property's key: a text, a name in quotes, or words with dots and dashes."""
+    """Read a property's key: a text, a name in quotes, or words with dots and dashes."""
     if cursor.ahead(TokenType.STRING):
         return cursor.advance().text
     parts = [cursor.name("the key of a property").text]
@@ -128,7 +128,7 @@ def property_key(cursor: Cursor) -> str:
 
 
 def property_value(cursor: Cursor) -> str | None:
-    """A value as the text that Iceberg keeps; None for DEFAULT."""
+    """Read a value; returns it as the text that Iceberg stores, or None for DEFAULT."""
     if cursor.ahead(TokenType.STRING):
         return cursor.advance().text
     if cursor.accept_word("DEFAULT"):

@@ -1,4 +1,4 @@
-"""What statements need of the session that they run in; a session satisfies it, and knows statements in turn."""
+"""The interface of a session that statements need; a session implements it, and runs statements itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metastore.sources.source_table import SourceTable
 from metastore.views.of_session import DefinedViews, RefreshedViews
 
 Progress = Callable[[int, int], None]
-"""Called with how much is done, and of how much."""
+"""Called with the amount of work done, and the total."""
 
 
 class StatementTarget(Protocol):
@@ -51,16 +51,16 @@ class StatementTarget(Protocol):
 
     @property
     def analyze(self) -> Callable[..., AnalyzeResult]:
-        """ANALYZE of a table, with the options of :class:`metastore.analyze.run.Request` by name."""
+        """Analyze a table, with the options of :class:`metastore.analyze.run.Request` by name."""
 
     def engine_for(self, files: int) -> Engine:
-        """What runs work on this number of files."""
+        """Returns the engine that runs work on this number of files."""
 
     def drop_metadata(self, table: TableInfo | str, *, if_exists: bool = False) -> bool:
-        """Forget a table; True if there was anything to forget."""
+        """Delete the metadata of a table; returns True if there was any."""
 
     def source(self, table: str) -> SourceTable:
-        """Where the data of ``table`` lies."""
+        """Returns the location of the data of ``table``."""
 
     def table_info(self, table: str) -> TableInfo:
-        """The name that the metastore knows ``table`` by."""
+        """Returns the name under which the metastore knows ``table``."""

@@ -1,7 +1,7 @@
-"""Stars of a query, in DuckDB's words, that leave out the columns which a query has to name. Pure.
+"""Rewrites the stars of a query, in DuckDB's SQL, so that they leave out columns that a query must name. Pure.
 
-Place in the flow: SELECT gives a table the columns of :mod:`metastore.views.unlisted` that the query means of it. Each
-star of the query that would show them says ``EXCLUDE``.
+Place in the flow: SELECT gives a table those columns of :mod:`metastore.views.unlisted` that the query uses. Each star
+that would include them gets ``EXCLUDE``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _EXCLUDE: Final = re.compile(r"\*\s*(?:EXCLUDE|EXCEPT)\s*\(", re.IGNORECASE)
 
 
 def stars_without(query: QueryText, hidden: Mapping[Reference, Sequence[str]]) -> Iterator[tuple[tuple[int, int], str]]:
-    """What to write in place of each star of ``query``, by its place, so that it leaves the ``hidden`` columns out.
+    """Returns the replacement of each star of ``query``, by its place, that leaves out the ``hidden`` columns.
 
-    Raises InvalidRequestError where a star cannot say so.
+    Raises InvalidRequestError for a star that cannot be written so.
     """
     for star, names in stars_over((reference.node, names) for reference, names in hidden.items()):
         left_out = ", ".join(map(double_quoted, names))

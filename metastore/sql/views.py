@@ -12,7 +12,7 @@
     DROP MATERIALIZED VIEW [IF EXISTS] name
     SHOW CREATE MATERIALIZED VIEW name
 
-The query is Spark SQL. Statements that change something answer as Drill's do, with ``ok`` and a ``summary``.
+The query is Spark SQL. Statements that change something return ``ok`` and a ``summary``, as in Drill.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _REFRESHED: Final = pa.schema(_RESULT)
 
 @dataclass(frozen=True)
 class _Header:
-    """What a CREATE says before its query."""
+    """The part of a CREATE before its query."""
 
     name: TableInfo
     replace: bool
@@ -70,7 +70,7 @@ def create_materialized_view(target: StatementTarget, statement: Statement) -> p
 
 
 def refresh(target: StatementTarget, statement: Statement) -> pa.Table:
-    """REFRESH MATERIALIZED VIEW: what it did, as one row."""
+    """REFRESH MATERIALIZED VIEW; returns one row that says what it did."""
     cursor = Cursor(statement, 3)
     name = _name(cursor)
     mode = next((word for word in ("FULL", "INCREMENTAL") if cursor.accept_word(word)), None)
@@ -106,7 +106,7 @@ def rename(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def show_create(target: StatementTarget, statement: Statement) -> pa.Table:
-    """SHOW CREATE VIEW, SHOW CREATE MATERIALIZED VIEW: a statement that makes it again."""
+    """SHOW CREATE VIEW, SHOW CREATE MATERIALIZED VIEW: returns a statement that creates the view again."""
     component, cursor = _component(target, statement, 2)
     name = _name(cursor)
     cursor.end()

@@ -1,4 +1,4 @@
-"""Views: their SQL read, checked against what the metastore knows, expanded, translated, stored and refreshed."""
+"""Views: their SQL is parsed, checked against the metastore, expanded, translated, stored and refreshed."""
 
 from metastore.views.expansion import Lookup, ViewText, expand, tables_of
 

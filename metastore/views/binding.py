@@ -1,7 +1,7 @@
-"""Checks a query's columns against the schemas of what it reads, and derives the columns it gives.
+"""Checks a query's columns against the schemas of its sources, and derives the columns of its result.
 
-Names of columns are matched without regard to case, as Spark and Drill do, and keep the spelling they were written
-with; a star keeps that of the schema. What does not fit is an InvalidRequestError at its line and column.
+The case of column names does not matter, as in Spark and Drill. Names keep the spelling in which they were written;
+columns of a star keep the schema's. A column that does not fit raises InvalidRequestError at its line and column.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from metastore.views.types import UNKNOWN, to_sqlglot, type_of
 from metastore.views.unlisted import UNLISTED
 
 SchemaOf = Callable[[TableInfo], TupleSchema]
-"""The columns of a table or view. NotFoundError for one that nobody knows."""
+"""Returns the columns of a table or view. Raises NotFoundError for an unknown one."""
 
 _KEY: Final = "metastore_table_"
-"""What tables are called in a bound query: nothing that a common table expression would be."""
+"""The prefix of table names in a bound query; no common table expression has such a name."""
 
 _PLACE: Final = re.compile(r"Line: (\d+), Col: (\d+)")
 _QUOTED: Final = re.compile(r"'([^']*)'|: (\S+)$")
@@ -41,8 +41,8 @@ _QUOTED: Final = re.compile(r"'([^']*)'|: (\S+)$")
 class Bound:
     """A query whose every column is known.
 
-    ``query`` is the tree with stars spelled out and columns qualified, its tables called by ``tables``' keys;
-    ``columns`` are what it gives, in order. Types are UNKNOWN where they cannot be told.
+    ``query`` is the tree with stars expanded and columns qualified; its tables are named by the keys of ``tables``.
+    ``columns`` are the columns of its result, in order. A type that cannot be derived is UNKNOWN.
     """
 
     query: exp.Query
@@ -63,11 +63,11 @@ def bind(
     schema_path: Sequence[str] = (),
     is_view: bool = True,
 ) -> Bound:
-    """Check ``query``, which stays as it is, and derive its columns.
+    """Check ``query``, which does not change, and derive its columns.
 
-    Raises InvalidRequestError for an unknown table, an unknown or ambiguous column, and where ``query`` is that of a
-    view, whose columns are to be asked for, a column without a name and two of one name. Else a column without a name
-    is called by its text.
+    Raises InvalidRequestError for an unknown table, and for an unknown or ambiguous column. For the query of a view it
+    also raises it for a column without a name and for two columns of one name, because readers select a view's columns
+    by name. In other queries, a column without a name is called by its text.
     """
     tree = query.copy()
     unnamed = [item for item in tree.selects if not item.output_name and not item.is_star]
@@ -109,7 +109,7 @@ def bind(
 
 
 def _name_by_text(tree: exp.Query, dialect: str) -> None:
-    """Name the columns that have no name, those of subqueries too, since a star may stand for them."""
+    """Name the columns that have no name, also in subqueries, since a star may include them."""
     for select in list(tree.find_all(exp.Select)):
         for item in select.expressions:
             if not item.output_name and not item.is_star:
@@ -126,7 +126,7 @@ def _require_names(names: Sequence[str], unnamed: Sequence[exp.Expr], dialect: s
 
 
 def _require_told_apart(qualified: exp.Query, schemas: dict[str, TupleSchema], tables: dict[str, TableInfo]) -> None:
-    """Refuse names, also those of a star, that stand for several columns of a table: no case tells them apart here."""
+    """Refuse a name, also one of a star, that stands for several columns of a table: names that differ only in case."""
     used = {column.name for column in qualified.find_all(exp.Column)}
     for key, schema in schemas.items():
         for name, several in named_alike(column.name for column in schema.columns).items():
@@ -138,7 +138,10 @@ def _require_told_apart(qualified: exp.Query, schemas: dict[str, TupleSchema], t
 
 
 def _lost_in_having(query: exp.Query) -> exp.Column | None:
-    """A column that no source has: in HAVING, where a name may also be that of a result, sqlglot lets it pass."""
+    """Returns a column that no source has.
+
+    Sqlglot accepts such a column in HAVING, where it may name a result column.
+    """
     for having in query.find_all(exp.Having):
         select = having.parent_select
         results = select.named_selects if isinstance(select, exp.Query) else []
@@ -156,7 +159,7 @@ def _columns(schema: TupleSchema) -> dict[str, object]:
 
 
 def _names(asked: exp.Query, qualified: exp.Query, schemas: dict[str, TupleSchema]) -> list[str]:
-    """Names of the columns as the query spells them; what a star stands for, as the schemas do."""
+    """Returns the names of the columns as the query spells them; columns of a star, as the schemas spell them."""
     written = {each.name.lower(): each.name for alias in asked.find_all(exp.TableAlias) for each in alias.columns}
     for select in asked.find_all(exp.Select):
         written.update((item.alias_or_name.lower(), item.alias_or_name) for item in select.selects if not item.is_star)
@@ -200,7 +203,7 @@ def _types(query: exp.Query, schemas: dict[str, TupleSchema]) -> list[_Described
 
 
 def _set_operation(scope: Scope, known: dict[int, dict[str, _Described]], width: int) -> list[_Described]:
-    """The types in which all branches of a UNION agree, by position."""
+    """Returns the types in which all branches of a UNION agree, by position."""
     branches = [list(known.get(id(branch), {}).values()) for branch in scope.set_operation_scopes]
     if any(len(branch) != width for branch in branches):
         return [(UNKNOWN, False)] * width
@@ -223,7 +226,7 @@ def _describe(
     type_ = type_of(item, lambda column: column_of(column)[0])
     zones = {column_of(column)[1] for column in item.find_all(exp.Column)}
     if type_ == "TIMESTAMP" and (len(zones) != 1 or item.find(exp.Cast)):
-        return UNKNOWN, False  # whether a cast to TIMESTAMP has a zone is the engine's to say
+        return UNKNOWN, False  # engines differ in whether a cast to TIMESTAMP has a zone
     return type_, type_ == "TIMESTAMP" and zones == {True}
 
 
@@ -232,7 +235,7 @@ def _column(name: str, type_: str, utc: bool) -> SchemaColumn:
 
 
 def _refusal(said: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> InvalidRequestError:
-    """The library's complaint in our words: where it is, what name it is about, and what names there are."""
+    """Returns sqlglot's error as an error of ours, with the place, the name in question, and the known names."""
     quoted = _QUOTED.search(said)
     name = (quoted[1] or quoted[2]) if quoted else ""
     at = _PLACE.search(said)

@@ -1,7 +1,7 @@
-"""A query over what the metastore names, bound: with the columns that it means beside those of its tables.
+"""A bound query, with the columns that it uses in addition to the listed columns of its tables.
 
-Place in the flow: definitions, refreshes and Spark bind queries here. So ``$path`` and its like are columns wherever a
-table is read, whichever door the query came through.
+Place in the flow: definitions, refreshes and Spark bind queries here. So ``$path`` and similar columns exist in every
+query that reads a table, through SQL, Spark and views.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from metastore.views.unlisted import Unlisted
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """``bound`` over ``schemas``, the columns of its tables by key, those of ``unlisted`` at their ends."""
+    """The query ``bound``.
+
+    ``schemas`` are the columns of its tables by key, with the columns of ``unlisted`` at their ends.
+    """
 
     bound: Bound
     schemas: Mapping[str, TupleSchema]
@@ -36,7 +39,7 @@ def bind_query(
     schema_path: Sequence[str] = (),
     is_view: bool = True,
 ) -> BoundQuery:
-    """Bind ``query``, which stays as it is. Raises as :func:`metastore.views.binding.bind`."""
+    """Bind ``query``, which does not change. Raises as :func:`metastore.views.binding.bind`."""
 
     def of_table(info: TableInfo) -> TupleSchema | None:
         found = names.find(info)

@@ -1,4 +1,4 @@
-"""What refreshing and reading materialized views need of the session that they run in."""
+"""The interface of a session that refreshing and reading materialized views need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metastore.views.runner import QueryRunner
 
 
 class ViewSession(Protocol):
-    """The session that a view is used in."""
+    """The session in which a view is used."""
 
     metastore: Metastore
 
@@ -28,20 +28,20 @@ class ViewSession(Protocol):
         """Metadata of tables, and their rows."""
 
     def source(self, table: TableInfo) -> SourceTable:
-        """Where the data of ``table`` lies."""
+        """Returns the location of the data of ``table``."""
 
     def analyze(self, table: TableInfo) -> AnalyzeResult:
         """Bring the metadata of ``table`` up to date."""
 
     def drop_metadata(self, table: TableInfo, *, if_exists: bool = False) -> bool:
-        """Forget the metadata of ``table``."""
+        """Delete the metadata of ``table``."""
 
     def query_runner(self, files: int) -> QueryRunner:
-        """Who runs a query over a number of files."""
+        """Returns the runner for a query over a number of files."""
 
 
 def workspace_of(session: ViewSession, view: TableInfo) -> Workspace:
-    """The workspace that ``view`` stands in. NotFoundError for one that is not configured."""
+    """Returns the workspace of ``view``. Raises NotFoundError for a workspace that is not configured."""
     source = session.source(view)
     location = source.location[: -len(source.table.name)].rstrip("/") or "/"
     limits = ReadLimits(session.metastore.settings.limits)
@@ -49,6 +49,6 @@ def workspace_of(session: ViewSession, view: TableInfo) -> Workspace:
 
 
 def files_of(session: ViewSession, table: TableInfo) -> list[SourceFile]:
-    """The files of ``table`` that exist now."""
+    """Returns the files of ``table`` that exist now."""
     source = session.source(table)
     return list(source.files())

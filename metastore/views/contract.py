@@ -1,9 +1,9 @@
-"""The contract of a view: it reads its sources by the columns that they had when it was made.
+"""The contract of a view: it reads its sources with the columns that they had when the view was created.
 
-Place in the flow: a definition keeps the columns that the query uses of each source, and all names that the source had.
-When the view is used, a source that has other columns by then is read through a projection to the kept ones; so a star,
-USING, a set operation and a list of column names stay with the columns that they were bound to. A source that lost a
-used column, or gave it another type, breaks the contract: the error names the view, the column and the next step.
+Place in the flow: a definition keeps the columns that the query uses of each source, and all column names of the
+source. If a source has other columns when the view is used, it is read through a projection to the kept columns. So a
+star, USING, a set operation and a list of column names keep the columns to which they were bound. A source that lost a
+used column, or changed its type, breaks the contract: the error names the view, the column and the next step.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SOURCES: Final = "sources"
 """Key of the contract in a unit's additional metadata."""
 
 Pins = Mapping[TableInfo, Sequence[str]]
-"""The columns that a view reads of a source, in order, where the source has others now."""
+"""The columns that a view reads of a source, in order, for each source whose columns have changed."""
 
 
 @dataclass(frozen=True)
 class KeptSource:
-    """The columns that a view uses of a source, with their types; and the names of all that the source had."""
+    """The columns that a view uses of a source, with their types, and all column names that the source had."""
 
     columns: Mapping[str, str]
     every: Sequence[str]
@@ -41,9 +41,9 @@ Contract = Mapping[TableInfo, KeptSource]
 
 
 def contract_of(bound: Bound, schema_of: Callable[[TableInfo], TupleSchema]) -> dict[TableInfo, KeptSource]:
-    """What a bound query, which is not expanded, uses of each table and view that it reads.
+    """Returns the columns that a bound query, before expansion, uses of each table and view that it reads.
 
-    All columns of a source where a star or a natural join is left, or where columns get names by their places.
+    All columns of a source count as used if a star or a natural join remains, or if columns are renamed by position.
     """
     unclear = any(not isinstance(star.parent, exp.Count) for star in bound.query.find_all(exp.Star))
     unclear |= any(join.method for join in bound.query.find_all(exp.Join))
@@ -66,7 +66,7 @@ def contract_of(bound: Bound, schema_of: Callable[[TableInfo], TupleSchema]) -> 
 
 
 def to_json(contract: Contract) -> dict[str, Any]:
-    """The contract as it stands in additional metadata."""
+    """Returns the contract in the form stored in additional metadata."""
     return {
         quote((info.storage_plugin, info.workspace, info.name)): {"columns": kept.columns, "every": list(kept.every)}
         for info, kept in contract.items()
@@ -74,7 +74,7 @@ def to_json(contract: Contract) -> dict[str, Any]:
 
 
 def from_json(found: Mapping[str, Any]) -> dict[TableInfo, KeptSource]:
-    """The contract in additional metadata; none where an earlier release or another program made the view."""
+    """Reads the contract from additional metadata; empty if an earlier release or another program created the view."""
     return {
         TableInfo(*parse(name)): KeptSource(kept["columns"], kept["every"])
         for name, kept in (found.get(SOURCES) or {}).items()
@@ -84,10 +84,10 @@ def from_json(found: Mapping[str, Any]) -> dict[TableInfo, KeptSource]:
 def pins(
     view: str, contract: Contract, schema_of: Callable[[TableInfo], TupleSchema | None], *, types_may_change: bool
 ) -> dict[TableInfo, tuple[str, ...]]:
-    """What is read of each source that has other columns than when ``view`` (its kind and name) was made.
+    """Returns the columns to read of each source whose columns have changed since ``view`` was created.
 
-    ``schema_of`` gives the columns now, None for what is not there. Raises InvalidRequestError for a used column that
-    is gone, and for one of another type unless ``types_may_change``.
+    ``view`` is the view's kind and name. ``schema_of`` returns the current columns, None for a missing source. Raises
+    InvalidRequestError for a used column that is gone, and for one of another type unless ``types_may_change``.
     """
     found = {}
     for info, kept in contract.items():

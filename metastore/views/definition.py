@@ -1,8 +1,8 @@
-"""Definitions: a name and a query -> the unit that is stored, after everything in it was checked.
+"""Definitions: a name and a query become the unit that is stored, after all checks.
 
-Nothing is written here. The query is kept as it was written; with a list of column names its columns are renamed, so
-that the text alone says all. A view may read tables that were analyzed, views and materialized views, and through no
-way itself.
+Nothing is written here. The query is kept as it was written. If a list of column names is given, the query's columns
+are renamed, so that the text alone defines the view. A view may read analyzed tables, views and materialized views, but
+not itself, directly or through other views.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ from metastore.views.text import DEFAULT_DIALECT, parse_query, require_dialect
 COMMENT: Final = "comment"
 COLUMN_COMMENTS: Final = "columnComments"
 DEPENDENCIES: Final = "dependencies"
-"""Keys of a materialized view's additional metadata, for what Drill has no column for."""
+"""Keys of a materialized view's additional metadata, for data that has no column in Drill's schema."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What is asked for: a query in ``dialect``, and what is said about it.
+    """A requested definition: a query in ``dialect``, and its description.
 
-    ``columns`` renames the query's columns, all of them. ``schema_path`` is where names without plugin or workspace
-    are; the view's own plugin and workspace if it is empty. ``translations`` are further dialects to store it in.
+    ``columns`` renames the query's columns, all of them. ``schema_path`` completes names without plugin or workspace;
+    if it is empty, the view's own plugin and workspace do. ``translations`` are further dialects in which to store the
+    query.
     """
 
     sql: str
@@ -67,11 +68,11 @@ class _Checked:
 
 
 def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: int) -> ViewMetadataUnit:
-    """The unit of view ``name``.
+    """Returns the unit of view ``name``.
 
-    Raises InvalidRequestError, with line and column where there is one, for SQL that cannot be read, an unknown table
-    or column, no columns, two of one name or one without, a view that would read itself, a name that is a table's or a
-    materialized view's, and for a translation that something is lost in.
+    Raises InvalidRequestError, with line and column if there is one. The causes: SQL that cannot be parsed, an unknown
+    table or column, no columns, two columns of one name or one without a name, a view that would read itself, the name
+    of a table or materialized view, and a translation that would lose meaning.
     """
     checked = _check(names, name, definition, Kind.VIEW)
     representations = {checked.dialect: checked.sql}
@@ -103,10 +104,10 @@ def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: i
 def define_materialized_view(
     names: Names, name: TableInfo, definition: Definition, now_ms: int
 ) -> MaterializedViewMetadataUnit:
-    """The unit of materialized view ``name``, which holds no rows yet.
+    """Returns the unit of materialized view ``name``, which holds no rows yet.
 
-    Raises as :func:`define_view`, and for a name within a table. Drill has no column for the dialect: a query in
-    another is stored in Spark's, which must be able to say it.
+    Raises as :func:`define_view`, and for a name within a table. Drill has no column for the dialect. So a query in
+    another dialect is stored in Spark's, and refused if Spark's has no equivalent.
     """
     names.require_outside_tables(name)
     checked = _check(names, name, definition, Kind.MATERIALIZED_VIEW)
@@ -165,10 +166,10 @@ def _bound(tree: exp.Query, names: Names, dialect: str, path: Sequence[str]) -> 
 
 
 def _has_names(tree: exp.Query, columns: Sequence[str], names: Names, dialect: str, path: Sequence[str]) -> bool:
-    """Whether the query gives columns of these names anyway, so that its text can stay as it was written."""
+    """Whether the query's columns already have these names, so that its text can stay as it was written."""
     try:
         return [column.name for column in _bound(tree, names, dialect, path).columns] == [*columns]
-    except InvalidRequestError:  # a column without a name, say, which is about to get one
+    except InvalidRequestError:  # for example a column without a name, which is about to get one
         return False
 
 
@@ -178,7 +179,7 @@ def _require_width(columns: Sequence[str], width: int) -> None:
 
 
 def _renamed(tree: exp.Query, columns: Sequence[str]) -> exp.Query:
-    """``tree`` with other names for its columns."""
+    """Returns ``tree`` with other names for its columns."""
     names = [exp.to_identifier(name, quoted=True) for name in columns]
     renamed = tree.copy()
     if any(item.is_star for item in tree.selects):

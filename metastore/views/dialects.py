@@ -1,4 +1,4 @@
-"""A query in another dialect, and what of it has no counterpart there."""
+"""Translates a query into another dialect, and lists the parts that have no counterpart there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metastore.views.text import parse_query, require_dialect
 
 @dataclass(frozen=True)
 class Translation:
-    """A query in ``dialect``; ``unsupported`` says, a sentence each, what could not be said in it."""
+    """A query in ``dialect``; each sentence of ``unsupported`` names a part that has no counterpart in it."""
 
     sql: str
     dialect: str
@@ -27,11 +27,11 @@ class Translation:
 def translate(
     query: str | exp.Query, source: str, target: str, *, pretty: bool = False, words: type[Dialect] | None = None
 ) -> Translation:
-    """``query`` of dialect ``source`` in dialect ``target``.
+    """Translates ``query`` from dialect ``source`` to dialect ``target``.
 
-    What ``target`` has no counterpart for is written as it was, and told in ``unsupported``: functions that are not
-    known to translate among it. ``words`` is the dialect that prints it, if not sqlglot's own of that name. Raises
-    InvalidRequestError for an unknown dialect and for SQL that cannot be read.
+    A part without a counterpart in ``target`` stays as it was, and is listed in ``unsupported``; so are functions whose
+    translation is not known. ``words`` is the dialect that prints the query, if it is not sqlglot's own of that name.
+    Raises InvalidRequestError for an unknown dialect and for SQL that cannot be parsed.
     """
     source, target = require_dialect(source), require_dialect(target)
     tree = parse_query(query, source) if isinstance(query, str) else query
@@ -55,7 +55,7 @@ def _unknown_functions(tree: exp.Expr) -> list[str]:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """The result says what cannot be translated; sqlglot would log it too."""
+    """Suppresses sqlglot's log: the result already says what cannot be translated."""
     logger = logging.getLogger("sqlglot")
     before, logger.disabled = logger.disabled, True
     try:

@@ -1,7 +1,7 @@
-"""Drill's view files, ``<workspace>/<name>.view.drill``: JSON with the query, its columns, and where names are found.
+"""Drill's view files, ``<workspace>/<name>.view.drill``: JSON with the query, its columns and its schema path.
 
-What is written, Drill opens; what Drill wrote can be taken over, after the same checks as any definition. Drill's file
-has no place for comments and properties.
+Drill can open the files that are written here. Files that Drill wrote can be imported, after the same checks as any
+definition. Drill's file has no place for comments and properties.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ SUFFIX: Final = ".view.drill"
 
 
 def file_text(unit: ViewMetadataUnit) -> str:
-    """The content of the file for ``unit``. InvalidRequestError when its query cannot be said in Drill's SQL."""
+    """Returns the content of the file for ``unit``.
+
+    Raises InvalidRequestError if Drill's SQL cannot express the query.
+    """
     sql = (unit.representations or {}).get(DRILL)
     if sql is None:
         translated = translate(unit.sql or "", unit.dialect or DEFAULT_DIALECT, DRILL, pretty=True)
@@ -47,7 +50,10 @@ def file_text(unit: ViewMetadataUnit) -> str:
 
 
 def definition_of(text: str, where: str) -> Definition:
-    """The definition in the file ``where``, of which ``text`` is the content. FormatError for anything else."""
+    """Returns the definition in ``text``, the content of the file ``where``.
+
+    Raises FormatError for any other content.
+    """
     try:
         document: dict[str, Any] = json.loads(text)
         sql, path = document["sql"], document.get("workspaceSchemaPath") or ()
@@ -55,18 +61,21 @@ def definition_of(text: str, where: str) -> Definition:
             raise FormatError(f"{where} is no view file of Drill: sql and workspaceSchemaPath must be texts")
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"{where} is no view file of Drill: {error!r}") from error
-    # A workspace's path can come as one part with a dot in it.
+    # A workspace's path may be one part that contains a dot.
     parts = tuple(part for each in path for part in each.split("."))
     return Definition(sql, DRILL, schema_path=parts)
 
 
 def path_of(location: str) -> str:
-    """The file of the view at ``location``, a workspace's location with the view's name."""
+    """Returns the path of the view's file; ``location`` is the workspace's location with the view's name."""
     return location + SUFFIX
 
 
 def read_file(path: str, options: Mapping[str, str], limit: Limit) -> str:
-    """The content of a view file. NotFoundError, FormatError for one that is larger than ``limit``, StorageError."""
+    """Returns the content of a view file.
+
+    Raises NotFoundError, FormatError for a file larger than ``limit``, and StorageError.
+    """
     store, root = open_location(path, options)
     found = store.get_file_info(root)
     if found.type == fs.FileType.NotFound:
@@ -82,10 +91,11 @@ def read_file(path: str, options: Mapping[str, str], limit: Limit) -> str:
 
 
 def write_file(path: str, text: str, options: Mapping[str, str], *, replace: bool) -> None:
-    """Write a view file. InvalidRequestError when it is there and not to be replaced; StorageError.
+    """Write a view file. Raises InvalidRequestError if it exists and must not be replaced, and StorageError.
 
-    On the local disk and on HDFS one writer alone creates the file, and readers see it whole. Object stores are looked
-    at first and written to afterwards: pyarrow, whose options a workspace has, creates no object on a condition.
+    On the local disk and on HDFS only one writer can create the file, and readers see it whole. On an object store, the
+    file is checked first and written afterwards, so two writers may both write it. The workspace's options are
+    pyarrow's, and pyarrow cannot create an object conditionally.
     """
     content = text.encode()
     try:

@@ -1,9 +1,9 @@
-"""Views in a query -> the subqueries they stand for, down to tables alone.
+"""Replaces views in a query by the subqueries that define them, until only tables remain.
 
-The door for those who run SQL: :func:`expand` takes a query and a lookup, and gives a query that any engine can run
-which knows the tables. Every table is named in full and in quotes then, so that no name of the outer query can capture
-one of a view. Views may be written in another dialect than the query. What a view of stored rows is replaced by is the
-lookup's business: a query over the table that holds them, or the view's own.
+:func:`expand` takes a query and a lookup, and returns a query that any engine can run that knows the tables. Each table
+then has its full, quoted name, so that no name of the outer query can capture a name of a view. Views may be in another
+dialect than the query. The lookup decides what replaces a materialized view: a query over the table that holds its
+rows, or its own query.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from metastore.views.text import DEFAULT_DIALECT, parse_query, place_of
 
 @dataclass(frozen=True)
 class ViewText:
-    """What a view stands for: a query, its dialect, and where names in it without plugin or workspace are.
+    """The definition of a view: a query, its dialect, and the schema path of its incomplete names.
 
-    ``pins`` are the columns that it reads of tables and views that have others now.
+    ``pins`` are the columns that it reads of tables and views whose columns have changed.
     """
 
     sql: str
@@ -34,7 +34,7 @@ class ViewText:
 
 
 Lookup = Callable[[TableInfo], ViewText | None]
-"""What the view of a name stands for; None for what is no view, which stays as it is."""
+"""Returns the view of a name; None for any other name, which stays as it is."""
 
 
 def expand(
@@ -45,19 +45,18 @@ def expand(
     schema_path: Sequence[str] = (),
     pins: Mapping[TableInfo, Sequence[str]] | None = None,
 ) -> exp.Query:
-    """``query`` (a text of ``dialect``, or a tree, which is not changed) with every view replaced by a subquery.
+    """Returns ``query`` (a text of ``dialect``, or a tree, which does not change) with subqueries in place of views.
 
-    All remaining tables are named ``plugin.workspace.name`` in quotes; those of one or two parts are completed by
-    ``schema_path``. What ``pins`` name is read through a projection to these columns. Raises InvalidRequestError, with
-    line and column, for SQL that cannot be read, for a name that is too short, and for views that lead back to
-    themselves.
+    All remaining tables have quoted names ``plugin.workspace.name``; ``schema_path`` completes names of one or two
+    parts. Sources in ``pins`` are read through a projection to these columns. Raises InvalidRequestError, with line and
+    column, for SQL that cannot be parsed, for a name that is too short, and for views that lead back to themselves.
     """
     tree = parse_query(query, dialect) if isinstance(query, str) else query.copy()
     return _expanded(tree, lookup, schema_path, (), pins=pins or {})
 
 
 def tables_of(expanded: exp.Query) -> list[TableInfo]:
-    """The tables that an expanded query reads, each once, sorted."""
+    """Returns the tables that an expanded query reads, each once, sorted."""
     return sorted({info_of(table) for table in references(expanded)})
 
 
@@ -69,7 +68,10 @@ def _expanded(
     place: str = "",
     pins: Mapping[TableInfo, Sequence[str]] = MappingProxyType({}),
 ) -> exp.Query:
-    """``above`` are the views that this query stands within; ``place`` is where the caller's own text led to them."""
+    """Expand one query.
+
+    ``above`` are the views around this query; ``place`` is the place in the caller's text that led to them.
+    """
     found = list(references(query))
     drop_table_paths(query)
     for table in found:
@@ -99,7 +101,7 @@ def _expanded(
 
 
 def _projected(source: exp.Table | exp.Subquery, columns: Sequence[str]) -> exp.Subquery:
-    """``source`` read by these columns alone, in this order."""
+    """Returns a query that reads only these columns of ``source``, in this order."""
     source.set("alias", exp.TableAlias(this=exp.to_identifier("pinned")))
     items = [exp.column(exp.to_identifier(name, quoted=True)) for name in columns]
     return exp.Subquery(this=exp.select(*items).from_(source))

@@ -1,7 +1,7 @@
-"""Columns in the form of Drill's views: a JSON list of names with the types of its SQL parser.
+"""Columns in the form of Drill's views: a JSON list of names with the types of Drill's SQL parser.
 
-It stands in ``.view.drill`` files and in the ``fields`` column of views and materialized views. A column whose type
-Drill would find out when it reads has the type ANY there; a star has no place, since views name their columns here.
+``.view.drill`` files hold it, and the ``fields`` column of views and materialized views. A column whose type Drill
+would determine while reading has the type ANY. A star cannot occur, since views name their columns here.
 """
 
 from __future__ import annotations
@@ -32,17 +32,20 @@ _PLAIN: Final = frozenset(
 
 
 def fields_of(schema: TupleSchema) -> list[dict[str, Any]]:
-    """The columns of ``schema`` as Drill lists them."""
+    """Returns the columns of ``schema`` as Drill lists them."""
     return [_field(column) for column in schema.columns]
 
 
 def to_json(schema: TupleSchema) -> str:
-    """The list as a JSON text."""
+    """Returns the list as a JSON text."""
     return json.dumps(fields_of(schema), ensure_ascii=False)
 
 
 def schema_of(fields: object, what: str) -> TupleSchema:
-    """The columns of Drill's list; types that Drill alone has become ANY. FormatError, naming ``what``, for no list."""
+    """Returns the columns of Drill's list; types that only Drill has become ANY.
+
+    Raises FormatError, naming ``what``, if the list is invalid.
+    """
     try:
         assert isinstance(fields, list)
         return TupleSchema(tuple(_column(field) for field in fields if field["name"] != "*"))

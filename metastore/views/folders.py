@@ -1,9 +1,9 @@
-"""The folders that rows of materialized views lie in: one for each refresh, never changed once it is complete.
+"""The folders of a materialized view's rows: one for each refresh, never changed once it is complete.
 
-``<workspace>/<view>/<refresh>/`` holds Parquet files, which are the rows; beside them, under names that readers of
-data skip, ``_state`` (partial results that a later refresh goes on from) and ``_sources.parquet``, the files that were
-read. The latter is written last: a folder without it is of a refresh that never ended. The name of a refresh begins
-with its time, so that one that is still being written is not taken for one that was left behind.
+``<workspace>/<view>/<refresh>/`` holds the rows as Parquet files. Beside them are ``_state`` (partial results from
+which a later refresh continues) and ``_sources.parquet`` (the files that were read); readers of data skip these names.
+``_sources.parquet`` is written last: a folder without it belongs to a refresh that did not finish. The name of a
+refresh begins with its time, so that a folder that is still being written is not taken for an abandoned one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NEW_STATE: Final = "_new_state"
 SOURCES: Final = "_sources.parquet"
 
 _REFRESH: Final = re.compile(r"(\d{13})-[0-9a-f]{12}")
-"""The name of a refresh: the time in epoch ms, and what tells it from others of that time."""
+"""The name of a refresh: its time in epoch ms, and a part that makes it unique."""
 
 _COLUMNS: Final[list[pa.Field[Any]]] = [
     pa.field("table", pa.string()),
@@ -49,7 +49,7 @@ SourceFiles = Mapping[str, Mapping[str, Fingerprint]]
 
 @dataclass(frozen=True)
 class Workspace:
-    """The workspace that a materialized view stands in: its location, and what opening that needs."""
+    """The workspace of a materialized view: its location, and the options to open it."""
 
     plugin: str
     name: str
@@ -58,11 +58,11 @@ class Workspace:
     limits: ReadLimits = field(default_factory=ReadLimits)
 
     def folder(self, data_location: str) -> Folder:
-        """The folder at ``data_location``, relative to the workspace."""
+        """Returns the folder at ``data_location``, relative to the workspace."""
         return Folder(self, data_location)
 
     def new_folder(self, view: str, now_ms: int) -> Folder:
-        """A name for a folder of ``view`` that nobody has."""
+        """Returns an unused name for a folder of ``view``."""
         return Folder(self, f"{view.strip('/')}/{now_ms:013d}-{uuid.uuid4().hex[:12]}")
 
 
@@ -80,25 +80,28 @@ class Folder:
 
     @property
     def rows(self) -> Written:
-        """Where the rows are."""
+        """The location of the rows."""
         return Written(f"{self.workspace.location.rstrip('/')}/{self.data_location}", self.workspace.options)
 
     @property
     def state(self) -> Written:
-        """Where the partial results are."""
+        """The location of the partial results."""
         return Written(f"{self.rows.location}/{STATE}", self.workspace.options)
 
     @property
     def new_state(self) -> Written:
-        """Where the partial results of new files are, until they are merged."""
+        """The location of the partial results of new files, until they are merged."""
         return Written(f"{self.rows.location}/{NEW_STATE}", self.workspace.options)
 
     def forget_new_state(self) -> None:
-        """Delete :attr:`new_state`, which is merged. StorageError."""
+        """Delete :attr:`new_state` after it has been merged. Raises StorageError."""
         self._delete(NEW_STATE)
 
     def require_new(self) -> None:
-        """Refuse a folder that stands already: it is somebody else's. ConflictError, StorageError."""
+        """Raises ConflictError if the folder already exists, because it then belongs to someone else.
+
+        Raises StorageError.
+        """
         store, root = self._open()
         try:
             found = store.get_file_info(root)
@@ -113,7 +116,7 @@ class Folder:
         return store.get_file_info(f"{root}/{STATE}").type == fs.FileType.Directory
 
     def copy_rows_from(self, other: Folder) -> None:
-        """Bring the rows of ``other`` here, under names that no new ones have. StorageError."""
+        """Copy the rows of ``other`` into this folder, under names that no new file has. Raises StorageError."""
         store, root = self._open()
         _, theirs = other._open()
         try:
@@ -125,7 +128,10 @@ class Folder:
             raise StorageError(f"cannot copy {theirs} to {root}: {error}") from error
 
     def digest(self) -> str:
-        """A text that differs when a file in the folder, or all of it, is gone, changed or new. StorageError."""
+        """Returns a text that changes if the folder or a file in it is deleted, changed or added.
+
+        Raises StorageError.
+        """
         store, root = self._open()
         try:
             infos = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
@@ -135,7 +141,10 @@ class Folder:
         return digest(json.dumps(states)).hex()
 
     def sources(self) -> SourceFiles | None:
-        """The files that the refresh has read; None when that is not known (any more). FormatError when too large."""
+        """Returns the files that the refresh has read; None if they are not known.
+
+        Raises FormatError for too large a list.
+        """
         store, root = self._open()
         try:
             with store.open_input_file(f"{root}/{SOURCES}") as file:
@@ -152,7 +161,10 @@ class Folder:
         return found
 
     def complete(self, sources: Mapping[str, Iterable[SourceFile]]) -> None:
-        """Write down the files that were read, which ends the writing; the local disk is flushed. StorageError."""
+        """Record the files that were read, which completes the folder; on the local disk it is flushed.
+
+        Raises StorageError.
+        """
         rows: list[dict[str, Any]] = []
         for table, files in sources.items():
             listed = [{"table": table, "path": f.path, "size": f.size, "mtime_ns": f.mtime_ns} for f in files]
@@ -167,7 +179,7 @@ class Folder:
             raise StorageError(f"cannot write {root}/{SOURCES}: {error}") from error
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it; nothing if there is none. StorageError."""
+        """Delete the folder with all of its content, if it exists. Raises StorageError."""
         self._delete("")
 
     def _delete(self, below: str) -> None:
@@ -184,7 +196,7 @@ class Folder:
 
 
 def views_with_folders(tables: Iterable[TableInfo]) -> set[TableInfo]:
-    """The views whose rows are among ``tables``: they may be gone by now."""
+    """Returns the views whose rows are among ``tables``; the views themselves may be deleted."""
     found = set()
     for table in tables:
         view, _, refresh = table.name.rpartition("/")
@@ -194,7 +206,10 @@ def views_with_folders(tables: Iterable[TableInfo]) -> set[TableInfo]:
 
 
 def unneeded(workspace: Workspace, view: str, needed: Collection[str], before_ms: int) -> list[Folder]:
-    """Folders of refreshes of ``view`` that began before ``before_ms`` and are not ``needed``, by data location."""
+    """Returns folders of refreshes of ``view`` that began before ``before_ms`` and are not ``needed``.
+
+    ``needed`` holds data locations.
+    """
     above = f"{workspace.location.rstrip('/')}/{view.strip('/')}"
     store, root = open_location(above, workspace.options)
     found = []
@@ -207,7 +222,7 @@ def unneeded(workspace: Workspace, view: str, needed: Collection[str], before_ms
 
 
 def _flush(root: str) -> None:
-    """See to it that what was written below ``root`` is on the disk before a commit names it."""
+    """Flush the files below ``root`` to the disk before a commit names them."""
     for folder, _, names in os.walk(root):
         for path in (*(f"{folder}/{name}" for name in names), folder):
             descriptor = os.open(path, os.O_RDONLY)

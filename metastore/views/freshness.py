@@ -1,10 +1,10 @@
-"""How fresh the rows of a materialized view are, and whether they may be served for its query.
+"""How fresh the rows of a materialized view are, and whether they may be served instead of running its query.
 
-A refresh keeps what it has read: the state of each source's metadata, that of its files, how the columns that it used
-were read, and a digest of the query with all views in it expanded. Comparing the metadata alone is cheap and gives the
-status: rows are complete as long as it says what it said, and when it comes to know the very files that were read. The
-strict answer lists the files, so that data nobody analyzed counts too. A query that answers otherwise each time is
-never fresh.
+A refresh records what it has read: the state of each source's metadata and of its files, how the used columns were
+read, and a digest of the query with all views expanded. Comparing the metadata alone is cheap and gives the status.
+Rows are complete while the metadata is the same, or while it describes exactly the files that were read. The strict
+check lists the files, so that new data that nobody analyzed counts too. The rows of a query whose result can differ
+each time are never fresh.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _BOUNDED: Final = re.compile(r"bounded\s*\(\s*(\d+(?:\.\d+)?)\s*\)", re.IGNORECA
 
 @dataclass(frozen=True)
 class Freshness:
-    """How old the rows that answer may be: ``strict`` never, ``bounded`` by ``minutes``, ``any`` however old."""
+    """The accepted age of rows: ``strict`` accepts no outdated rows, ``bounded`` accepts ``minutes``, ``any`` all."""
 
     kind: Literal["strict", "bounded", "any"] = "strict"
     minutes: float = 0.0
 
     @classmethod
     def of(cls, text: str | Freshness) -> Freshness:
-        """Read ``strict``, ``bounded(minutes)`` or ``any``. InvalidRequestError for anything else."""
+        """Read ``strict``, ``bounded(minutes)`` or ``any``. Raises InvalidRequestError for anything else."""
         if isinstance(text, Freshness):
             return text
         match text.strip().lower():
@@ -68,10 +68,10 @@ class Freshness:
 
 @dataclass(frozen=True)
 class SourceState:
-    """What one source was like at a refresh: its metadata's state and version, the state of its files, its columns.
+    """The state of one source at a refresh: its metadata's state and version, the state of its files, its columns.
 
-    That of the files is as ANALYZE keeps it: :func:`metastore.analyze.changes.state_of_files`. ``columns`` are those
-    of :func:`columns_read`; None where an older release has refreshed.
+    The state of the files is the one that ANALYZE keeps: :func:`metastore.analyze.changes.state_of_files`. ``columns``
+    is the result of :func:`columns_read`; None if an older release refreshed.
     """
 
     metadata: str | None
@@ -81,16 +81,16 @@ class SourceState:
     columns: Mapping[str, str] | None = None
 
     def other_column(self, now: Mapping[str, str]) -> str | None:
-        """A column that is not read as it was, of those that ``now`` are; None when all are."""
+        """Returns a column that ``now`` reads differently than the refresh did; None if there is none."""
         columns = self.columns or {}
         return next((name for name in sorted({*columns, *now}) if columns.get(name) != now.get(name)), None)
 
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What the last refresh was: how, why so, of what query, and of which sources.
+    """The last refresh: its mode, the reason for it, its query, and its sources.
 
-    ``folder`` is a digest of what it left in its folder; empty where an older release has refreshed.
+    ``folder`` is a digest of its folder's content; empty if an older release refreshed.
     """
 
     mode: str
@@ -102,7 +102,7 @@ class Refreshed:
 
     @classmethod
     def of(cls, unit: MaterializedViewMetadataUnit) -> Refreshed | None:
-        """The last refresh of ``unit``; None before the first, and where another program has written the unit."""
+        """Returns the last refresh of ``unit``; None before the first one, and if another program wrote the unit."""
         try:
             kept: dict[str, Any] = additional(unit)[REFRESH]
             sources = {TableInfo(*parse(name)): SourceState(**state) for name, state in kept["sources"].items()}
@@ -112,7 +112,7 @@ class Refreshed:
             return None
 
     def stored_in(self, unit: MaterializedViewMetadataUnit) -> MaterializedViewMetadataUnit:
-        """``unit`` with this as its last refresh."""
+        """Returns ``unit`` with this as its last refresh."""
         sources = {
             quote((table.storage_plugin, table.workspace, table.name)): vars(state)
             for table, state in self.sources.items()
@@ -122,15 +122,15 @@ class Refreshed:
 
 
 def query_of(unit: MaterializedViewMetadataUnit, names: Names) -> exp.Query:
-    """The query of ``unit`` over tables alone; materialized views in it stand for their queries."""
+    """Returns the query of ``unit`` over tables only; materialized views in it are replaced by their queries."""
     pinned = names.pins(unit.info, Meaning(Kind.MATERIALIZED_VIEW, unit))
     return expand(unit.sql or "", names.text, schema_path=tuple(unit.workspace_schema_path or ()), pins=pinned)
 
 
 def digest_of(unit: MaterializedViewMetadataUnit, names: Names) -> str:
-    """A text that differs when the query of ``unit`` does, or that of a view it reads.
+    """Returns a text that changes when the query of ``unit``, or of a view that it reads, changes.
 
-    Columns that sources got since make no other query. Raises as :func:`query_of`.
+    Columns that were added to sources do not change it. Raises as :func:`query_of`.
     """
 
     def as_written(name: TableInfo) -> ViewText | None:
@@ -142,10 +142,10 @@ def digest_of(unit: MaterializedViewMetadataUnit, names: Names) -> str:
 
 
 def columns_read(table: Meaning, names: Collection[str]) -> dict[str, str]:
-    """How the columns called one of ``names``, in lower case, are read: their types, and what else a schema declares.
+    """Returns how the columns in ``names`` (lower case) are read: their types and other declared properties.
 
-    Under the empty name stands how rows are found at all: the format of the files, the options of their text, and what
-    is declared of the table.
+    The entry under the empty name says how rows are read at all: the format of the files, the options of delimited
+    text, and declarations about the table.
     """
     schema = table.schema
     found = {column.name: _declared(column.type, column.properties) for column in schema.columns}
@@ -159,7 +159,10 @@ def _declared(type_: str, properties: Mapping[str, str]) -> str:
 
 
 def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:
-    """A text that differs when what the metadata of ``table`` says of its files does; None without metadata."""
+    """Returns a text that changes when the metadata of ``table`` describes its files differently.
+
+    Returns None without metadata.
+    """
     unit = metastore.tables.requests.table_metadata(table)
     if unit is None:
         return None
@@ -169,7 +172,10 @@ def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:
 
 
 def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> RefreshStatus:
-    """PENDING before the first refresh; STALE when the query or the metadata of a source is another since; COMPLETE."""
+    """Returns PENDING before the first refresh; STALE after a change of the query or of a source's metadata.
+
+    Returns COMPLETE otherwise.
+    """
     refreshed = Refreshed.of(unit)
     if refreshed is None or unit.data_location is None:
         return RefreshStatus.PENDING
@@ -177,7 +183,7 @@ def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> Refre
     try:
         query_of(unit, names)
         query = digest_of(unit, names)
-    except InvalidRequestError:  # a view that it reads is broken or gone
+    except InvalidRequestError:  # a view that it reads is broken or deleted
         return RefreshStatus.STALE
     same = all(
         _knows_no_others(metastore, table, state) and _reads_alike(names, table, state)
@@ -187,7 +193,7 @@ def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> Refre
 
 
 def _knows_no_others(metastore: Metastore, table: TableInfo, state: SourceState) -> bool:
-    """Whether the metadata of ``table`` is as it was at the refresh, or speaks of the files that this one has read."""
+    """Whether the metadata of ``table`` is as it was at the refresh, or describes exactly the files that were read."""
     if metadata_state(metastore, table) == state.metadata:
         return True
     unit = metastore.tables.requests.table_metadata(table)
@@ -195,7 +201,7 @@ def _knows_no_others(metastore: Metastore, table: TableInfo, state: SourceState)
 
 
 def _reads_alike(names: Names, table: TableInfo, state: SourceState) -> bool:
-    """Whether the columns of ``table`` that a refresh used are read as they were."""
+    """Whether the used columns of ``table`` are read as they were at the refresh."""
     found = names.find(table)
     if found is None or state.columns is None:
         return False
@@ -203,7 +209,7 @@ def _reads_alike(names: Names, table: TableInfo, state: SourceState) -> bool:
 
 
 def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: Freshness, now_ms: int) -> bool:
-    """Whether the rows of ``unit`` may answer for its query: never when they are not all there as they were written."""
+    """Whether the rows of ``unit`` may replace its query; never if they are not all there as they were written."""
     refreshed = Refreshed.of(unit)
     if refreshed is None or not stands(session, unit, refreshed):
         return False
@@ -217,22 +223,22 @@ def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: 
 
 
 def stands(session: ViewSession, unit: MaterializedViewMetadataUnit, refreshed: Refreshed) -> bool:
-    """Whether the rows of ``unit`` are there and known as the refresh left them.
+    """Whether the rows of ``unit`` exist, and their metadata is as the refresh left it.
 
-    Nobody else owns its folder and its metadata, but anybody may delete them, and a view that was renamed to another
-    workspace has left both behind.
+    No other view uses its folder and metadata, but anyone may delete them. A view that was renamed to another workspace
+    has left both behind.
     """
     if unit.data_location is None:
         return False
     try:
         folder = workspace_of(session, unit.info).folder(unit.data_location)
-    except NotFoundError:  # The query may do without the workspace.
+    except NotFoundError:  # The query may work without the workspace.
         return False
     return metadata_state(session.metastore, folder.table) is not None and folder.digest() == refreshed.folder
 
 
 def stored_rows(unit: MaterializedViewMetadataUnit) -> ViewText:
-    """The query that reads the rows of ``unit`` instead of making them."""
+    """Returns the query that reads the stored rows of ``unit``."""
     data = TableInfo(unit.storage_plugin or "", unit.workspace or "", unit.data_location or "")
     columns = TupleSchema.from_json(unit.schema or "{}").columns
     query = exp.select(*(exp.column(exp.to_identifier(column.name, quoted=True)) for column in columns))
@@ -240,9 +246,9 @@ def stored_rows(unit: MaterializedViewMetadataUnit) -> ViewText:
 
 
 def typed_query(unit: MaterializedViewMetadataUnit, names: Names) -> ViewText:
-    """The query of ``unit`` in the types that a refresh would store, whichever engine runs it.
+    """Returns the query of ``unit`` in the types that a refresh would store, whichever engine runs it.
 
-    The query as it is where its sources do not fit it: whoever runs it will tell.
+    If the sources no longer fit the query, it is returned unchanged, and the engine that runs it reports the error.
     """
     query = parse_query(unit.sql or "")
     with suppress(InvalidRequestError, NotFoundError):
@@ -254,10 +260,10 @@ def typed_query(unit: MaterializedViewMetadataUnit, names: Names) -> ViewText:
 def lookup(
     session: ViewSession, freshness: Freshness | str = "strict", *, now_ms: Callable[[], int] | None = None
 ) -> Lookup:
-    """What names stand for in ``session``, for :func:`metastore.views.expand`.
+    """Returns the lookup of names in ``session`` for :func:`metastore.views.expand`.
 
-    Views stand for their queries; materialized views for their rows where these are fresh enough, for their queries
-    where not. It sees one state of each thing: make one for each statement.
+    Views are replaced by their queries. Materialized views are replaced by their rows if these are fresh enough, else
+    by their queries. A lookup sees one state of each object: make one for each statement.
     """
     wanted = Freshness.of(freshness)
     names = Names(session.metastore)

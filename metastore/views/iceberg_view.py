@@ -1,10 +1,10 @@
-"""Iceberg views: to and from a catalog that has them.
+"""Iceberg views: export to and import from a catalog that supports them.
 
-PyIceberg 0.12 creates, loads and drops views in REST catalogs alone; all its other catalogs say that they have none,
-and the error repeats those words. An Iceberg view keeps its query in any number of dialects, and the columns with their
-types, so that a column whose type is not known must be cast first.
+PyIceberg 0.12 creates, loads and drops views in REST catalogs only; its other catalogs report that they have none, and
+the error here says so. An Iceberg view keeps its query in any number of dialects, and its columns with their types. So
+a column of unknown type must be cast first.
 
-Tables are called otherwise in another catalog: ``tables`` says how, by full names on both sides.
+Tables have other names in another catalog: ``tables`` maps full names to full names.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def export_view(
 ) -> View:
     """Create the Iceberg view ``identifier`` of ``catalog`` from ``unit``, in all dialects that are stored.
 
-    ``replace`` drops the one that is there first, which is two steps. Raises InvalidRequestError for a catalog without
-    views, a name that is taken, a column of unknown type, and a table in ``tables`` that the view does not read;
-    NotFoundError for a namespace that does not exist; StorageError.
+    ``replace`` drops an existing view first; the two steps are not atomic. Raises InvalidRequestError for a catalog
+    without views, a name that is taken, a column of unknown type, and a table in ``tables`` that the view does not
+    read; NotFoundError for a namespace that does not exist; StorageError.
     """
     path = tuple(unit.workspace_schema_path or ())
     texts = {d: _renamed(sql, d, path, tables) for d, sql in (unit.representations or {}).items()}
@@ -103,9 +103,9 @@ def export_view(
 
 
 def import_view(catalog: Catalog, identifier: str, *, dialects: Sequence[str], tables: Mapping[str, str]) -> Definition:
-    """The definition of the Iceberg view ``identifier``, by its text in the first of ``dialects`` that it has.
+    """Returns the definition of the Iceberg view ``identifier``, by its text in the first of ``dialects`` that it has.
 
-    Where it has none of them, by any. ``tables`` says what the tables that it names are called here. Raises
+    If it has none of them, any of its texts is used. ``tables`` maps the table names in its text to names here. Raises
     NotFoundError, InvalidRequestError for a catalog without views, StorageError.
     """
     with _errors(catalog, identifier):
@@ -121,7 +121,7 @@ def import_view(catalog: Catalog, identifier: str, *, dialects: Sequence[str], t
     return Definition(
         _renamed(texts[dialect], dialect, path, tables, complete=False),
         dialect,
-        # Spark keeps a view's list of columns there alone, and not in the text.
+        # Spark keeps a view's list of columns only there, not in the text.
         columns=[field.name for field in fields],
         comment=properties.pop(_COMMENT, None),
         column_comments=comments,
@@ -131,13 +131,13 @@ def import_view(catalog: Catalog, identifier: str, *, dialects: Sequence[str], t
 
 
 def list_views(catalog: Catalog, namespace: str) -> list[str]:
-    """Names of the views in a namespace. Raises as :func:`import_view`."""
+    """Returns the names of the views in a namespace. Raises as :func:`import_view`."""
     with _errors(catalog, namespace):
         return sorted(".".join(name) for name in catalog.list_views(namespace))
 
 
 def _renamed(sql: str, dialect: str, path: Sequence[str], tables: Mapping[str, str], *, complete: bool = True) -> str:
-    """``sql`` with the tables called otherwise; with ``complete`` all others by their full names."""
+    """Returns ``sql`` with the tables renamed; with ``complete``, all other tables get their full names."""
     tree = parse_query(sql, dialect)
     changed = False
     for table in list(references(tree)):
@@ -210,4 +210,4 @@ def _errors(catalog: Catalog, identifier: str) -> Iterator[None]:
 
 
 DIALECTS: Final = (DEFAULT_DIALECT, "trino", "presto")
-"""Dialects of an Iceberg view in the order in which they are taken, where nothing else is said."""
+"""Dialects of an Iceberg view in the order of preference, if the caller names none."""

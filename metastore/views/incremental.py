@@ -1,13 +1,15 @@
-"""Which queries can be kept up to date by reading new files alone, and how. Pure.
+"""Which queries can be refreshed by reading new files only, and how. Pure.
 
-Place in the flow: refresh gives the bound query of a materialized view; this module answers with one of three ways.
-:class:`Rowwise`: a projection and filter of one table, where the rows of new files are added to those there are.
-:class:`Aggregated`: mergeable aggregates of one table, kept as partial results ("state"): the state of new files is
-merged with the one there is, and the rows are made from the state. :class:`Whole`: everything else, with the reason.
+Place in the flow: refresh passes the bound query of a materialized view; this module returns one of three methods.
 
-Promise: whatever the split of a table into files, both ways of refreshing give the same rows while its columns are of
-the same types, which refresh sees to; sums and averages of floating point numbers may differ in the last digits, as
-they do between any two orders of adding.
+- :class:`Rowwise`: a projection and filter of one table. The rows of new files are added to the existing rows.
+- :class:`Aggregated`: mergeable aggregates of one table, kept as partial results (the "state"). The state of new files
+  is merged with the existing state, and the rows are computed from the merged state.
+- :class:`Whole`: every other query, with the reason.
+
+Promise: for any split of a table into files, both ways of refreshing give the same rows, while the types of its columns
+stay the same (refresh checks that). Only sums and averages of floating-point numbers may differ in the last digits,
+because they depend on the order of adding.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from metastore.views.binding import Bound
 from metastore.views.types import UNKNOWN, sum_type, to_sqlglot, type_of
 
 STATE: Final = "metastore_state"
-"""The name under which a state is read, by the queries that merge it and make rows of it."""
+"""The name under which the queries that merge a state, or compute rows from it, read it."""
 
 _UNSTEADY: Final = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentUser)
 _OF_NOTHING: Final = (exp.Count, exp.Array, exp.Map, exp.Struct)
@@ -36,7 +38,7 @@ _GROUPED: Final = _ROW_BY_ROW | {"group", "having"}
 
 @dataclass(frozen=True)
 class Rowwise:
-    """``query`` reads ``table`` alone; its rows over some files are those over each of them, put together."""
+    """``query`` reads ``table`` only; its rows over several files are the rows over each file, together."""
 
     table: str
     query: exp.Query
@@ -44,7 +46,7 @@ class Rowwise:
 
 @dataclass(frozen=True)
 class Aggregated:
-    """``state`` reads ``table``; ``merged`` makes one state of the rows of several; ``rows`` are made from a state."""
+    """``state`` reads ``table``; ``merged`` merges several states into one; ``rows`` computes the rows from a state."""
 
     table: str
     state: exp.Query
@@ -64,18 +66,18 @@ Way = Rowwise | Aggregated | Whole
 
 
 class _CannotSplitError(Exception):
-    """The reason why a query has to read everything."""
+    """The reason why a query must read everything."""
 
 
 def is_steady(query: exp.Expr) -> bool:
-    """Whether ``query`` gives the same rows whenever it is asked over the same tables, as far as can be told."""
+    """Whether ``query`` always returns the same rows over the same tables, as far as can be determined."""
     return next(_unsteady(query), None) is None
 
 
 def way_of(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> Way:
-    """How ``bound``, an expanded query over tables, can be refreshed; ``schema_of`` has its tables' columns by key.
+    """Returns how ``bound``, an expanded query over tables, can be refreshed.
 
-    The queries give the columns of ``bound``, by name.
+    ``schema_of`` holds the columns of its tables by key. The queries return the columns of ``bound``, by name.
     """
     names = [column.name for column in bound.columns]
     whole = _with_output_names(bound.query.copy(), names)
@@ -100,7 +102,7 @@ def _unsteady(query: exp.Expr) -> Iterator[exp.Expr]:
         if isinstance(function, (*_UNSTEADY, exp.Anonymous, exp.AnonymousAggFunc)):
             yield function
         elif not (isinstance(function, _OF_NOTHING) or isinstance(function.parent, exp.Window) or _arguments(function)):
-            # A function of nothing answers by the time or the session, current_date among them.
+            # A function without arguments depends on the time or the session; one example is current_date.
             yield function
 
 
@@ -148,7 +150,7 @@ def _require_only(select: exp.Select, parts: frozenset[str]) -> None:
 
 
 class _Aggregates:
-    """Takes an aggregating SELECT over one table apart into partial results."""
+    """Splits an aggregating SELECT over one table into partial results."""
 
     def __init__(self, select: exp.Select, schema_of: Mapping[str, TupleSchema]) -> None:
         _require_only(select, _GROUPED)
@@ -163,9 +165,9 @@ class _Aggregates:
             raise _CannotSplitError("it has grouping sets")
         self._keys: list[exp.Expr] = list(group.expressions) if group is not None else []
         self._partials: dict[str, tuple[exp.Expr, exp.Expr]] = {}
-        """Column of the state -> how it is made from rows, and how it is merged."""
+        """By column of the state: the expression that computes it from rows, and the one that merges it."""
         self._columns: dict[exp.Expr, str] = {}
-        """The column that each partial result stands in."""
+        """The column that holds each partial result."""
 
     def way(self) -> Aggregated:
         having = self._select.args.get("having")
@@ -191,7 +193,7 @@ class _Aggregates:
         return Aggregated(self._table, state, merged, rows)
 
     def _from_state(self, node: exp.Expr) -> exp.Expr:
-        """``node`` with every key and aggregate replaced by what the state has of it."""
+        """Returns ``node`` with every key and aggregate replaced by columns of the state."""
         for number, key in enumerate(self._keys):
             if node == key:
                 return exp.column(f"k{number}")
@@ -234,7 +236,7 @@ class _Aggregates:
         return self._partial(exp.Count(this=argument.copy(), big_int=True), exp.Sum, exp.DType.BIGINT)
 
     def _sum(self, argument: exp.Expr, type_: str) -> exp.Expr:
-        """A sum that is wide enough never to overflow before its result would."""
+        """Returns a sum in a type that cannot overflow before the result would."""
         parsed = parse_type(type_)
         if parsed.name in ("FLOAT", "DOUBLE"):
             wide = exp.DataType.build("DOUBLE")
@@ -246,7 +248,7 @@ class _Aggregates:
     def _partial(
         self, made: exp.Expr, merge: type[exp.AggFunc], type_: exp.DataType | exp.DType | None = None
     ) -> exp.Expr:
-        """The state's column that ``made`` stands in; merged by ``merge``, in ``type_`` if engines would widen it."""
+        """Returns the state's column for ``made``; ``merge`` merges it, in ``type_`` if engines would widen it."""
         if made in self._columns:
             return exp.column(self._columns[made])
         name = self._columns[made] = f"a{len(self._partials)}"

@@ -1,6 +1,6 @@
-"""What a name means in the metastore: a table, a view or a materialized view, and what columns it has.
+"""What a name means in the metastore: a table, a view or a materialized view, and its columns.
 
-Reads each name once: an instance sees one state of each thing for as long as it is used, which is one statement.
+An instance reads each name once, so it sees one state of each object; use one instance for each statement.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Thing = TableMetadataUnit | ViewMetadataUnit | MaterializedViewMetadataUnit
 
 
 class Kind(str, Enum):
-    """What a name can mean."""
+    """The kinds of objects that a name can mean."""
 
     TABLE = "TABLE"
     VIEW = "VIEW"
@@ -40,13 +40,13 @@ class Kind(str, Enum):
 
     @property
     def noun(self) -> str:
-        """How one is called in messages."""
+        """The word for the kind in messages."""
         return self.value.lower().replace("_", " ")
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a name means: its kind, and its unit."""
+    """The meaning of a name: its kind, and its unit."""
 
     kind: Kind
     unit: Thing
@@ -58,12 +58,15 @@ class Meaning:
 
     @property
     def format(self) -> str | None:
-        """The format of a table's files; None for what is no table, or where another program does not tell."""
+        """The format of a table's files; None if it is not a table, or if another program did not record it."""
         return self.unit.table_type if isinstance(self.unit, TableMetadataUnit) else None
 
     @property
     def text_options(self) -> str:
-        """How delimited text of a table is written, as ANALYZE found it; empty for the defaults and for other files."""
+        """The options of a table's delimited text, as ANALYZE found them.
+
+        They are empty for the defaults and for other formats.
+        """
         if not isinstance(self.unit, TableMetadataUnit):
             return ""
         return TableState.of(self.unit.additional_metadata).text.to_json()
@@ -81,30 +84,30 @@ class Meaning:
 
     @property
     def contract(self) -> Contract:
-        """What a view reads of its sources; nothing for a table, and for a view of an earlier release."""
+        """What a view reads of its sources; empty for a table, and for a view of an earlier release."""
         if isinstance(self.unit, TableMetadataUnit):
             return {}
         try:
             return from_json(json.loads(self.unit.additional_metadata or "{}"))
-        except (ValueError, KeyError, TypeError, AttributeError):  # another program's
+        except (ValueError, KeyError, TypeError, AttributeError):  # written by another program
             return {}
 
 
 class Names:
-    """What names mean in ``metastore``. A view hides a table of the same name, as in Drill."""
+    """Finds the meaning of names in ``metastore``. A view hides a table of the same name, as in Drill."""
 
     def __init__(self, metastore: Metastore) -> None:
         self._metastore = metastore
         self._known: dict[TableInfo, Meaning | None] = {}
 
     def find(self, name: TableInfo) -> Meaning | None:
-        """What ``name`` means; None when nothing is called so."""
+        """Returns the meaning of ``name``; None if nothing has this name."""
         if name not in self._known:
             self._known[name] = self._look_up(name)
         return self._known[name]
 
     def get(self, name: TableInfo) -> Meaning:
-        """What ``name`` means. NotFoundError, with the nearest names, when nothing is called so."""
+        """Returns the meaning of ``name``. Raises NotFoundError, with the nearest names, if nothing has this name."""
         found = self.find(name)
         if found is None:
             if f"{name.storage_plugin}.{name.workspace}" == COMPONENTS_NAME or name.workspace.lower() == NAME:
@@ -117,13 +120,13 @@ class Names:
         return found
 
     def schema(self, name: TableInfo) -> TupleSchema:
-        """The columns of ``name``. NotFoundError when nothing is called so."""
+        """Returns the columns of ``name``. Raises NotFoundError if nothing has this name."""
         return self.get(name).schema
 
     def text(self, name: TableInfo) -> ViewText | None:
-        """The query that ``name`` stands for, pinned to its columns; None for a table and for what nobody knows.
+        """Returns the query of ``name``, pinned to its columns; None for a table and for an unknown name.
 
-        InvalidRequestError where a source lost a column that a view reads, or a view's column changed its type.
+        Raises InvalidRequestError if a source lost a column that a view reads, or if a view's column changed its type.
         """
         found = self.find(name)
         text = None if found is None else found.text
@@ -132,10 +135,10 @@ class Names:
         return replace(text, pins=pinned)
 
     def pins(self, name: TableInfo, view: Meaning) -> Pins:
-        """The columns that ``view`` reads of sources that have others now. Raises as :meth:`text`."""
+        """Returns the columns that ``view`` reads of sources whose columns have changed. Raises as :meth:`text`."""
         if not view.contract:
             return {}
-        # A refresh stores rows in the types that sources have then, and the view's schema with them.
+        # A refresh stores rows in the current types of the sources, and updates the view's schema.
         may_change = view.kind is Kind.MATERIALIZED_VIEW
         return pins(f"{view.kind.noun} {name}", view.contract, self._schema_now, types_may_change=may_change)
 
@@ -144,7 +147,7 @@ class Names:
         return None if found is None else found.schema
 
     def require_outside_tables(self, view: TableInfo) -> None:
-        """InvalidRequestError when rows of ``view`` would lie in a table's folder, and become rows of the table."""
+        """Raises InvalidRequestError if rows of ``view`` would lie in a table's folder, and so become its rows."""
         folders = view.name.split("/")
         for depth in range(1, len(folders)):
             around = TableInfo(view.storage_plugin, view.workspace, "/".join(folders[:depth]))

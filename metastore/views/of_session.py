@@ -1,7 +1,7 @@
-"""``ms.views`` and ``ms.materialized_views``: the components, and with them all that needs more than a component.
+"""``ms.views`` and ``ms.materialized_views``: the components, with the operations that need a session.
 
-Place in the flow: the components store units whatever they say; here units are made of SQL, checked, translated,
-refreshed. A session has these in the place of the components alone.
+Place in the flow: the components store units without checking their queries. This module creates units from SQL, and
+checks, translates and refreshes them. A session uses these classes in place of the components.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DefinedViews(Views):
 
     @property
     def freshness(self) -> Freshness:
-        """How old the rows of materialized views may be that SELECT reads in this session; strict unless it is set."""
+        """The accepted age of materialized views' rows that SELECT reads in this session; the default is strict."""
         return self._freshness
 
     @freshness.setter
@@ -63,18 +63,20 @@ class DefinedViews(Views):
         replace: bool = False,
         if_not_exists: bool = False,
     ) -> int:
-        """Create view ``name`` of a query, in Spark SQL unless a :class:`Definition` says more; the new version.
+        """Create view ``name`` of a query, in Spark SQL unless a :class:`Definition` gives more.
 
-        Raises as :func:`metastore.views.definition.define_view`, and InvalidRequestError when the name is taken.
+        Returns the new version. Raises as :func:`metastore.views.definition.define_view`, and InvalidRequestError when
+        the name is taken.
         """
         metastore = self._session.metastore
         unit = define_view(Names(metastore), _info(name), _asked(query), metastore.clock.now_ms())
         return self.create(unit, replace=replace, if_not_exists=if_not_exists)
 
     def in_dialect(self, name: TableInfo | str, dialect: str) -> Translation:
-        """The query of view ``name`` in ``dialect``, and what could not be said there.
+        """Returns the query of view ``name`` in ``dialect``, and the parts that have no counterpart there.
 
-        Where it is stored in that dialect, that text; else a translation. Raises NotFoundError, InvalidRequestError.
+        If a text in that dialect is stored, it is returned; else a translation. Raises NotFoundError,
+        InvalidRequestError.
         """
         unit = self.get(name)
         stored = (unit.representations or {}).get(dialect.lower())
@@ -83,7 +85,10 @@ class DefinedViews(Views):
         return translate(unit.sql or "", unit.dialect or DEFAULT_DIALECT, dialect)
 
     def translate(self, name: TableInfo | str, dialects: Sequence[str]) -> int:
-        """Store view ``name`` in these dialects too; the new version. InvalidRequestError where something is lost."""
+        """Store view ``name`` in these dialects too; returns the new version.
+
+        Raises InvalidRequestError if a translation would lose meaning.
+        """
         unit = self.get(name)
         asked = Definition(
             unit.sql or "",
@@ -97,9 +102,10 @@ class DefinedViews(Views):
         return super().replace(changed, seen=unit)
 
     def to_drill_file(self, name: TableInfo | str, *, replace: bool = False) -> str:
-        """Write view ``name`` as Drill's file into its workspace; the path. Drill finds it there under the same name.
+        """Write view ``name`` as Drill's file into its workspace; returns the path.
 
-        Raises NotFoundError, InvalidRequestError where the file is there or Drill cannot say the query, StorageError.
+        Drill finds it there by the same name. Raises NotFoundError, InvalidRequestError if the file exists or Drill
+        cannot express the query, and StorageError.
         """
         unit = self.get(name)
         source = self._session.source(unit.info)
@@ -108,7 +114,7 @@ class DefinedViews(Views):
         return path
 
     def from_drill_file(self, name: TableInfo | str, *, replace: bool = False) -> int:
-        """Take over the view that Drill keeps in a file of the workspace; the new version.
+        """Import the view that Drill keeps in a file of the workspace; returns the new version.
 
         Raises NotFoundError without such a file, FormatError, and as :meth:`define`.
         """
@@ -128,7 +134,7 @@ class DefinedViews(Views):
     ) -> None:
         """Create view ``name`` as the Iceberg view ``identifier`` of a configured catalog.
 
-        ``tables``: what the tables it reads are called there. Raises as
+        ``tables`` maps the names of the tables that it reads to their names there. Raises as
         :func:`metastore.views.iceberg_view.export_view`.
         """
         unit, now_ms = self.get(name), self._session.metastore.clock.now_ms()
@@ -145,9 +151,9 @@ class DefinedViews(Views):
         tables: Mapping[str, str] | None = None,
         replace: bool = False,
     ) -> int:
-        """Take over the Iceberg view ``identifier`` of a configured catalog as view ``name``; the new version.
+        """Import the Iceberg view ``identifier`` of a configured catalog as view ``name``; returns the new version.
 
-        ``tables``: what the tables it reads are called here. Raises as
+        ``tables`` maps the names of the tables that it reads to their names here. Raises as
         :func:`metastore.views.iceberg_view.import_view`, and as :meth:`define`.
         """
         source = self._session.catalogs.open(catalog)
@@ -155,9 +161,9 @@ class DefinedViews(Views):
         return self.define(name, definition, replace=replace)
 
     def lookup(self, freshness: Freshness | str | None = None) -> Lookup:
-        """What names stand for now, for :func:`metastore.views.expand`; make one for each statement.
+        """Returns the current lookup of names for :func:`metastore.views.expand`; make one for each statement.
 
-        ``freshness`` None is the session's, :attr:`freshness`.
+        Without ``freshness``, the session's :attr:`freshness` applies.
         """
         return lookup(self._session, self._freshness if freshness is None else freshness)
 
@@ -177,7 +183,7 @@ class RefreshedViews(MaterializedViews):
         replace: bool = False,
         if_not_exists: bool = False,
     ) -> int:
-        """Create materialized view ``name`` of a query; it has no rows before its first refresh. The new version.
+        """Create materialized view ``name`` of a query, without rows until its first refresh; returns the new version.
 
         Raises as :func:`metastore.views.definition.define_materialized_view`, and InvalidRequestError when the name is
         taken.
@@ -193,9 +199,10 @@ class RefreshedViews(MaterializedViews):
     def remove_unneeded(
         self, name: TableInfo | str | None = None, *, keep_for: timedelta = LEFT_BEHIND_AFTER
     ) -> list[TableInfo]:
-        """Delete rows of earlier refreshes of ``name`` (None: of all, dropped ones too) that nothing names any more.
+        """Delete rows of earlier refreshes of ``name`` that nothing names any more.
 
-        Each refresh does so for its own view. See :func:`metastore.views.refresh.remove_unneeded`.
+        With None, this applies to all views, also to dropped ones. Each refresh does it for its own view. See
+        :func:`metastore.views.refresh.remove_unneeded`.
         """
         if name is not None:
             return remove_unneeded(self._session, _info(name), keep_for=keep_for)
@@ -205,5 +212,5 @@ class RefreshedViews(MaterializedViews):
         return [gone for view in sorted(views) for gone in remove_unneeded(self._session, view, keep_for=keep_for)]
 
     def status(self, name: TableInfo | str) -> RefreshStatus:
-        """PENDING, COMPLETE, or STALE: by the sources' metadata, without listing their files. NotFoundError."""
+        """Returns PENDING, COMPLETE or STALE, by the sources' metadata, without listing files. Raises NotFoundError."""
         return status_of(self._session.metastore, self.get(name))

@@ -1,11 +1,11 @@
-"""What a query asks of each table alone: conditions that a scan may be pruned by. Pure.
+"""Conditions of a query on each single table, by which the table's scan may be pruned. Pure.
 
-Place in the flow: an engine that is given a scan for each table of an expanded query gives the scans these conditions,
-and runs the query as it is. A condition is taken only where leaving rows out cannot change the answer: it stands in
-the WHERE or ON of a SELECT that joins its table by inner joins at most, and speaks of no other table.
+Place in the flow: an engine that has a scan for each table of an expanded query passes these conditions to the scans,
+and runs the query unchanged. A condition is used only if leaving rows out cannot change the result: it is in the WHERE
+or ON of a SELECT that joins its table by inner joins only, and it uses no other table.
 
-sqlglot carries conditions down, and would write them anew on the way: ``i < -1`` for ``i + 1 < 0``, which has other
-rows where integers overflow. So it is shown what a comparison is of, and not the comparison.
+sqlglot pushes conditions down, but rewrites them on the way: ``i < -1`` for ``i + 1 < 0``, which has other rows if
+integers overflow. So each comparison is hidden from sqlglot behind a function of its columns.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _STRUCTURE: Final = (exp.And, exp.Or, exp.Not, exp.Paren)
 
 
 def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, str]:
-    """For each table of ``bound``, by its key, a Spark SQL predicate that all rows it needs satisfy; none for some.
+    """Returns, for each table of ``bound``, by key, a Spark SQL predicate that all needed rows satisfy; some have none.
 
-    ``schema_of`` has the tables' columns by key.
+    ``schema_of`` holds the tables' columns by key.
     """
     found = asked_of_tables(bound, schema_of)
     return {key: " AND ".join(f"({SPARK.text_of(part)})" for part in parts) for key, parts in found.items()}
 
 
 def asked_of_tables(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, list[exp.Expr]]:
-    """The same as trees over each table's own columns, all of which must hold."""
+    """Returns the same as trees over each table's own columns; all of them must hold."""
     if any(_says_more(each) for each in bound.query.find_all(exp.Table, exp.Subquery)):
         return {}
     sealed = _Sealed()
     try:
         query = sealed.opened(pushdown_predicates(sealed.of(bound.query), dialect=DEFAULT_DIALECT))
-    except SqlglotError:  # conditions are for speed: without them the answer is the same
+    except SqlglotError:  # conditions only save time: without them the result is the same
         query = bound.query
     found: dict[str, list[exp.Expr]] = {}
     for select in query.find_all(exp.Select):
@@ -66,26 +66,26 @@ def asked_of_tables(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[
 
 @dataclass
 class _Sealed:
-    """Comparisons of a query, each hidden behind a function of the columns and subqueries that it is made of."""
+    """The comparisons of a query, each hidden behind a function of its columns and subqueries."""
 
     kept: list[exp.Expr] = field(default_factory=list)
 
     def of(self, query: exp.Query) -> exp.Query:
-        """``query``, which stays as it is, with the comparisons of every WHERE and ON sealed."""
+        """Returns a copy of ``query`` with the comparisons of every WHERE and ON hidden."""
         tree = query.copy()
         for clause in list(tree.find_all(exp.Where, exp.Join)):
             condition = clause.this if isinstance(clause, exp.Where) else clause.args.get("on")
             for leaf in [] if condition is None else list(_leaves(condition)):
                 parts = [exp.Literal.number(len(self.kept)), *_parts(leaf)]
                 self.kept.append(leaf.copy())
-                # Parts move, and are no copies: the clauses of their subqueries are sealed after them.
+                # Parts are moved, not copied: the clauses of their subqueries are hidden later.
                 leaf.replace(function := exp.Anonymous(this=_SEALED))
                 function.set("expressions", parts)
         return tree
 
     def opened(self, query: exp.Query) -> exp.Query:
-        """``query`` with its comparisons as they were, of what their columns stand for where they are now."""
-        # From below: a subquery within a comparison may hold others.
+        """Returns ``query`` with its comparisons restored, over the current meaning of their columns."""
+        # Bottom-up: a subquery within a comparison may hold others.
         for function in reversed([each for each in query.find_all(exp.Anonymous) if each.name == _SEALED]):
             number, *parts = function.expressions
             leaf = exp.Paren(this=self.kept[int(number.name)].copy())
@@ -96,7 +96,7 @@ class _Sealed:
 
 
 def _leaves(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """What AND, OR and NOT make ``condition`` of."""
+    """Yields the operands that AND, OR and NOT combine to ``condition``."""
     return (node for node in condition.walk(prune=_is_leaf) if _is_leaf(node))
 
 
@@ -105,7 +105,7 @@ def _is_leaf(node: exp.Expr) -> bool:
 
 
 def _parts(leaf: exp.Expr) -> Iterator[exp.Expr]:
-    """The columns and subqueries of ``leaf``, those within a subquery aside."""
+    """Yields the columns and subqueries of ``leaf``, except those within a subquery."""
     return (node for node in leaf.walk(prune=_is_part) if _is_part(node))
 
 
@@ -114,17 +114,14 @@ def _is_part(node: exp.Expr) -> bool:
 
 
 def _says_more(source: exp.Expr) -> bool:
-    """Whether more than a name hangs on a table or subquery: the joins of a FROM that comes first, samples, pivots.
-
-    Or names for the columns of a table, by their places.
-    """
+    """Whether a table or subquery has more than a name: joins in brackets, laterals, samples, pivots, column names."""
     alias = source.args.get("alias")
     renames = isinstance(source, exp.Table) and isinstance(alias, exp.TableAlias) and bool(alias.columns)
     return renames or any(source.args.get(name) for name in ("joins", "laterals", "pivots", "sample"))
 
 
 def _tables(select: exp.Select) -> Iterator[tuple[str, str]]:
-    """Aliases and keys of the tables that ``select`` itself reads."""
+    """Yields the aliases and keys of the tables that ``select`` itself reads."""
     from_ = select.args.get("from_")
     for clause in ([from_] if from_ is not None else []) + list(select.args.get("joins") or ()):
         if isinstance(clause.this, exp.Table):
@@ -139,7 +136,7 @@ def _speaks_of(condition: exp.Expr, alias: str, spelled: Mapping[str, str]) -> b
 
 
 def _unqualified(condition: exp.Expr, spelled: Mapping[str, str]) -> exp.Expr:
-    """``condition`` over the table's own columns."""
+    """Returns ``condition`` over the table's own columns."""
     plain: exp.Expr = condition.copy()
     for column in plain.find_all(exp.Column):
         column.set("table", None)

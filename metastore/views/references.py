@@ -1,7 +1,8 @@
-"""What a query names: tables and views, found in its tree, told from common table expressions, and made full names.
+"""The tables and views that a query names: found in its tree, apart from common table expressions, with full names.
 
-A name of three parts or more is ``plugin.workspace.name``; of two, ``workspace.name`` in the plugin of the schema path;
-of one, a name in the schema path itself. The schema path of a view is where the view stands, unless it says otherwise.
+A name of three parts or more is ``plugin.workspace.name``. A name of two parts is ``workspace.name`` in the plugin of
+the schema path. A name of one part is in the schema path itself. The schema path of a view is the view's own place,
+unless the definition sets another.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from metastore.views.text import ctes_seen_from, place_of
 
 
 def references(query: exp.Expr) -> Iterator[exp.Table]:
-    """Every place where ``query`` reads a table or a view, in no particular order.
+    """Returns every place where ``query`` reads a table or a view, in no particular order.
 
     Raises InvalidRequestError, with its place, for a table function and for a read of another version.
     """
@@ -35,9 +36,9 @@ def references(query: exp.Expr) -> Iterator[exp.Table]:
 
 
 def drop_table_paths(query: exp.Expr) -> None:
-    """In columns spelled ``plugin.workspace.table.column`` leave ``table.column``, by which the query knows them.
+    """Shorten columns spelled ``plugin.workspace.table.column`` to ``table.column``, by which the query knows them.
 
-    What only looks like a path, the field of a struct, stays.
+    A field of a struct, which only looks like a path, stays.
     """
     read = {tuple(part.name.lower() for part in table.parts) for table in references(query)}
     for column in query.find_all(exp.Column):
@@ -48,7 +49,7 @@ def drop_table_paths(query: exp.Expr) -> None:
 
 
 def info_of(table: exp.Table, schema_path: Sequence[str] = ()) -> TableInfo:
-    """The full name that ``table`` has under ``schema_path``. InvalidRequestError when the path is too short."""
+    """Returns the full name of ``table`` under ``schema_path``. Raises InvalidRequestError if the path is too short."""
     parts = [part.name for part in table.parts]
     missing = 3 - len(parts)
     if missing > len(schema_path):
@@ -61,7 +62,7 @@ def info_of(table: exp.Table, schema_path: Sequence[str] = ()) -> TableInfo:
 
 
 def table_named(info: TableInfo) -> exp.Table:
-    """A reference by full name, every part quoted."""
+    """Returns a reference by full name, with every part quoted."""
     plugin, workspace, name = (
         exp.to_identifier(part, quoted=True) for part in (info.storage_plugin, info.workspace, info.name)
     )

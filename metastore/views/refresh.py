@@ -1,10 +1,16 @@
-"""REFRESH MATERIALIZED VIEW: read what is new, or everything, into a new folder; then one commit makes it the view's.
+"""REFRESH MATERIALIZED VIEW: reads new data, or everything, into a new folder; then one commit switches the view to it.
 
-The steps, each of which leaves what is served as it is until the commit: list the files of the sources; decide, by the
-files and column types of the last refresh, whether to do nothing, to read only new files, or everything; write the new
-folder; analyze it; see that the sources are still what was read; commit location, status and what was read, as one
-change to the one row of the view, which must not have changed meanwhile. A process that dies on the way leaves a folder
-that nobody names; it goes when it is a day old, with the folders that no kept version of the component names any more.
+Until the commit, no step changes the rows that are served. The steps:
+
+- List the files of the sources.
+- Decide, by the files and column types of the last refresh: do nothing, read only new files, or read everything.
+- Write the new folder, and analyze it.
+- Check that the sources are still what was read.
+- Commit location, status and the files that were read, as one change to the one row of the view. That row must not have
+  changed meanwhile.
+
+If a process dies on the way, it leaves a folder that nothing names. The folder is deleted when it is a day old, with
+the folders that no kept version of the component names any more.
 """
 
 from __future__ import annotations
@@ -55,17 +61,18 @@ from metastore.views.types import UNKNOWN
 _log: Final = logging.getLogger(__name__)
 
 LEFT_BEHIND_AFTER: Final = timedelta(days=1)
-"""A folder younger than this may be one that a refresh is still writing, or that a reader still reads."""
+"""A younger folder may be one that a refresh is still writing, or that a reader still reads."""
 
 Step = Callable[[str], None]
-"""Told what has just been done: listed, written, analyzed, committed, swept."""
+"""Called after each step: listed, written, analyzed, committed, swept."""
 
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """What a refresh did. ``mode`` is "full", "incremental" or "up to date", ``reason`` says why.
+    """The result of a refresh. ``mode`` is "full", "incremental" or "up to date"; ``reason`` says why.
 
-    ``files`` counts those that were read, ``rows`` those of the view now. ``version`` is the component's that holds it.
+    ``files`` counts the files that were read, ``rows`` the view's rows now. ``version`` is the component's version that
+    holds the result.
     """
 
     view: TableInfo
@@ -97,10 +104,10 @@ def refresh(
 ) -> RefreshResult:
     """Bring the rows of the materialized view up to date with its sources.
 
-    ``mode`` "full" reads everything; "incremental" refuses to; None chooses. ``keep_for`` is how long folders that
-    nothing names stay. Raises NotFoundError for an unknown view, InvalidRequestError for a workspace that may not be
-    written to and for "incremental" where that cannot be, ConflictError when the view or a source changed meanwhile;
-    on any error but OutcomeUnknownError what was served before still is.
+    ``mode`` "full" reads everything; "incremental" raises an error instead of reading everything; None chooses.
+    ``keep_for`` is how long folders that nothing names stay. Raises NotFoundError for an unknown view,
+    InvalidRequestError for a read-only workspace and for "incremental" if that is impossible, and ConflictError when
+    the view or a source changed meanwhile. After any error but OutcomeUnknownError, the previous rows are still served.
     """
     began, said = clock(), on_step or (lambda _: None)
     info = TableInfo.parse(view) if isinstance(view, str) else view
@@ -123,9 +130,9 @@ def refresh(
         run.require_unchanged()
         version = run.commit(decision, folder, schema)
     except OutcomeUnknownError:
-        raise  # the folder may be the view's by now
+        raise  # the folder may already be the view's
     except Exception:
-        with suppress(MetastoreError):  # what stays goes when it is old
+        with suppress(MetastoreError):  # remaining folders are deleted when they are old
             _discard(session, folder)
         raise
     said("committed")
@@ -145,7 +152,7 @@ def remove_unneeded(
 ) -> list[TableInfo]:
     """Delete the folders of ``view`` that no kept version of the component names and that are older than ``keep_for``.
 
-    The view may be gone. The names under which their rows were analyzed, and which are forgotten too.
+    The view may be deleted already. Also deletes the metadata of their rows; returns the names of these tables.
     """
     workspace = workspace_of(session, view)
     component = session.metastore.materialized_views
@@ -162,7 +169,7 @@ def remove_unneeded(
 
 
 class _Refresh:
-    """One refresh: the view as it was seen, its query, and its sources as they were listed."""
+    """One refresh: the view as it was read, its query, and its sources as they were listed."""
 
     def __init__(self, session: ViewSession, unit: MaterializedViewMetadataUnit) -> None:
         self._session = session
@@ -192,7 +199,7 @@ class _Refresh:
         }
 
     def decide(self, mode: str | None) -> _Decision:
-        """What is to be read, and why."""
+        """Decide which files are read, and why."""
         if mode not in (None, "full", "incremental"):
             raise InvalidRequestError(f"a refresh is full or incremental, not {mode!r}")
         every = {str(table): {f.path: f.fingerprint for f in files} for table, files in self._listed.items()}
@@ -211,11 +218,11 @@ class _Refresh:
         return _Decision("full", reason, every)
 
     def new_folder(self) -> Folder:
-        """A folder for the rows."""
+        """Returns a new folder for the rows."""
         return self._workspace.new_folder(self._unit.info.name, self._now_ms)
 
     def write(self, decision: _Decision, folder: Folder) -> str:
-        """Write the rows, and what a later refresh goes on from, into ``folder``; the name of the engine."""
+        """Write the rows, and the data for a later refresh, into ``folder``; returns the name of the engine."""
         runner = self._session.query_runner(sum(map(len, decision.files.values())))
         schema = self._bound.schema
         last = self._last_folder() if decision.mode == "incremental" else None
@@ -240,16 +247,16 @@ class _Refresh:
         return runner.name
 
     def analyze(self, folder: Folder) -> tuple[int, TupleSchema]:
-        """Analyze the rows in ``folder``: how many there are, and their columns."""
+        """Analyze the rows in ``folder``; returns their number and columns."""
         result = self._session.analyze(folder.table)
         unit = self._session.metastore.tables.requests.table_metadata(folder.table)
         assert unit is not None
         return result.rows, TupleSchema.from_json(unit.schema or "{}")
 
     def other_types(self, schema: TupleSchema) -> str:
-        """Which columns of the view get another type than it had, in ``schema``; empty for none."""
+        """Returns which columns of the view get another type in ``schema``; empty for none."""
         had = TupleSchema.from_json(self._unit.schema or "{}").by_name
-        # Before its first refresh a view has the types that its query was bound to.
+        # Before its first refresh, a view has the types to which its query was bound.
         gets = schema if self._unit.data_location is not None else self._bound.schema
         return ", ".join(
             f"column {column.name} is {column.type} now, it was {before.type}"
@@ -260,7 +267,7 @@ class _Refresh:
         )
 
     def require_unchanged(self) -> None:
-        """ConflictError when a source is no longer what was listed, and so perhaps not what was read."""
+        """Raises ConflictError if a source is no longer as it was listed, and so may differ from what was read."""
         names = Names(self._session.metastore)
         for table, state in self._states.items():
             others = state.other_column(columns_read(names.get(table), self._used))
@@ -268,7 +275,7 @@ class _Refresh:
                 raise ConflictError(f"{table} changed while it was being read; nothing was changed, refresh again")
 
     def commit(self, decision: _Decision, folder: Folder, schema: TupleSchema) -> int:
-        """Make ``folder`` the view's; the new version."""
+        """Make ``folder`` the view's folder; returns the new version."""
         unit = replace(
             self._unit,
             schema=schema.to_json(),
@@ -280,7 +287,7 @@ class _Refresh:
         return self._commit(unit, decision)
 
     def confirm(self, decision: _Decision) -> int:
-        """Note that the rows are those of now; no new version if that is known."""
+        """Record that the rows are current; makes no new version if that is recorded already."""
         refreshed = Refreshed.of(self._unit)
         assert refreshed is not None
         known = {table: (kept.metadata, kept.files) for table, kept in refreshed.sources.items()}
@@ -296,7 +303,7 @@ class _Refresh:
         return self._session.metastore.materialized_views.replace(refreshed.stored_in(unit), seen=self._unit)
 
     def _against_last(self, every: SourceFiles) -> tuple[str, SourceFiles]:
-        """Why everything must be read (empty if it need not be), and the files that the last refresh has not read."""
+        """Returns why everything must be read (empty if not), and the files that the last refresh has not read."""
         refreshed = Refreshed.of(self._unit)
         if refreshed is None or self._unit.data_location is None:
             return "it was never refreshed", {}
@@ -322,7 +329,7 @@ class _Refresh:
         return "", new
 
     def _other_columns(self, refreshed: Refreshed) -> str:
-        """Which column is not read as the last refresh has read it; empty when none is."""
+        """Returns which column is read differently than in the last refresh; empty for none."""
         for table, state in self._states.items():
             kept = refreshed.sources.get(table)
             if kept is None or kept.columns is None:
@@ -340,7 +347,7 @@ class _Refresh:
         return self._workspace.folder(self._unit.data_location or "")
 
     def _scans(self, decision: _Decision, keys: Iterable[str]) -> dict[str, tuple[Source, ...]]:
-        """Scans of the files to read, by the names that the query has for their tables."""
+        """Returns scans of the files to read, by the names that the query has for their tables."""
         scans: dict[str, tuple[Source, ...]] = {}
         for key in keys:
             table = self._bound.tables[key]
@@ -353,7 +360,7 @@ class _Refresh:
         return scans
 
     def _scan_of(self, table: TableInfo) -> Scan:
-        """All columns of ``table``, and those that the query has to name."""
+        """Returns a scan of all columns of ``table``, and of those that a query must name."""
         if not (more := self._unlisted.get(table)):
             return self._session.tables.scan(table)
         listed = [column.name for column in Names(self._session.metastore).schema(table).columns]
@@ -380,7 +387,7 @@ def _discard(session: ViewSession, folder: Folder) -> None:
 
 
 def _named_locations(component: MaterializedViews, workspace: Workspace, versions: Iterable[int]) -> set[str]:
-    """Data locations in this workspace that any of ``versions`` names."""
+    """Returns the data locations in this workspace that any of ``versions`` names."""
     parts = {"storagePlugin": workspace.plugin, "workspace": workspace.name}
     of_workspace = all_of(EqualTo(term=column, value=value) for column, value in parts.items())
     named: set[str] = set()

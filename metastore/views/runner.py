@@ -1,7 +1,7 @@
-"""Who runs a query and writes its rows: the protocol, and DuckDB on this machine.
+"""Runs queries and writes their rows: the protocol, and an implementation with DuckDB on this machine.
 
-Spark's runner is the engine of a session on Spark, which has this protocol too; so this package knows no Spark. A
-query names its sources by plain names; each is a scan of a table, or rows that an earlier query has written.
+The engine of a session on Spark implements this protocol too, so this package does not depend on Spark. A query names
+its sources by plain names; each source is a scan of a table, or rows that an earlier query has written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Written:
 
 
 Source = Scan | Written
-"""What a name in a query stands for."""
+"""The source behind a name in a query."""
 
 
 class QueryRunner(Protocol):
@@ -50,23 +50,23 @@ class QueryRunner(Protocol):
 
     @property
     def name(self) -> str:
-        """How it is called in results."""
+        """Its name in results."""
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """Write the rows of ``query`` as Parquet files into the folder ``target``, which is new or holds other files.
 
-        A source of several parts has the rows of all. Raises InvalidRequestError for a query that the engine cannot
-        say, EngineError when it fails, StorageError.
+        A source of several parts has the rows of all parts. Raises InvalidRequestError for a query that the engine
+        cannot express, EngineError if the query fails, StorageError.
         """
 
 
 class DuckDBRunner:
-    """Runs queries with DuckDB in this process, rows streamed from the scans into one Parquet file."""
+    """Runs queries with DuckDB in this process; rows stream from the scans into one Parquet file."""
 
     name: Final = "duckdb"
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
-        """As :meth:`QueryRunner.write`. Raises InvalidRequestError too when DuckDB is not installed."""
+        """As :meth:`QueryRunner.write`. Raises InvalidRequestError also if DuckDB is not installed."""
         query = query.copy()
         mark_columns(query, [_schema_of(part) for parts in sources.values() for part in parts])
         text = in_duckdb(query)
@@ -87,7 +87,10 @@ class DuckDBRunner:
 
 
 def in_duckdb(query: exp.Query, dialect: str = DEFAULT_DIALECT) -> str:
-    """``query``, in the tree of ``dialect``, in DuckDB's words. InvalidRequestError, naming it, for what has none."""
+    """Returns ``query``, a tree of ``dialect``, as DuckDB's SQL.
+
+    Raises InvalidRequestError, naming what has no counterpart.
+    """
     said = in_duckdbs_words(query) if dialect == DEFAULT_DIALECT else query
     translated = translate(said, dialect, "duckdb", words=SparkInDuckDb if dialect == DEFAULT_DIALECT else None)
     lost = [said for said in translated.unsupported if "is not known here" not in said]
@@ -107,7 +110,7 @@ def register(engine: Any, name: str, parts: tuple[Source, ...]) -> None:
 
 
 def with_types(query: exp.Query, schema: TupleSchema) -> exp.Query:
-    """``query`` with its columns cast to the types of ``schema`` that are known, so that engines agree on them."""
+    """Returns ``query`` with its columns cast to the known types of ``schema``, so that engines agree on types."""
     items = []
     for column in schema.columns:
         name = exp.column(exp.to_identifier(column.name, quoted=True))
@@ -131,7 +134,10 @@ def _dataset(written: Written) -> ds.Dataset:
 
 
 def _exact(relation: Any) -> Any:
-    """``relation`` with its 128-bit integers as decimals: Parquet has no word for them, and a DOUBLE would round."""
+    """Returns ``relation`` with decimals for 128-bit integers.
+
+    Parquet has no such integers, and a DOUBLE would round them.
+    """
     if not any(str(type_) in ("HUGEINT", "UHUGEINT") for type_ in relation.types):
         return relation
     items = [

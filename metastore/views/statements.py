@@ -1,4 +1,4 @@
-"""Stored views as statements and as tables: what SHOW CREATE and DESCRIBE answer. Pure."""
+"""Stored views as statements and as tables: the results of SHOW CREATE and DESCRIBE. Pure."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ DESCRIPTION = pa.schema(
         pa.field("COMMENT", pa.string()),
     ]
 )
-"""What DESCRIBE gives: Drill's three columns, and the comment."""
+"""The columns of DESCRIBE: Drill's three columns, and the comment."""
 
 
 def additional(unit: MaterializedViewMetadataUnit) -> dict[str, Any]:
-    """The additional metadata of a materialized view; empty for one that another program wrote in its own way."""
+    """Returns the additional metadata of a materialized view; empty if another program wrote it in another form."""
     try:
         found = json.loads(unit.additional_metadata or "{}")
     except ValueError:
@@ -38,7 +38,7 @@ def additional(unit: MaterializedViewMetadataUnit) -> dict[str, Any]:
 
 
 def column_comments(unit: object) -> Mapping[str, str]:
-    """Comments on columns, by name; none for what has none."""
+    """Returns the comments on columns, by name; columns without a comment are missing."""
     match unit:
         case ViewMetadataUnit(column_comments=comments):
             return comments or {}
@@ -50,9 +50,10 @@ def column_comments(unit: object) -> Mapping[str, str]:
 
 
 def create_statement(unit: ViewMetadataUnit | MaterializedViewMetadataUnit) -> str:
-    """The statement that defines ``unit``. A query in another dialect than Spark's is said so in a comment before it.
+    """Returns the statement that defines ``unit``.
 
-    Such a one has to be created through Python, where the dialect is an argument.
+    If the query is not in Spark's dialect, a comment before it says so. Such a view must be created through Python,
+    where the dialect is an argument.
     """
     comments = column_comments(unit)
     if isinstance(unit, ViewMetadataUnit):
@@ -72,7 +73,7 @@ def create_statement(unit: ViewMetadataUnit | MaterializedViewMetadataUnit) -> s
 
 
 def describe(schema: TupleSchema, comments: Mapping[str, str]) -> pa.Table:
-    """The columns of a table or view, as rows."""
+    """Returns the columns of a table or view, as rows."""
     rows = [
         {
             "COLUMN_NAME": column.name,

@@ -1,7 +1,7 @@
-"""SQL text -> one query, and where in the text a thing stands. The only place that meets sqlglot's parser errors.
+"""Parses a query and finds places in its text. Only this module handles sqlglot's parser errors.
 
-A query keeps the positions of its names as long as it is not printed, so what is found wrong later can still be shown
-at its line and column. Text that was cut out of a longer statement is padded, so that positions are the statement's.
+A query keeps the positions of its names until it is printed, so later errors can still name line and column. Text from
+a longer statement is padded, so that positions are the statement's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from metastore.errors import InvalidRequestError
 from metastore.predicates.spark_sql import SparkSql
 
 DEFAULT_DIALECT: Final = "spark"
-"""The SQL of views that do not name another: that of predicates and of Spark itself."""
+"""The SQL dialect of views that do not name another; predicates and Spark use the same."""
 
 _NOT_SPACE: Final = re.compile(r"[^\n]")
 _CLASS: Final = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
@@ -26,7 +26,7 @@ _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def require_dialect(name: str) -> str:
-    """``name`` in lower case, if sqlglot has a dialect of that name; InvalidRequestError with all names if not."""
+    """Returns ``name`` in lower case. Raises InvalidRequestError, with all names, if sqlglot has no such dialect."""
     known = sqlglot.Dialects.__members__.values()
     if name.lower() not in {dialect.value for dialect in known if dialect.value}:
         names = ", ".join(sorted(dialect.value for dialect in known if dialect.value))
@@ -35,12 +35,12 @@ def require_dialect(name: str) -> str:
 
 
 def padded(text: str, start: int, end: int | None = None) -> str:
-    """``text`` from ``start`` to ``end`` alone, at the lines and columns where it stands."""
+    """Returns only ``text`` from ``start`` to ``end``, padded so that its lines and columns stay the same."""
     return _NOT_SPACE.sub(" ", text[:start]) + text[start:end]
 
 
 def parse_query(text: str, dialect: str = DEFAULT_DIALECT) -> exp.Query:
-    """The one query that ``text`` is. InvalidRequestError, with line and column, for anything else."""
+    """Returns the one query in ``text``. Raises InvalidRequestError, with line and column, for anything else."""
     try:
         statements = [statement for statement in sqlglot.parse(text, read=_reader(dialect)) if statement is not None]
     except ParseError as error:
@@ -67,13 +67,16 @@ def _reader(dialect: str) -> str | type[SparkSql]:
 
 
 def place_of(node: exp.Expr) -> str:
-    """``line L, column C: `` of the first name in ``node``, ready to begin a message; empty when it is not known."""
+    """Returns ``line L, column C: `` of the first name in ``node``, as the start of a message.
+
+    Empty if it is not known.
+    """
     found = min((at for identifier in node.find_all(exp.Identifier) if (at := _start(identifier))), default=None)
     return f"line {found[0]}, column {found[1]}: " if found else ""
 
 
 def identifier_at(query: exp.Expr, line: int, last_column: int) -> exp.Identifier | None:
-    """The name in ``query`` whose last character stands there."""
+    """Returns the name in ``query`` whose last character is at that place."""
     for identifier in query.find_all(exp.Identifier):
         if (identifier.meta.get("line"), identifier.meta.get("col")) == (line, last_column):
             return identifier
@@ -81,7 +84,7 @@ def identifier_at(query: exp.Expr, line: int, last_column: int) -> exp.Identifie
 
 
 def ctes_seen_from(table: exp.Table) -> Iterator[str]:
-    """Names, in lower case, of the common table expressions that a name at ``table``'s place can mean."""
+    """Returns the names, in lower case, of the common table expressions that a name at ``table``'s place can mean."""
     inside: exp.Expr = table
     while (parent := inside.parent) is not None:
         if isinstance(parent, exp.Query):
@@ -89,7 +92,7 @@ def ctes_seen_from(table: exp.Table) -> Iterator[str]:
             for cte in with_.expressions if with_ is not None and with_ is not inside else ():
                 yield cte.alias.lower()
         elif isinstance(parent, exp.With):
-            # Within a WITH only the earlier ones are seen, and with RECURSIVE the one itself.
+            # Within a WITH only earlier expressions are visible; with RECURSIVE, also the expression itself.
             for cte in parent.expressions:
                 if cte is inside:
                     if parent.recursive:

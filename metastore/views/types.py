@@ -1,8 +1,8 @@
 """Types of a query's columns, in Drill's spelling, derived where the rules of all engines agree.
 
-A type is derived for columns, casts, literals, aggregates, comparisons, integer arithmetic and plain text functions;
-of everything else the type is :data:`UNKNOWN`, which is Drill's word for a column whose type shows when it is read.
-An unknown type is never a wrong one.
+A type is derived for columns, casts, literals, aggregates, comparisons, integer arithmetic and plain text functions.
+All other types are :data:`UNKNOWN`, Drill's marker for a column whose type is determined while it is read. So a type is
+correct or unknown, never wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ UNKNOWN: Final = "ANY"
 
 _MOST_DIGITS: Final = 38
 _SUM_DIGITS: Final = 10
-"""Number of digits by which a sum of decimals is wider than its values, in Spark and in Drill."""
+"""The number of digits by which a sum of decimals is wider than its values, in Spark and in Drill."""
 
 _FROM_SQLGLOT: Final = {
     exp.DType.BOOLEAN: "BOOLEAN",
@@ -65,11 +65,14 @@ _TEXTS: Final = (exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.Concat, exp.
 _TRUTHS: Final = (exp.Predicate, exp.Not, exp.And, exp.Or, exp.Boolean)
 
 TypeOf = Callable[[exp.Column], str]
-"""The type of a column of one of the query's sources."""
+"""Returns the type of a column of one of the query's sources."""
 
 
 def to_sqlglot(type_: str, *, utc: bool = False) -> exp.DataType:
-    """Drill's SQL type as sqlglot's; ``utc`` for a TIMESTAMP adjusted to UTC. What it has no word for is unknown."""
+    """Returns Drill's SQL type as sqlglot's; ``utc`` for a TIMESTAMP adjusted to UTC.
+
+    Types without a counterpart are unknown.
+    """
     try:
         return _datatype(parse_type(type_), utc=utc)
     except FormatError:
@@ -77,7 +80,7 @@ def to_sqlglot(type_: str, *, utc: bool = False) -> exp.DataType:
 
 
 def from_sqlglot(type_: exp.DataType) -> str:
-    """The library's type in Drill's spelling; UNKNOWN where Drill has none, or where digits or parts are missing."""
+    """Returns sqlglot's type in Drill's spelling; UNKNOWN if Drill has none, or if digits or parts are missing."""
     if type_.this == exp.DType.DECIMAL:
         digits = [parameter.name for parameter in type_.expressions]
         return f"DECIMAL({digits[0]}, {digits[1] if len(digits) > 1 else 0})" if digits else UNKNOWN
@@ -88,7 +91,7 @@ def from_sqlglot(type_: exp.DataType) -> str:
 
 
 def type_of(node: exp.Expr, column: TypeOf) -> str:
-    """The type of an expression's values, or UNKNOWN."""
+    """Returns the type of an expression's values, or UNKNOWN."""
     match node:
         case exp.Alias() | exp.Paren() | exp.Min() | exp.Max() | exp.Neg():
             return type_of(node.this, column)
@@ -120,7 +123,7 @@ def type_of(node: exp.Expr, column: TypeOf) -> str:
 
 
 def sum_type(type_: str) -> str:
-    """The type of a sum of values of ``type_``."""
+    """Returns the type of a sum of values of ``type_``."""
     parsed = parse_type(type_)
     if parsed.name in INTEGER_TYPES - {"UINT8"}:
         return "BIGINT"

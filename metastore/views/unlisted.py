@@ -1,7 +1,7 @@
-"""Columns that a query has to name, ``$row_id`` and what the file of a row says, and how ``*`` is kept from them. Pure.
+"""Columns that a query must name, because ``*`` leaves them out: ``$row_id``, and the columns of a row's file. Pure.
 
-Place in the flow: SELECT, Spark and views ask here which of them a query means of a table. The table is given these
-before the query is bound, and each star that would show them leaves them out.
+Place in the flow: SELECT, Spark and views determine here which of these columns a query reads from a table. The table
+gets them before the query is bound, and each star that would include them leaves them out.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from metastore.pruning.row_id import ROW_ID, TYPE
 from metastore.views.references import info_of, references
 
 UNLISTED: Final[Mapping[str, pa.DataType]] = {**PSEUDO_COLUMNS, ROW_ID: TYPE}
-"""All of them with their types, in the order that a table has them."""
+"""All unlisted columns with their types, in a table's order."""
 
 _TYPES: Final = {ROW_ID: "VARBINARY", MODIFIED: "TIMESTAMP"}
 
 
 @dataclass(frozen=True)
 class Unlisted:
-    """The columns that a query means beside those of its tables, by table."""
+    """The unlisted columns that a query uses, by table."""
 
     names: Mapping[TableInfo, Sequence[str]]
 
@@ -39,9 +39,9 @@ class Unlisted:
         schema_of: Callable[[TableInfo], TupleSchema | None],
         schema_path: Sequence[str] = (),
     ) -> Unlisted:
-        """Those of ``query``; its stars leave them out from here on.
+        """Returns the unlisted columns of ``query``, and rewrites its stars to leave them out.
 
-        ``schema_of`` has the columns of a table, None for what is none: the rows of a view have no file.
+        ``schema_of`` returns the columns of a table, None for anything else, because the rows of a view have no file.
         """
         if not any(column.name.lower() in UNLISTED for column in query.find_all(exp.Column)):
             return cls({})
@@ -57,21 +57,21 @@ class Unlisted:
         return cls(names)
 
     def added_to(self, schema: TupleSchema, table: TableInfo) -> TupleSchema:
-        """``schema`` of ``table`` with its columns of these."""
+        """Returns ``schema`` of ``table`` with its unlisted columns added."""
         more = [unlisted_column(name) for name in self.names.get(table, ())]
         return TupleSchema((*schema.columns, *more), schema.properties) if more else schema
 
 
 def unlisted_column(name: str) -> SchemaColumn:
-    """The column ``name``, one of :data:`UNLISTED`."""
+    """Returns the column ``name``, one of :data:`UNLISTED`."""
     return SchemaColumn(name, _TYPES.get(name, "VARCHAR"), properties={TIME_ZONE: "UTC"} if name == MODIFIED else {})
 
 
 def meant_of(tree: exp.Expr, table: exp.Table) -> frozenset[str]:
-    """The columns among :data:`UNLISTED` that the query ``tree`` means of its node ``table``, unless that has its own.
+    """Returns the columns of :data:`UNLISTED` that ``tree`` uses of its node ``table``, unless the table has its own.
 
-    A name of Drill's (``filename``) without the table's is one only where the query reads no other table beside it, and
-    gives nothing else this name.
+    A name of Drill's (``filename``) without a qualifier counts only if the query reads no other table beside this one
+    and gives this name to nothing else.
     """
     select = table.find_ancestor(exp.Select)
     named = [column for column in tree.find_all(exp.Column) if column.name.lower() in UNLISTED]
@@ -91,9 +91,9 @@ def meant_of(tree: exp.Expr, table: exp.Table) -> frozenset[str]:
 
 
 def stars_over(hidden: Iterable[tuple[exp.Table, Sequence[str]]]) -> Iterator[tuple[exp.Star, list[str]]]:
-    """The stars that would show ``hidden`` columns of tables, each with the names that it has to leave out.
+    """Returns the stars that would include ``hidden`` columns of tables, each with the names that it must leave out.
 
-    InvalidRequestError for a NATURAL join, which would join by them.
+    Raises InvalidRequestError for a NATURAL join, which would join by them.
     """
     found: dict[int, tuple[exp.Star, list[str]]] = {}
     for table, names in hidden:

@@ -1,1 +1,1 @@
-"""Writing rows of tables of catalogs: new data files, changed ones written anew, one snapshot a statement."""
+"""Writes rows of catalogs' tables: new data files, rewritten data files, and one snapshot for each statement."""

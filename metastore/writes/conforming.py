@@ -1,7 +1,7 @@
-"""Rows of a query as rows of a table: each column widened to the table's type, or refused by name.
+"""Converts rows of a query to rows of a table: each column is widened to the table's type, or refused by name.
 
-Place in the flow: a statement has its rows from DuckDB, and hands them here before anything is written. A value is
-taken as it is or not at all: no text becomes a number, no fraction is rounded, no number is cut to fit.
+Place in the flow: a statement gets its rows from DuckDB, and converts them here before anything is written. A value is
+stored unchanged or refused: no text becomes a number, no fraction is rounded, no number is truncated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Column = Any
 
 
 def conformed(columns: Mapping[str, Column], schema: Schema, arrow: pa.Schema, length: int) -> pa.Table:
-    """All columns of ``schema``, whose Arrow types are ``arrow``; those that ``columns`` lacks are NULL.
+    """Returns all columns of ``schema``, whose Arrow types are ``arrow``; columns that ``columns`` lacks are NULL.
 
     Raises InvalidRequestError for a column that does not fit, and for NULL in a required one.
     """
@@ -37,7 +37,7 @@ def conformed(columns: Mapping[str, Column], schema: Schema, arrow: pa.Schema, l
 
 
 def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -> Column:
-    """``values`` in the type of the table's column ``field``. Raises as :func:`conformed`."""
+    """Returns ``values`` in the type of the table's column ``field``. Raises as :func:`conformed`."""
     whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
     made = pa.chunked_array([_cast(field, arrow.type, chunk) for chunk in whole.chunks], type=arrow.type)
     for chunk in made.chunks:
@@ -46,7 +46,7 @@ def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -
 
 
 def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
-    if values.null_count == len(values):  # an untyped NULL comes as a number
+    if values.null_count == len(values):  # an untyped NULL has a numeric type
         return pa.nulls(len(values), wanted)
     if isinstance(field.field_type, UUIDType):
         return _uuids(field, wanted, values)
@@ -60,14 +60,14 @@ def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
         if pa.types.is_nested(wanted):
             return in_arrow_type(field.field_type, stored, wanted)
         if pa.types.is_decimal(wanted) and pa.types.is_integer(stored.type):
-            stored = stored.cast(_ANY_INTEGER)  # Arrow asks for digits by the type, and not by the values
+            stored = stored.cast(_ANY_INTEGER)  # Arrow compares the digits of the types, not those of the values
         return stored.cast(wanted)
     except pa.ArrowException as error:
         raise InvalidRequestError(f"column {field.name} is {field.field_type}: {error}") from error
 
 
 def _uuids(field: NestedField, wanted: Any, values: Any) -> Any:
-    """DuckDB gives UUIDs as texts."""
+    """Converts UUIDs, which DuckDB returns as texts."""
     if isinstance(values.type, pa.BaseExtensionType):
         return values.cast(wanted)
     try:
@@ -80,7 +80,7 @@ def _uuids(field: NestedField, wanted: Any, values: Any) -> Any:
 
 
 def _is_widened(given: Any, wanted: Any) -> bool:
-    """Whether a column of type ``given`` may be stored as ``wanted``, where each value fits."""
+    """Whether a column of type ``given`` may be stored as ``wanted`` if each value fits."""
     types = pa.types
     if types.is_null(given) or given.equals(wanted):
         return True
@@ -89,7 +89,7 @@ def _is_widened(given: Any, wanted: Any) -> bool:
     if types.is_integer(given):
         return types.is_integer(wanted) or types.is_decimal(wanted) or types.is_floating(wanted)
     if types.is_decimal(given):
-        # A literal with a point is a decimal; sums of whole numbers are decimals without digits behind it.
+        # A literal with a point is a decimal; sums of whole numbers are decimals without fraction digits.
         return types.is_decimal(wanted) or types.is_floating(wanted) or (types.is_integer(wanted) and given.scale == 0)
     if types.is_floating(given):
         return types.is_floating(wanted) and given.bit_width <= wanted.bit_width
@@ -137,7 +137,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _require_values(field: NestedField, values: Any, name: str) -> None:
-    """Refuse NULL where the schema requires a value, within structs, lists and maps too."""
+    """Raises InvalidRequestError for NULL where the schema requires a value, within structs, lists and maps too."""
     if field.required and values.null_count:
         raise InvalidRequestError(f"column {name} is required: {values.null_count} rows have no value for it")
     kind: IcebergType = field.field_type

@@ -1,7 +1,8 @@
-"""One snapshot that adds data files and takes others away, on top of the table as it was read.
+"""Commits one snapshot that adds data files and removes others, based on the table version that was read.
 
-Place in the flow: the last step of a statement that changes rows. The branch must stand where it stood when the
-statement read it, so what was read is what is changed. Promises as :mod:`metastore.iceberg.snapshot`.
+Place in the flow: the last step of a statement that changes rows. The commit fails if the branch has moved since the
+statement read it, so the statement changes exactly the rows that it read. Promises as
+:mod:`metastore.iceberg.snapshot`.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
 
 _ENTRIES: Final = 10_000
-"""Entries of one manifest."""
+"""The most entries of one manifest."""
 
 
 def publish_change(
     target: TargetTable, table: Table, now_ms: int, new: Sequence[DataFile], gone: Sequence[LiveFile]
 ) -> int:
-    """Commit ``table`` with the files ``new`` and without ``gone``; the id of the snapshot.
+    """Commit ``table`` with the files ``new`` and without ``gone``; returns the id of the snapshot.
 
-    Raises CommitFailedException when others were faster and StorageError when it was refused, both with nothing
-    changed; OutcomeUnknownError when that is open.
+    Raises CommitFailedException if another writer was faster and StorageError if the commit was refused, both with
+    nothing changed; OutcomeUnknownError if the outcome is unknown.
     """
     made = NewSnapshot(table, now_ms)
     with made.taken_back_unless_published():
@@ -45,7 +46,7 @@ def publish_change(
 def publish_creation(
     target: TargetTable, staged: Table, updates: Sequence[TableUpdate], now_ms: int, new: Sequence[DataFile]
 ) -> int:
-    """Commit the table ``staged``, which ``updates`` create, with the files ``new``; the id of its first snapshot.
+    """Commit the table ``staged``, which ``updates`` create, with the files ``new``; returns its first snapshot's id.
 
     Raises as :func:`publish_change`; CommitFailedException when a table of that name exists.
     """
@@ -66,7 +67,7 @@ def _added(made: NewSnapshot, new: Sequence[DataFile]) -> Iterator[ManifestFile]
 
 
 def _without(made: NewSnapshot, gone: Sequence[LiveFile]) -> Iterator[ManifestFile]:
-    """The manifests of the parent; those that hold a file that goes are written anew."""
+    """Returns the parent's manifests; those that hold a removed file are rewritten."""
     io = made.table.io
     left = Counter((live.manifest, live.entry) for live in gone)
     changed = {manifest for manifest, _ in left}

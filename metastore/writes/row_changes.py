@@ -1,7 +1,7 @@
-"""Rows of a table that are deleted or updated: their files are written anew, without them or with their new values.
+"""Rows of a table that are deleted or updated: their files are rewritten without them, or with their new values.
 
-Place in the flow: a statement finds rows by their addresses, the number of a file in :class:`LiveRows` and that of the
-row among the file's live rows. Files without a changed row stay. A file of which every row is deleted is not read
+Place in the flow: a statement finds rows by their addresses: the number of a file in :class:`LiveRows`, and the row's
+number among the file's live rows. Files without a changed row stay. A file whose rows are all deleted is not read
 again. The new files hold no deleted row, so they need no delete files.
 """
 
@@ -34,7 +34,7 @@ Numbers = Any
 
 @dataclass(frozen=True)
 class LiveRows:
-    """The data files of a table's current snapshot, numbered by their places, with the deletes that apply to each."""
+    """The data files of a table's current snapshot, numbered by position, with the deletes that apply to each."""
 
     files: tuple[LiveFile, ...]
     tasks: tuple[FileScanTask, ...]
@@ -52,7 +52,7 @@ class LiveRows:
         return cls(found.data, tuple(tasks), found.deletes)
 
     def slice(self, number: int) -> Slice:
-        """All rows of one file."""
+        """Returns all rows of one file."""
         file = self.files[number].file
         deletes = tuple(sorted(map(Delete.of, self.tasks[number].delete_files)))
         rows = file.record_count
@@ -73,7 +73,7 @@ class LiveRows:
 class Update:
     """New values of some columns in the rows at ``addresses``, a table of :data:`FILE` and :data:`ROW`.
 
-    ``columns`` are Arrow arrays by the place of the column in the table's schema, a value a row.
+    ``columns`` are Arrow arrays by the column's position in the table's schema, with one value for each row.
     """
 
     addresses: pa.Table
@@ -82,20 +82,20 @@ class Update:
 
 @dataclass(frozen=True)
 class RowChanges:
-    """Rows that go, by their addresses, and rows that get new values. No row is in more than one of them."""
+    """Rows to delete, by their addresses, and rows that get new values. No row is in more than one of them."""
 
     deleted: pa.Table
     updates: Sequence[Update] = ()
 
     @cached_property
     def changed_files(self) -> list[int]:
-        """Numbers of the files that have such a row."""
+        """The numbers of the files with such a row."""
         tables = [self.deleted, *(update.addresses for update in self.updates)]
         every: Numbers = np.concatenate([table.column(FILE).to_numpy() for table in tables])
         return [int(number) for number in np.unique(every)]
 
     def rows(self, job: RewriteJob, live: LiveRows) -> Iterator[pa.RecordBatch]:
-        """The rows of the changed files as they are to be. Raises FormatError, which names the file."""
+        """Yields the rows of the changed files after the change. Raises FormatError, which names the file."""
         gone = _by_file(self.deleted)
         updates = [(_by_file(update.addresses), update.columns) for update in self.updates]
         for number in self.changed_files:
@@ -111,7 +111,7 @@ _NONE: Final = (_EMPTY, _EMPTY)
 
 
 def _by_file(addresses: pa.Table) -> dict[int, tuple[Numbers, Numbers]]:
-    """For each file the numbers of its rows in order, and the places of these in ``addresses``."""
+    """Returns, for each file, the numbers of its rows in order, and their positions in ``addresses``."""
     files = addresses.column(FILE).to_numpy()
     rows = addresses.column(ROW).to_numpy()
     order = np.lexsort((rows, files))
@@ -145,7 +145,7 @@ def _changed(
 
 
 def _replaced(column: Any, rows: Numbers, values: Any, places: Numbers) -> Any:
-    """``column`` with ``values`` at ``places`` in its rows ``rows``."""
+    """Returns ``column`` with ``values`` at ``places`` in its rows ``rows``."""
     if not len(rows):
         return column
     indices = np.arange(len(column))

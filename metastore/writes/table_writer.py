@@ -1,7 +1,7 @@
-"""Rows of a table as new data files: divided by its partition spec, in its sort order, of its target size.
+"""Writes rows of a table as new data files: divided by its partition spec, in its sort order, of its target size.
 
-Place in the flow: rows come from a query or from files that are written anew; the files go to a commit
-(:mod:`metastore.writes.publication`). Memory is bounded: rows are put in order in temporary files.
+Place in the flow: rows come from a query or from files that are rewritten; the files go to a commit
+(:mod:`metastore.writes.publication`). Memory is bounded: rows are sorted in temporary files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _TARGET_BYTES: Final = 512 << 20
 
 
 def job_of(name: str, metadata: TableMetadata, io: FileIO) -> RewriteJob:
-    """What reading and writing files of the table need to know. FormatError for a spec whose columns are gone."""
+    """Returns the description of the table for reading and writing its files.
+
+    Raises FormatError for a spec whose columns no longer exist.
+    """
     spec = metadata.spec()
     known = metadata.schema().field_ids
     gone = [field.name for field in spec.fields if field.source_id not in known and not _is_void(field.transform)]
@@ -59,10 +62,10 @@ class TableWriter:
         self._writers: list[FileWriter] = []
 
     def write(self, batches: Iterable[pa.RecordBatch], row_bytes: int) -> list[DataFile]:
-        """The files, whole and durable. ``row_bytes`` is about what a row takes in a file.
+        """Returns the new files, complete and flushed. ``row_bytes`` is the approximate size of a row in a file.
 
-        Raises StorageError when the store does not take a file, FormatError for rows that Arrow does not write, and
-        what reading ``batches`` raises.
+        Raises StorageError if the store does not take a file, FormatError for rows that Arrow cannot write, and the
+        errors of reading ``batches``.
         """
         job = self._job
         target = int(job.properties.get(TARGET_PROPERTY, _TARGET_BYTES))
@@ -75,7 +78,7 @@ class TableWriter:
             return list(writer.write(rows, None))
         except MetastoreError:
             raise
-        except (pa.ArrowException, OverflowError) as error:  # a truncated number may be too small for its type
+        except (pa.ArrowException, OverflowError) as error:  # a truncated number may not fit its type
             raise FormatError(f"rows of {job.name} cannot be written: {error}") from error
 
     def remove(self) -> None:
