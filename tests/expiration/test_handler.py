@@ -549,8 +549,8 @@ def expire_under(reader: Metastore, writer: Metastore, unit: MakeUnit, monkeypat
     table = reader.tables.table
     load, racing = table.load, iter([True])
 
-    def load_then_expire() -> Table | None:
-        loaded = load()
+    def load_then_expire(*, anew: bool = False) -> Table | None:
+        loaded = load(anew=anew)
         if next(racing, False):
             writer.tables.modify().overwrite([unit(owner="new", path="p")]).execute()
             writer.tables.expiration.expire()
