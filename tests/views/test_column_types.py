@@ -62,7 +62,10 @@ def test_a_new_file_that_widens_a_column_means_everything(
     with pytest.raises(InvalidRequestError, match="the type of column x of dfs.tmp.t is another"):
         session.materialized_views.refresh(M, "incremental")
     result = session.materialized_views.refresh(M)
-    assert (result.mode, result.reason) == ("full", "the type of column x of dfs.tmp.t is another")
+    assert result.mode == "full"
+    assert result.reason is not None
+    assert result.reason.startswith("the type of column x of dfs.tmp.t is another; column ")
+    assert " now, it was " in result.reason
     assert rows(f"SELECT * FROM {M}", "any") == rows(query)
     assert session.materialized_views.refresh(M).mode == "up to date"
 
@@ -102,7 +105,10 @@ def test_another_declared_schema_of_the_same_files_means_everything(session: Ses
     session.sql("ANALYZE TABLE dfs.tmp.c (format => 'CSV', schema => 'a INT, b VARCHAR') REFRESH METADATA")
     assert session.materialized_views.status(M) is RefreshStatus.STALE
     result = session.materialized_views.refresh(M)
-    assert (result.mode, result.reason) == ("full", "the type of column a of dfs.tmp.c is another")
+    assert result.mode == "full"
+    assert result.reason is not None
+    assert result.reason.startswith("the type of column a of dfs.tmp.c is another; column ")
+    assert " now, it was " in result.reason
     assert rows(f"SELECT * FROM {M}", "any") == rows(query) == []
 
 
