@@ -64,8 +64,8 @@ def test_a_new_file_that_widens_a_column_means_everything(
     result = session.materialized_views.refresh(M)
     assert result.mode == "full"
     assert result.reason is not None
-    assert result.reason.startswith("the type of column x of dfs.tmp.t is another; column ")
-    assert " now, it was " in result.reason
+    # New types of the result, where there are any, follow.
+    assert result.reason.partition("; ")[0] == "the type of column x of dfs.tmp.t is another"
     assert rows(f"SELECT * FROM {M}", "any") == rows(query)
     assert session.materialized_views.refresh(M).mode == "up to date"
 
@@ -107,8 +107,8 @@ def test_another_declared_schema_of_the_same_files_means_everything(session: Ses
     result = session.materialized_views.refresh(M)
     assert result.mode == "full"
     assert result.reason is not None
-    assert result.reason.startswith("the type of column a of dfs.tmp.c is another; column ")
-    assert " now, it was " in result.reason
+    # New types of the result, where there are any, follow.
+    assert result.reason.partition("; ")[0] == "the type of column a of dfs.tmp.c is another"
     assert rows(f"SELECT * FROM {M}", "any") == rows(query) == []
 
 
