@@ -25,7 +25,7 @@ from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.schema import Schema
 from sqlglot import Token
 
-from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, NotFoundError, OutcomeUnknownError
+from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, NotFoundError
 from metastore.iceberg.catalog_errors import failures_of
 from metastore.iceberg.iceberg_private import pending, schema_of_columns
 from metastore.iceberg.target import TargetTable
@@ -147,9 +147,8 @@ class _Creation:
             stored = conformed(columns, staged.metadata.schema(), job.arrow_schema, rows.num_rows)
             files = writer.write(stored.to_batches(), stored.nbytes // max(1, stored.num_rows))
             now_ms = self._target.metastore.clock.now_ms()
-            publish_creation(self._place, staged, pending(transaction)[1], now_ms, files)
-        except OutcomeUnknownError:
-            raise
+            with writer.committing():
+                publish_creation(self._place, staged, pending(transaction)[1], now_ms, files)
         except CommitFailedException as error:
             writer.remove()
             if self._place.newest_pointer() is None:

@@ -17,7 +17,6 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
-from metastore.errors import OutcomeUnknownError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.live_files import LiveFile
 from metastore.iceberg.target import TargetTable
@@ -70,8 +69,6 @@ def run_change(target: StatementTarget, table: TargetTable, planner: Planner, *,
     change = _Change(target, table, planner, only_adds)
     try:
         row = until_won(table, target.settings.iceberg.commit.timeout, change.attempt)
-    except OutcomeUnknownError:
-        raise
     except BaseException:
         change.remove()
         raise
@@ -97,8 +94,11 @@ class _Change:
         if not files and not gone:
             return {**counts, "snapshot_id": None}
         now_ms = self._target.metastore.clock.now_ms()
+        writer = self._writer
+        assert writer is not None
         try:
-            snapshot_id = publish_change(self._table, loaded, now_ms, files, gone)
+            with writer.committing():
+                snapshot_id = publish_change(self._table, loaded, now_ms, files, gone)
         except CommitFailedException:
             if self._appended is None:
                 self.remove()

@@ -6,16 +6,18 @@ Place in the flow: rows come from a query or from files that are rewritten; the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import VoidTransform
 
-from metastore.errors import FormatError, MetastoreError
+from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError
 from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.procedures.rewrite.job import RewriteJob, SortKey
 from metastore.procedures.rewrite.options import TARGET_PROPERTY
@@ -81,8 +83,23 @@ class TableWriter:
         except (pa.ArrowException, OverflowError) as error:  # a truncated number may not fit its type
             raise FormatError(f"rows of {job.name} cannot be written: {error}") from error
 
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Within, the files belong to a commit. Only an error that proves that nothing was committed gives them back.
+
+        After any other error or an interruption a snapshot may name them: then :meth:`remove` deletes nothing.
+        """
+        writers, self._writers = self._writers, []
+        try:
+            yield
+        except OutcomeUnknownError:
+            raise
+        except (CommitFailedException, MetastoreError):
+            self._writers = writers
+            raise
+
     def remove(self) -> None:
-        """Delete all files that were written."""
+        """Delete all files that were written, unless a commit may have taken them."""
         for writer in self._writers:
             writer.remove()
 

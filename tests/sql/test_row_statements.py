@@ -17,7 +17,8 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 from support.delete_files import delete_equal, delete_positions, with_ids
 
-from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, ProcedureError
+from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, OutcomeUnknownError, ProcedureError
+from metastore.iceberg.target import TargetTable
 from metastore.session import Session
 
 COLUMNS = "id BIGINT, k VARCHAR, n INTEGER, x DOUBLE, ts TIMESTAMP, tags VARCHAR[]"
@@ -437,3 +438,33 @@ def test_a_query_that_fails_changes_nothing(session: Session, tmp_path: Path, st
     with pytest.raises(MetastoreError, match="no"):
         session.sql(statement)
     assert files_of(tmp_path / "lake") == files
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError, OutcomeUnknownError])
+@pytest.mark.parametrize(
+    ("statement", "ids"),
+    [
+        (f"INSERT INTO {TABLE} (id) VALUES (9)", "t"),
+        (f"UPDATE {TABLE} SET k = 'z' WHERE id = 1", "t"),
+        ("CREATE TABLE lake.db.made AS SELECT 9 AS id", "made"),
+    ],
+)
+def test_what_may_have_been_committed_is_not_deleted(
+    session: Session, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException], statement: str, ids: str
+) -> None:
+    """The commit lands, and an interruption or a fault comes before its answer: every file of the snapshot stands."""
+    made(session)
+    session.sql(f"INSERT INTO {TABLE} VALUES {ROWS}")
+    commit = TargetTable.commit
+
+    def landed_in_silence(*arguments: Any) -> Table:
+        commit(*arguments)
+        raise failure("after the commit")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TargetTable, "commit", landed_in_silence)
+        with pytest.raises(failure, match="after the commit"):
+            session.sql(statement)
+    table = loaded(session, ids)
+    assert len(table.metadata.snapshots) == (1 if ids == "made" else 2)
+    assert table.scan().to_arrow().num_rows == session.sql(f"SELECT id FROM lake.db.{ids}").num_rows > 0
