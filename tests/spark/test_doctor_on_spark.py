@@ -34,7 +34,7 @@ def doors(spark: SparkSession) -> Mapping[str, ReadRows]:
 def test_spark_gives_the_rows_of_the_scan(
     writer: str, refused: int, doors: Mapping[str, ReadRows], tmp_path: Path
 ) -> None:
-    """Of each file alone, whose table is this one file; at most so many are refused, alike, in whole or in part."""
+    """Each file is a table by itself. At most ``refused`` of them raise an error, for all columns or for some."""
     make_corpus(tmp_path / "corpus", [writer])
     report = examine(tmp_path / "corpus", doors=doors)
     assert {file.file: file.contradictions for file in report.files if file.contradictions} == {}

@@ -431,7 +431,7 @@ FAILING = [
 
 @pytest.mark.parametrize("statement", FAILING)
 def test_a_query_that_fails_changes_nothing(session: Session, tmp_path: Path, statement: str) -> None:
-    """Its error is told at its place."""
+    """The error names the place in the statement, and no file is left."""
     made(session)
     change(session, f"INSERT INTO {TABLE} VALUES {ROWS}")
     files = files_of(tmp_path / "lake")
