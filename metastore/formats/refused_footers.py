@@ -127,33 +127,29 @@ class _Tree:
 
     def _wrong_list(self, place: int) -> str:
         """Returns why the list at ``place`` is unreadable; empty if it is readable."""
-        outer = self._elements[place]
-        children = _number(outer, _CHILDREN) or 0
-        if _PHYSICAL in outer:
-            return "a single value that is annotated as LIST"
-        if children != 1:
-            return f"annotated as LIST, and has {children} fields"
-        if _number(self._elements[place + 1], _REPETITION) != _REPEATED:
-            return "annotated as LIST, and its field does not repeat"
-        return self._wrong_repetition(place, "LIST")
+        return self._wrong_group(place, "LIST", "its field does not repeat") or self._wrong_repetition(place, "LIST")
 
     def _wrong_map(self, place: int) -> str:
         """Returns why the map at ``place`` is unreadable; empty if it is readable."""
-        outer = self._elements[place]
-        children = _number(outer, _CHILDREN) or 0
-        if _PHYSICAL in outer:
-            return "a single value that is annotated as MAP"
-        if children != 1:
-            return f"annotated as MAP, and has {children} fields"
-        entries = self._elements[place + 1]
-        fields = _number(entries, _CHILDREN) or 0
-        if _number(entries, _REPETITION) != _REPEATED:
-            return "annotated as MAP, and its entries do not repeat"
+        if wrong := self._wrong_group(place, "MAP", "its entries do not repeat"):
+            return wrong
+        fields = _number(self._elements[place + 1], _CHILDREN) or 0
         if fields not in (1, 2):
             return f"annotated as MAP, and its entries have {fields} fields"
         if _number(self._elements[place + 2], _REPETITION) == _REPEATED:
             return "annotated as MAP, and its keys repeat"
         return self._wrong_repetition(place, "MAP")
+
+    def _wrong_group(self, place: int, what: str, not_repeated: str) -> str:
+        """Returns why the group at ``place`` holds not exactly one repeated field; empty if it does."""
+        outer = self._elements[place]
+        children = _number(outer, _CHILDREN) or 0
+        if _PHYSICAL in outer:
+            return f"a single value that is annotated as {what}"
+        if children != 1:
+            return f"annotated as {what}, and has {children} fields"
+        is_repeated = _number(self._elements[place + 1], _REPETITION) == _REPEATED
+        return "" if is_repeated else f"annotated as {what}, and {not_repeated}"
 
     def _wrong_repetition(self, place: int, what: str) -> str:
         is_repeated = _number(self._elements[place], _REPETITION) == _REPEATED

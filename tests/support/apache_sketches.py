@@ -11,6 +11,7 @@ import pytest
 
 def apache_sketches() -> Any:
     """Return the module ``datasketches``. Only on Python 3.14 and later may it be missing: the test is skipped then."""
-    if sys.version_info < (3, 14):
+    has_wheel = sys.version_info < (3, 14)
+    if has_wheel:
         return import_module("datasketches")
     return pytest.importorskip("datasketches", reason="Apache DataSketches has no wheel for this Python")
