@@ -1,7 +1,7 @@
-"""One action on one table: the call that does it, under guard, and what came of it.
+"""One action on one table: the call that performs it, under a guard, and its outcome.
 
-Tables of others are changed by calling procedures. The metastore's own are expired by their own handler, which also
-takes their version files; they need no rewriting, since every commit leaves them in shape.
+Tables of catalogs are changed by procedures. The metastore's own tables are expired by their own handler, which also
+removes version files. They need no rewriting, because each commit keeps their files in shape.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PROCEDURES: Final[Mapping[Action, str]] = {
     Action.ANALYZE: "analyze",
     Action.REFRESH: "refresh",
 }
-"""What is called for each action; the last two are no procedures, but methods of the session."""
+"""The call for each action: a procedure, or for the last two a method of the session."""
 
 _DELETE_OLD: Final = "write.metadata.delete-after-commit.enabled"
 _PREVIOUS: Final = "write.metadata.previous-versions-max"
@@ -52,7 +52,7 @@ _LISTED: Final = 20
 
 @dataclass(frozen=True)
 class Facts:
-    """How a table stands: data files and their bytes in the current snapshot, kept snapshots; None where unknown."""
+    """Size of a table: data files and bytes in the current snapshot, and kept snapshots; None if unknown."""
 
     files: int | None = None
     bytes: int | None = None
@@ -61,7 +61,7 @@ class Facts:
 
     @classmethod
     def of(cls, table: Table) -> Facts:
-        """From the table's metadata alone."""
+        """Reads only the table's metadata."""
         metadata = table.metadata
         snapshot = metadata.current_snapshot()
         if snapshot is None:
@@ -73,9 +73,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``status`` is that of a run; ``result`` what the procedure said, ``error`` why it failed or was cut short.
+    """``status`` is the run's; ``result`` is what the procedure returned; ``error`` is why it failed or stopped early.
 
-    ``defect`` is the error itself where it is none of ours: its traceback is for the log.
+    ``defect`` is the exception itself if it is not a MetastoreError: the log shows its traceback.
     """
 
     status: str
@@ -88,10 +88,10 @@ class Outcome:
 
 
 class Actions:
-    """Carries actions out on the tables of ``session``; with ``dry_run`` only tells what they would do.
+    """Performs actions on the tables of ``session``; with ``dry_run`` only reports what they would do.
 
-    ``monotonic`` counts seconds; ``lease`` and ``stopping`` are what the guard asks. ``inquiries`` bound the wait for a
-    table that is loaded; None: the catalog's own limits hold.
+    ``monotonic`` counts seconds. The guard asks ``lease`` and ``stopping``. ``inquiries`` limit the wait for a table
+    that is loaded; if None, the catalog's own limits apply.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Actions:
         self._inquiries = inquiries
 
     def carry_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
-        """Do it. Never raises but for what ends the process: whatever fails is the outcome."""
+        """Perform the action. Failures are part of the outcome; only exceptions that end the process are raised."""
         began = self._monotonic()
         guard = Guard(self._lease, self._stopping, lambda: self._monotonic() - began, policy.budget)
         called = PROCEDURES[policy.action]
@@ -234,7 +234,7 @@ class Actions:
         }
         given = {name: str(value) for name, value in options.items() if value is not None}
         if budget.bytes is not None or budget.seconds is not None:
-            # What is done within the budget is kept: groups are committed as they come, one at a time.
+            # Groups are committed one at a time, so the work that fits the budget is kept.
             given |= {"partial-progress.enabled": "true", "max-concurrent-file-group-rewrites": "1"}
         wanted = 0
         if budget.files is not None:
@@ -321,7 +321,7 @@ class _Call:
         return {"owned": folders} if folders else {}
 
     def rows(self, procedure: str | None = None, /, **arguments: Any) -> list[dict[str, Any]]:
-        """What the action's procedure, or another, returns on the table for those of ``arguments`` that are given."""
+        """Returns the rows of ``procedure``, or of the action's own, on the table. Drops arguments that are None."""
         name = f"{self.table.catalog}.{procedure or PROCEDURES[self.policy.action]}"
         given = {key: value for key, value in arguments.items() if value is not None}
         procedures = self.actions.procedures(self.guard)
@@ -330,7 +330,7 @@ class _Call:
 
 @dataclass(frozen=True)
 class _GuardedEntry(CatalogEntry):
-    """The entry of a component's table, whose commits ask the guard first."""
+    """The entry of a component's table. Its commits ask the guard first."""
 
     guard: Guard | None = None
 
@@ -358,19 +358,19 @@ def _counts(guard: Guard) -> Mapping[str, Any]:
 
 
 def _require_proof(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a run that found files and may delete none of them. Raises ProcedureError with the reason."""
+    """Raise ProcedureError with the reason, if files were found and none of them may be deleted."""
     kept = [row["error"] for row in rows if row["error"]]
     if len(kept) == len(rows) and not any(row["deleted"] for row in rows):
         raise ProcedureError(f"{len(kept)} files were found and none was deleted: {kept[0]}")
 
 
 def _unless_idle(row: Mapping[str, Any], counted: Sequence[str]) -> Mapping[str, Any]:
-    """``row``, or nothing when none of what is ``counted`` in it says that anything was done."""
+    """Returns ``row``; empty if all counts in ``counted`` say that nothing was done."""
     return row if any(row[name] for name in counted) else {}
 
 
 def _part_of(row: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """What of a planned rewriting fits ``size`` bytes, its files taken to be of one size; one at least."""
+    """Returns the part of a planned rewrite that fits ``size`` bytes: at least one file, all assumed equally large."""
     part = size / row["rewritten_bytes_count"]
     counts = ("rewritten_data_files_count", "added_data_files_count")
     fitting = {name: max(1, int(row[name] * part)) for name in counts}
@@ -382,5 +382,5 @@ def _number(text: str | None) -> int | None:
 
 
 def said(result: Mapping[str, Any]) -> str | None:
-    """A result as one line of JSON; None for nothing."""
+    """Returns a result as one line of JSON; None for no result."""
     return json.dumps(result, default=str, ensure_ascii=False) if result else None

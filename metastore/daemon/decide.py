@@ -1,8 +1,8 @@
-"""What is due: decided from policies, last runs, the newest commit and the time; pure.
+"""Decides what is due, from policies, last runs, the newest commit and the time. Pure functions.
 
-A table's action comes round by its schedule, later by its part of the jitter. A run that failed comes round after a
-wait that doubles with every failure. A table with recent commits is left alone while its policy asks for quiet, but not
-for ever. What is most overdue goes first.
+An action is due by its schedule, plus a delay that the jitter gives to each table. After a failure it waits, and the
+wait doubles with each further failure. While a table has recent commits, its policy's quiet time delays the action, but
+not for ever. The most overdue action runs first.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _MOST_DOUBLINGS: Final = 30
 
 @dataclass(frozen=True)
 class LastRun:
-    """When an action last began on a table, and how many times in a row it has failed since it last did not.
+    """When an action last began on a table, and how many times in a row it has failed.
 
-    ``succeeded_ms`` is when it last began and did not fail; None where that is not known.
+    ``succeeded_ms`` is the start of its last run that did not fail; None if that is not known.
     """
 
     started_ms: int
@@ -33,7 +33,7 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Situation:
-    """What is known of one action on one table; ``last`` None: it never ran. ``committed_ms``: the newest commit."""
+    """What is known of one action on one table: its ``last`` run, if any, and the time of the table's newest commit."""
 
     table: TableName
     policy: ActionPolicy
@@ -52,9 +52,10 @@ class Decision:
 
 
 def decide(situation: Situation, settings: DaemonSettings, now_ms: int, since_ms: int | None = None) -> Decision:
-    """Whether the action is due. What never ran is due at once, unless its cron expression names a time.
+    """Returns whether the action is due. One that never ran is due at once, unless it has a cron expression.
 
-    Such a time is looked for after ``since_ms``, when the daemon began; None: it is due at once as well.
+    With a cron expression, its first time after ``since_ms``, the start of the daemon, counts. If that is None, the
+    action is due at once.
     """
     if not situation.policy.enabled:
         return Decision(situation, due=False, at_ms=0, reason="not enabled")
@@ -72,7 +73,7 @@ def decide(situation: Situation, settings: DaemonSettings, now_ms: int, since_ms
 def due(
     situations: Iterable[Situation], settings: DaemonSettings, now_ms: int, since_ms: int | None = None
 ) -> Sequence[Decision]:
-    """What is due of all, the most overdue first; of one table's in the order of :class:`Action`."""
+    """Returns all actions that are due, the most overdue first; those of one table in the order of :class:`Action`."""
     order = list(Action)
     decisions = (decide(each, settings, now_ms, since_ms) for each in situations)
     found = [each for each in decisions if each.due]
@@ -82,7 +83,7 @@ def due(
 
 
 def wait_after(failures: int, settings: DaemonSettings) -> timedelta:
-    """How long an action rests after a number of failures in a row (1 or more)."""
+    """Returns how long an action waits after a number of failures in a row (1 or more)."""
     doubled: timedelta = settings.backoff * (1 << min(failures - 1, _MOST_DOUBLINGS))
     return min(doubled, settings.longest_backoff)
 

@@ -1,8 +1,8 @@
-"""The endpoint: ``/metrics`` for Prometheus and ``/healthz``, on the loopback unless a token protects it.
+"""The endpoint: ``/metrics`` for Prometheus and ``/healthz``, on the loopback address unless a token protects it.
 
-Whoever may reach another address must say the token, compared in constant time; without one configured the endpoint
-does not start there. It serves two paths by GET, reads no body, and shows no configuration and no data but names of
-actions and tables. Metrics are made by prometheus_client (extra ``daemon``) when they are asked for.
+On any other address it requires the token, which is compared in constant time; without a configured token it does not
+start there. It serves two paths by GET and reads no body. It shows no configuration, and no data except names of
+actions and tables. Metrics are made by prometheus_client (extra ``daemon``) on request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from metastore.errors import ConfigError, StorageError
 _log: Final = logging.getLogger(__name__)
 
 _PATIENCE: Final = 3
-"""Intervals without a sign of life after which a loop that is at no table is not healthy."""
+"""A loop that works on no table is unhealthy after this number of intervals without a sign of life."""
 
 _SOCKET_SECONDS: Final = 10
 
@@ -37,7 +37,7 @@ class Endpoint:
     """Serves ``state`` in threads until it is closed; a context manager.
 
     ``monotonic`` is the loop's clock. Raises ConfigError for an address beyond the loopback without a token,
-    InvalidRequestError without the library, and StorageError when the address cannot be had.
+    InvalidRequestError if the library is missing, and StorageError if the address is not available.
     """
 
     def __init__(self, settings: EndpointSettings, state: State, monotonic: Callable[[], float]) -> None:
@@ -58,12 +58,12 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL on which it listens."""
         host, port = self._host, self._server.server_address[1]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def close(self) -> None:
-        """Serve no longer."""
+        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -76,7 +76,7 @@ class Endpoint:
 
 
 def require_protection(settings: EndpointSettings) -> None:
-    """Refuse to serve beyond this machine without a token. Raises ConfigError."""
+    """Raise ConfigError for an address beyond this machine without a token."""
     if settings.port is not None and settings.token is None and not _is_loopback(settings.host):
         raise ConfigError(
             f"drill.metastore.daemon.http.host = {settings.host} can be reached from elsewhere, and there is no "
@@ -88,7 +88,7 @@ def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        # A name may come to mean another address; this one must not.
+        # A host name may later resolve to another address, so the address is used.
         return host == "localhost"
 
 
@@ -113,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*args)
 
     def do_GET(self) -> None:
-        """One of the pages."""
+        """Answer with one of the pages."""
         if not self._may_see():
             self._send(HTTPStatus.UNAUTHORIZED, "text/plain", b"a token is needed\n", {"WWW-Authenticate": "Bearer"})
             return
@@ -124,13 +124,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(*page())
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are no news."""
+        """Log nothing: requests are not worth a line."""
         _log.debug("%s %s", self.address_string(), format % args)
 
     def _may_see(self) -> bool:
         if self._token is None:
             return True
-        # Bytes that are no ASCII come as Latin-1, whatever they are.
+        # The library decodes headers as Latin-1.
         said = self.headers.get("Authorization", "").encode("latin-1", "replace")
         return hmac.compare_digest(said, f"Bearer {self._token}".encode())
 
@@ -147,7 +147,7 @@ def _health(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStatus, s
     is_waiting_too_long = (
         state.token is not None
         and state.working_on is None
-        and state.waiting_for is None  # Such a wait has a limit of its own.
+        and state.waiting_for is None  # A wait for a catalog has its own limit.
         and seen is not None
         and now - seen > _PATIENCE * state.interval.total_seconds()
     )

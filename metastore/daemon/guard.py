@@ -1,13 +1,12 @@
-"""What stands before every commit and every deletion of the daemon: lease, budget, and whether it is to stop.
+"""Checks before every commit and every deletion of the daemon: lease, budget, and whether the process stops.
 
-Place in the flow: the daemon calls procedures on :class:`GuardedCatalogs` and a :class:`GuardedEngine`, so that the
-guard is asked right before a table's commit is published, before every chunk of files is deleted or rewritten, and, for
-time and stopping, whenever a task has brought something. Procedures do not notice it: to them a commit was refused.
-What they leave when they are cut short is theirs to complete in the next run.
+Place in the flow: the daemon calls procedures on :class:`GuardedCatalogs` and a :class:`GuardedEngine`. The guard is
+asked right before a table's commit is published, and before each chunk of files is deleted or rewritten. For time and
+stopping, it is asked after each result of a task. Procedures do not know the guard: to them, a commit was refused. If a
+procedure is stopped early, its next run completes the work.
 
-Why a leader that is paused between the question and the act does no harm: a commit holds only if the table is as it was
-planned on, whoever asks; and what is deleted was reached by nothing when the lease was proven, under names that nobody
-gives again.
+A leader that is paused between check and act does no harm. A commit succeeds only if the table is still as planned on.
+A deleted file was unreachable when the lease was proven, and its name is never used again.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ Why = Literal["stopped", "bounded"]
 
 @dataclass
 class Guard:
-    """The guard of one run. ``lease`` raises when the lease is not held; ``seconds`` is the time that the run took.
+    """The guard of one run. ``lease`` raises if the lease is not held; ``seconds`` returns the duration so far.
 
-    ``sizes`` are those of files that may be deleted, where the budget counts bytes. :attr:`why` tells afterwards
-    whether the run was cut short, and by what; :attr:`said` tells it to people.
+    ``sizes`` are the sizes of files that may be deleted, if the budget counts bytes. Afterwards, :attr:`why` is the
+    reason for stopping early, if any, and :attr:`said` is that reason as a sentence.
     """
 
     lease: Callable[[], None]
@@ -55,7 +54,7 @@ class Guard:
     said: str | None = None
 
     def before_change(self) -> None:
-        """Right before something is committed or deleted. Raises StorageError: refused, and nothing was changed."""
+        """Check right before a commit or a deletion. Raises StorageError if it is refused; then nothing was changed."""
         self.between()
         try:
             self.lease()
@@ -63,14 +62,14 @@ class Guard:
             raise self._refused("stopped", str(error)) from error
 
     def between(self) -> None:
-        """At any time; asks nothing of the store. Raises StorageError."""
+        """Check time and stopping, without a request to the store. Raises StorageError."""
         if self.stopping():
             raise self._refused("stopped", "the daemon is to stop")
         if self.budget.seconds is not None and self.seconds() >= self.budget.seconds:
             raise self._refused("bounded", f"the run took {self.budget.seconds} s, which is its budget")
 
     def admitted(self, chunk: DeletionChunk) -> DeletionChunk:
-        """As much of ``chunk`` as the budget leaves room for, counted as deleted."""
+        """Returns the part of ``chunk`` that the budget allows, and counts it as deleted."""
         taken: list[str] = []
         for location in chunk.locations:
             size = self.sizes.get(location, 0)
@@ -81,7 +80,7 @@ class Guard:
         return replace(chunk, locations=taken)
 
     def within(self, files: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
-        """Those of ``files``, locations and sizes, that the budget of one run leaves room for; for a dry run."""
+        """Returns the ``files`` (location and size) that the budget of one run allows; for a dry run."""
         taken: list[tuple[str, int]] = []
         for location, size in files:
             if self._is_full(1, size):
@@ -92,24 +91,24 @@ class Guard:
         return taken
 
     def leave(self, files: int) -> None:
-        """Record that files were left for later runs, because of a bound that the procedure was given."""
+        """Record that a limit of the procedure left files for later runs."""
         if files > 0:
             self.why = "bounded"
             self.said = f"{files} files are left for later runs: the budget of one run is {self.budget.files} files"
 
     def admit_pieces(self, pieces: Sequence[Piece]) -> None:
-        """Count a wave of rewriting; refuse the one that goes beyond the budget, unless it is the first."""
+        """Count a wave of rewriting. Refuses the wave that exceeds the budget, unless it is the first."""
         size = sum(piece.size for piece in pieces)
         if self._is_full(0, size):
             raise self.exhausted()
         self._count(0, size)
 
     def exhausted(self) -> StorageError:
-        """The error for a budget of files or bytes that is used up."""
+        """Returns the error for a budget of files or bytes that is used up."""
         return self._refused("bounded", f"the budget of one run is used up: {self.files} files, {self.bytes} bytes")
 
     def _is_full(self, files: int, size: int) -> bool:
-        """Whether so much more would be too much. The first is let in, or what is large would never have its turn."""
+        """Returns whether that much more exceeds the budget. The first is always allowed, or large files never run."""
         budget = self.budget
         over = budget.files is not None and self.files + files > budget.files
         over = over or (budget.bytes is not None and self.bytes + size > budget.bytes)
@@ -126,25 +125,25 @@ class Guard:
 
 @dataclass(frozen=True)
 class GuardedTable(TargetTable):
-    """A table whose commits ask the guard first. With ``inquiries`` it is waited for within their limit."""
+    """A table whose commits ask the guard first. ``inquiries`` limit the wait for its answers."""
 
     guard: Guard | None = None
     inquiries: Inquiries | None = None
 
     def load(self) -> Table:
-        """As :meth:`TargetTable.load`; StorageError also when the answer does not come in time."""
+        """Like :meth:`TargetTable.load`; also raises StorageError if the answer takes too long."""
         return self._asked(super().load)
 
     def newest_pointer(self) -> str | None:
-        """As :meth:`TargetTable.newest_pointer`; StorageError also without an answer in time."""
+        """Like :meth:`TargetTable.newest_pointer`; also raises StorageError if the answer takes too long."""
         return self._asked_with_others(super().newest_pointer)
 
     def newest_document(self) -> MetadataDocument | None:
-        """As :meth:`TargetTable.newest_document`; StorageError also without an answer in time."""
+        """Like :meth:`TargetTable.newest_document`; also raises StorageError if the answer takes too long."""
         return self._asked_with_others(super().newest_document)
 
     def commit(self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Table:
-        """As :meth:`TargetTable.commit`; StorageError when the guard refuses."""
+        """Like :meth:`TargetTable.commit`; also raises StorageError if the guard refuses."""
         assert self.guard is not None
         self.guard.before_change()
         return super().commit(table, requirements, updates)
@@ -156,7 +155,7 @@ class GuardedTable(TargetTable):
         return answer
 
     def _asked_with_others(self, question: Callable[[], T]) -> T:
-        """The answer, where many tables are asked in turn: a catalog that hangs is waited for once, not for each."""
+        """Returns the answer. When many tables are asked in turn, a hanging catalog costs one wait, not one a table."""
         hanging = None if self.inquiries is None else self.inquiries.hanging_of(self.catalog_name)
         if hanging is not None:
             raise StorageError(f"it is not asked while {hanging} does not answer")
@@ -166,8 +165,8 @@ class GuardedTable(TargetTable):
 class GuardedCatalogs(Catalogs):
     """The catalogs of a session, over the same connections, with tables that ask the guard.
 
-    With ``inquiries`` no catalog is waited for beyond their limit, neither when it is listed nor when a table of it is
-    loaded: a procedure on one table may look at all catalogs.
+    ``inquiries`` limit the wait for each catalog, when it is listed and when one of its tables is loaded. This matters
+    because a procedure on one table may read all catalogs.
     """
 
     def __init__(self, catalogs: Catalogs, guard: Guard, inquiries: Inquiries | None = None) -> None:
@@ -176,18 +175,18 @@ class GuardedCatalogs(Catalogs):
         self._inquiries = inquiries
 
     def schemas(self, catalog: str) -> list[str]:
-        """As :meth:`Catalogs.schemas`; StorageError also when the answer does not come in time."""
+        """Like :meth:`Catalogs.schemas`; also raises StorageError if the answer takes too long."""
         return self._asked(catalog, partial(super().schemas, catalog))
 
     def tables(self, catalog: str, schema: str) -> list[str]:
-        """As :meth:`Catalogs.tables`; StorageError also when the answer does not come in time."""
+        """Like :meth:`Catalogs.tables`; also raises StorageError if the answer takes too long."""
         return self._asked(catalog, partial(super().tables, catalog, schema))
 
     def _asked(self, catalog: str, question: Callable[[], list[str]]) -> list[str]:
         return question() if self._inquiries is None else list(self._inquiries.ask(f"catalog {catalog}", question))
 
     def target(self, catalog: str, schema: str, name: str) -> GuardedTable:
-        """As :meth:`Catalogs.target`."""
+        """Like :meth:`Catalogs.target`."""
         found = super().target(catalog, schema, name)
         return GuardedTable(
             found.catalog_name,
@@ -202,7 +201,7 @@ class GuardedCatalogs(Catalogs):
 
 
 class GuardedEngine:
-    """An engine that asks the guard before chunks that delete or rewrite, and after every batch."""
+    """An engine that asks the guard before each chunk that deletes or rewrites, and after every batch."""
 
     def __init__(self, engine: Engine, guard: Guard) -> None:
         self._engine = engine
@@ -214,7 +213,7 @@ class GuardedEngine:
     def run(
         self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """As :meth:`Engine.run`; StorageError when the guard refuses, by when earlier chunks are done."""
+        """Like :meth:`Engine.run`; also raises StorageError if the guard refuses. Earlier chunks are done by then."""
         self._guard.between()
         if task is delete_files:
             yield from self._delete(chunks, schema)
@@ -228,7 +227,7 @@ class GuardedEngine:
             self._guard.between()
 
     def close(self) -> None:
-        """Nothing: the engine is the session's."""
+        """Do nothing: the engine belongs to the session."""
 
     def _delete(self, chunks: Sequence[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         wave = max(1, self.parallelism)

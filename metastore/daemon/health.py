@@ -1,8 +1,8 @@
-"""How well a table is kept: parts with a score each, from 0 to 100, and the whole, which is its worst part.
+"""The health of a table: a score from 0 to 100 for each part, and the lowest of them for the table.
 
-A part scores 100 up to its good value and 0 from its bad one on; between them it falls evenly, for counts and sizes by
-their magnitude. :data:`PARTS` has the values. Nothing is changed. Orphans are counted by listing the table's folders,
-which takes long on a store with many files, and so only when asked for.
+A part scores 100 up to its good value and 0 from its bad value on. Between them the score falls evenly, for counts and
+sizes on a logarithmic scale. :data:`PARTS` has the values. Nothing is changed. Orphans are counted only on request,
+because that lists all folders of the table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FEW_FILES: Final = 5
 
 @dataclass(frozen=True)
 class Part:
-    """One part: what it measures, up to what that is good, and from what on it is bad."""
+    """One part: what it measures, up to which value it is good, and from which value on it is bad."""
 
     name: str
     meaning: str
@@ -68,9 +68,9 @@ COLUMNS: Final = ("table", "score", *(name for part in PARTS for name in (part, 
 
 
 def health_of(session: Session, table: TableName | None, *, count_orphans: bool) -> Iterator[dict[str, Any]]:
-    """A row for ``table``, or for every table of every catalog, the worst first; one that fails has an error.
+    """Returns a row for ``table``, or for every table of every catalog, worst first. A table that fails has an error.
 
-    Raises NotFoundError when that one table does not exist.
+    Raises NotFoundError if ``table`` does not exist.
     """
     if table is not None:
         yield _row(table, _measured(session, table, count_orphans=count_orphans))
@@ -80,7 +80,7 @@ def health_of(session: Session, table: TableName | None, *, count_orphans: bool)
 
 
 def warn(place: str, error: Exception) -> None:
-    """Say that a catalog or namespace does not answer."""
+    """Log that a catalog or namespace does not answer."""
     _log.warning("%s is passed over: %s", place, told(error), exc_info=unforeseen(error))
 
 
@@ -102,7 +102,7 @@ def _row(table: TableName, measured: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _measured(session: Session, name: TableName, *, count_orphans: bool) -> dict[str, float]:
-    """The value of each part that is known."""
+    """Returns the value of each part that is known."""
     table = session.catalogs.table(name.catalog, name.schema, name.name).load()
     found: dict[str, float] = {"snapshots": len(table.metadata.snapshots)}
     found["metadata_bytes"] = len(table.io.new_input(table.metadata_location))
@@ -117,7 +117,7 @@ def _measured(session: Session, name: TableName, *, count_orphans: bool) -> dict
         data = [file for file in files if file.content == DataFileContent.DATA]
         size = sum(file.file_size_in_bytes for file in data)
         found["manifests"] = len(manifests)
-        if name.catalog != OWN_CATALOG:  # These have one file for each of their partitions, and no use for larger ones.
+        if name.catalog != OWN_CATALOG:  # Component tables have one file in each partition by design.
             partitions = len({(file.spec_id, repr(file.partition)) for file in data})
             found["small_files"] = small_files(len(data), size, partitions, _target(table))
     if count_orphans:
@@ -129,7 +129,7 @@ def _measured(session: Session, name: TableName, *, count_orphans: bool) -> dict
 
 
 def small_files(files: int, size: int, partitions: int, target: int) -> float:
-    """The share of the files that would be saved if each partition had files of ``target`` bytes; 0 for a few."""
+    """Returns the share of files that fewer files of ``target`` bytes a partition would save; 0 for a few files."""
     ideal = max(partitions, math.ceil(size / target))
     return max(0.0, (files - ideal) / files) if files >= _FEW_FILES else 0.0
 

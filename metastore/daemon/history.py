@@ -1,6 +1,6 @@
-"""The history of runs, which is the daemon's memory too: when each action last began on each table, and how it went.
+"""The history of runs: when each action last began on each table, and how it ended.
 
-It is kept as the component ``runs``, so that it survives the process, and the next leader goes on where this one ends.
+It is kept as the component ``runs``. So it survives the process, and the next leader continues where this one ends.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _log: Final = logging.getLogger(__name__)
 
 _MOST_VERSIONS: Final = 60
 _KEPT_VERSIONS: Final = 20
-"""Each run makes a version of the component; beyond the first number they are brought down to the second."""
+"""Each run makes a version of the component. Above the first number of versions, all but the second number expire."""
 
 Key = tuple[str, str]
 """A table and an action, by their names."""
 
 
 class History:
-    """Reads and writes the runs; ``now_ms`` is the clock, ``keep`` how long a run is remembered."""
+    """Reads and writes the runs. ``now_ms`` is the clock; ``keep`` is how long a run is kept."""
 
     def __init__(self, runs: Runs, now_ms: Callable[[], int], keep: timedelta) -> None:
         self._runs = runs
@@ -47,21 +47,21 @@ class History:
         return self._last
 
     def load(self) -> None:
-        """Learn what was done, by whichever daemon. Raises StorageError, FormatError."""
+        """Read the runs of all daemons. Raises StorageError, FormatError."""
         now_ms = self._now_ms()
         runs = self._runs.since(self._oldest_day())
         self._last = dict(last_runs(run for run in runs if not is_yet_to_come(run.started or 0, now_ms)))
 
     def last(self, table: TableName, action: Action) -> LastRun | None:
-        """When the action last began on the table; None when it never did, or that is forgotten.
+        """Returns when the action last began on the table; None if it never did, or the run is no longer kept.
 
-        What a clock that was ahead wrote down counts for nothing, or the table would be left alone until that time.
+        A time in the future, written by a clock that was ahead, is ignored: the table would otherwise wait until then.
         """
         last = self._last.get((str(table), action.value))
         return None if last is not None and is_yet_to_come(last.started_ms, self._now_ms()) else last
 
     def record(self, run: RunUnit) -> None:
-        """Remember ``run``. What cannot be written is logged, and remembered by this process alone."""
+        """Keep ``run``. If it cannot be written, that is logged, and only this process knows the run."""
         self._last = dict(last_runs([run], self._last))
         try:
             self._runs.add([run])
@@ -72,7 +72,7 @@ class History:
             _log.error("the run of %s on %s could not be recorded: %s", run.action, run.table, error)
 
     def forget(self) -> None:
-        """Remove days that are older than is to be kept; looked for once a day. Raises as :meth:`load`."""
+        """Remove days that are older than ``keep``, at most once a day. Raises what :meth:`load` raises."""
         oldest = self._oldest_day()
         if oldest == self._forgotten:
             return
@@ -89,7 +89,7 @@ class History:
 
 
 def last_runs(runs: Iterable[RunUnit], before: Mapping[Key, LastRun] | None = None) -> Mapping[Key, LastRun]:
-    """What ``runs``, oldest first, leave to be known; one that was stopped counts as if it had not been."""
+    """Returns the last run of each action on each table. ``runs`` are oldest first; stopped runs are ignored."""
     last = dict(before or {})
     for run in runs:
         key = (run.table or "", run.action or "")
@@ -102,5 +102,5 @@ def last_runs(runs: Iterable[RunUnit], before: Mapping[Key, LastRun] | None = No
 
 
 def day_of(time_ms: int) -> str:
-    """The day, in UTC, as partitions of runs are named."""
+    """Returns the day in UTC that names the partition of a run."""
     return datetime.fromtimestamp(max(0, time_ms) / 1000, tz=timezone.utc).strftime("%Y-%m-%d")

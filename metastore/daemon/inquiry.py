@@ -1,8 +1,9 @@
 """Questions to catalogs that may never answer: each in a thread of its own, waited for as long as the limit allows.
 
-A catalog that takes a connection and says nothing must not keep the daemon from the others. So whoever asks gets the
-parts of the answer as they come, and an error when the next part does not come in time. The thread is left behind. It
-is a daemon thread, which ends with its request or with the process. While it hangs, the question is not put again.
+A catalog that accepts a connection and never answers must not keep the daemon from the other catalogs. The caller gets
+the parts of an answer as they arrive, and an error when the next part takes too long. The waiting thread is then left
+behind: it is a daemon thread, which ends with its request or with the process. While it hangs, the same question is
+not asked again.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from metastore.errors import StorageError
 T = TypeVar("T")
 
 _LOOK_S: Final = 0.2
-"""How often it is asked, while nothing comes, whether the process is to stop."""
+"""Seconds between two looks at whether the process shall stop, while no answer arrives."""
 
 
 @dataclass
 class _Answer(Generic[T]):
-    """What a thread has brought: parts, then None; or the error that ended it."""
+    """What a thread has received so far: parts, then None at the end; or the error that ended it."""
 
     parts: queue.SimpleQueue[T | Exception | None] = field(default_factory=queue.SimpleQueue)
     abandoned: bool = False
@@ -66,7 +67,7 @@ class Inquiries:
             answer.abandoned = True
 
     def hanging(self) -> dict[str, float]:
-        """What still hangs, and for how many seconds."""
+        """Returns the questions that still hang, each with its number of seconds."""
         self._hanging = {whom: kept for whom, kept in self._hanging.items() if kept[0].is_alive()}
         return {whom: monotonic() - since for whom, (_, since) in self._hanging.items()}
 

@@ -1,10 +1,10 @@
-"""The lease: of all daemons over one metastore one works, told by a number that only ever grows.
+"""The lease: of all daemons over one metastore, only the holder of the lease works. It is a number that only grows.
 
-Every sign of life is the next number, made by an atomic create-if-absent, so that of two who reach for it one gets it.
-Nobody's clock is compared with another's: a daemon that does not hold the lease takes it over after it has itself
-watched one number stand for the whole duration; the holder counts itself out by its own clock, from before its last
-sign. The number under which somebody began to hold it is the fencing token, and :meth:`Election.check` proves, right
-before anything is committed or deleted, that no later number was made.
+Every sign of life is the next number, written by an atomic create-if-absent: if two daemons write it, one succeeds.
+Clocks of different hosts are never compared. A daemon takes the lease over after it has itself seen one number
+unchanged for the whole duration. The holder gives the lease up by its own clock, counted from before its last sign of
+life. The number with which a daemon began to hold the lease is its fencing token. Right before each commit and each
+deletion, :meth:`Election.check` proves that no later number was written.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from metastore.errors import ConflictError, FormatError, MetastoreError, Storage
 _log: Final = logging.getLogger(__name__)
 
 RENEWALS: Final = 3
-"""Number of signs of life in the time after which others take over."""
+"""Number of signs of life in the time after which another daemon takes over."""
 
 
 @dataclass(frozen=True)
 class Sign:
-    """One number of the lease: who made it, since which number it has held the lease, whether it let go by it."""
+    """One number of the lease: who wrote it, since which number it has held the lease, and whether it released it."""
 
     number: int
     holder: str
@@ -35,12 +35,12 @@ class Sign:
     released: bool = False
 
     def to_json(self) -> bytes:
-        """As it stands on the store."""
+        """Returns the content of its file on the store."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_json(cls, content: bytes, place: str) -> Sign:
-        """Raises FormatError for what is none."""
+        """Parse the content of a file. Raises FormatError."""
         try:
             values = json.loads(content)
             number, token = int(values["number"]), int(values["token"])
@@ -50,27 +50,27 @@ class Sign:
 
 
 class LeaseStore(Protocol):
-    """Where the numbers are."""
+    """Stores the numbers of the lease."""
 
     def newest(self) -> Sign | None:
-        """The highest number there is. Raises StorageError, FormatError."""
+        """Returns the highest number. Raises StorageError, FormatError."""
 
     def add(self, sign: Sign) -> bool:
-        """Make ``sign``, whose number follows the newest; False, when another made that number.
+        """Write ``sign``, whose number follows the newest. Returns False if another daemon wrote that number.
 
-        Raises StorageError where that is not certain: then it is known by looking again.
+        Raises StorageError if the outcome is unknown; the next read tells it.
         """
 
     def is_newest(self, number: int) -> bool:
-        """Whether ``number`` stands, and none after it. Raises StorageError."""
+        """Returns whether ``number`` exists and no later one does. Raises StorageError."""
 
 
 @dataclass
 class LeaseView:
-    """What a daemon knows of the lease, for whoever asks: written by its threads, each field in one step.
+    """What a daemon knows about the lease, for the endpoint and the log. Its threads write each field in one step.
 
-    ``holder`` is who gave the newest sign that was seen. ``errors`` counts questions and signs that failed, ``trouble``
-    says why the last one did; None when it went well.
+    ``holder`` wrote the newest sign that was seen. ``errors`` counts failed requests; ``trouble`` is the error of the
+    last request, or None.
     """
 
     holder: str | None = None
@@ -78,15 +78,15 @@ class LeaseView:
     trouble: str | None = None
 
     def failed(self, what: str, error: Exception) -> None:
-        """Count one, and keep why."""
+        """Count a failed request and keep its error."""
         self.errors += 1
         self.trouble = f"{what}: {error}"
 
 
 class Election:
-    """One daemon's part in who works. ``monotonic`` counts seconds, also while the process is stopped.
+    """One daemon's part in the election. ``monotonic`` counts seconds, also while the process is suspended.
 
-    Shared by threads: one gives signs of life, another works and checks.
+    Two threads share it: one gives signs of life, the other works and checks.
     """
 
     def __init__(self, store: LeaseStore, holder: str, duration: timedelta, monotonic: Callable[[], float]) -> None:
@@ -107,10 +107,10 @@ class Election:
         return held.token if held is not None and self._monotonic() < self._good_until else None
 
     def campaign(self) -> int | None:
-        """Take the lease if it is free; the token, or None while another has it. Raises StorageError, FormatError.
+        """Take the lease if it is free; returns the token, or None if another has it. Raises StorageError, FormatError.
 
-        It is free when nobody had it, when the last holder let it go, or when its number stood all the duration that
-        this daemon watched. Ask again and again; the watch goes on from one call to the next.
+        It is free if nobody held it, if the last holder released it, or if this daemon saw its number unchanged for the
+        whole duration. Call it repeatedly: the observation continues from one call to the next.
         """
         with self._lock:
             now = self._monotonic()
@@ -127,7 +127,7 @@ class Election:
             return sign.token
 
     def renew(self) -> bool:
-        """Give a sign of life; False when the lease is lost. Raises StorageError: not known, and to be tried again."""
+        """Give a sign of life; False if the lease is lost. Raises StorageError if that is unknown: try again then."""
         with self._lock:
             held, now = self._held, self._monotonic()
             if held is None:
@@ -140,7 +140,7 @@ class Election:
             return True
 
     def release(self) -> None:
-        """Let the lease go, so that others need not wait; whatever fails is left to their patience."""
+        """Release the lease, so that others need not wait. If this fails, they take over after the duration."""
         with self._lock:
             held, self._held = self._held, None
             if held is not None:
@@ -151,7 +151,7 @@ class Election:
                     _log.warning("the lease could not be let go: %s", error)
 
     def check(self) -> None:
-        """Prove that this daemon still holds the lease. Raises ConflictError; StorageError when that is unknown."""
+        """Prove that this daemon still holds the lease. Raises ConflictError if not, StorageError if unknown."""
         with self._lock:
             held = self._held
             if held is not None and self._monotonic() >= self._good_until:

@@ -1,10 +1,11 @@
-"""Where the lease's numbers are: small files on the metastore's own store, or a property in its catalog.
+"""Stores the numbers of the lease: small files on the metastore's own store, or a property in its catalog.
 
-Files: ``daemon/lease-<number>.json`` below the base location, made by the store's create-if-absent, which commits stand
-on, too. The newest few stay. A daemon that slept may find the name of its next number free again, because it was made
-and removed meanwhile; numbers are removed in ascending order, so its own is gone then, which it looks for afterwards.
+Files: ``daemon/lease-<number>.json`` below the base location, written by the store's create-if-absent like commits. The
+newest few are kept. A daemon that was suspended may find the name of its next number free, because another daemon made
+and removed that number meanwhile. Numbers are removed in ascending order, so its own number is gone too; it checks that
+after the write.
 
-Property: on a table of its own, ``daemon_lease``, changed by commits that require its old value.
+Property: on the table ``daemon_lease``, changed by commits that require the old value.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ _TABLE: Final = "daemon_lease"
 
 @contextmanager
 def lease_store(settings: Settings) -> Iterator[LeaseStore]:
-    """The one that the settings name. Raises ConfigError where the catalog cannot compare and set.
+    """Open the store that the settings name. Raises ConfigError if the catalog cannot compare and set.
 
-    It speaks to the catalog on a connection of its own, which ends with the context: signs of life wait for nobody.
+    It has its own connection to the catalog, closed with the context, so that signs of life never wait for other calls.
     """
     iceberg, kind = settings.iceberg, settings.daemon.lease_kind
     catalog = ConfiguredCatalog(iceberg)
@@ -63,7 +64,7 @@ def lease_store(settings: Settings) -> Iterator[LeaseStore]:
 
 
 def file_lease(iceberg: IcebergSettings) -> LeaseFiles:
-    """Lease files beside the component tables."""
+    """Returns the lease files beside the component tables."""
     folder = f"{iceberg.base_location.rstrip('/')}/{LEASE_FOLDER}"
     store, _ = open_store(folder, iceberg.config_properties)
     return LeaseFiles(store, folder)
@@ -77,7 +78,7 @@ class LeaseFiles:
         self._folder = folder
 
     def newest(self) -> Sign | None:
-        """By listing."""
+        """Lists the folder."""
         try:
             numbers = self._numbers()
             while numbers:
@@ -91,7 +92,7 @@ class LeaseFiles:
         return None
 
     def add(self, sign: Sign) -> bool:
-        """By create-if-absent. Other daemons need not exist, so nothing is waited for."""
+        """Uses create-if-absent. Never waits, since there may be no other daemon."""
         location = self._location(sign.number)
         try:
             self._store.make_folder(self._folder)
@@ -107,7 +108,7 @@ class LeaseFiles:
         return True
 
     def is_newest(self, number: int) -> bool:
-        """By two looks, the later number first: while the earlier stands, the later was not made and removed."""
+        """Asks twice, the later number first. If the earlier one still exists, no later one was made and removed."""
         try:
             return not self._stands(number + 1) and self._stands(number)
         except OSError as error:
@@ -136,32 +137,32 @@ class LeaseFiles:
 
 
 class AssertProperty(ValidatableTableRequirement):
-    """A property of the table must be as it was seen."""
+    """Requires that a property of the table still has the value that was read."""
 
     type: Literal["assert-property"] = Field(default="assert-property")
     key: str
     value: str | None
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException when it differs."""
+        """Raises CommitFailedException if the value differs."""
         if base_metadata is None or base_metadata.properties.get(self.key) != self.value:
             raise CommitFailedException(f"Requirement failed: {self.key} was changed")
 
 
 class PropertyLease:
-    """The newest number as a property of the table at ``entry``, which is made when it is first needed."""
+    """The newest number as a property of the table at ``entry``. The table is created at the first write."""
 
     def __init__(self, entry: CatalogEntry) -> None:
         self._entry = entry
 
     def newest(self) -> Sign | None:
-        """The property."""
+        """Reads the property."""
         table = self._entry.load()
         text = table.metadata.properties.get(_PROPERTY) if table else None
         return None if text is None else Sign.from_json(text.encode(), f"{_PROPERTY} of {self._entry.name}")
 
     def add(self, sign: Sign) -> bool:
-        """By a commit that requires the number before."""
+        """Commits with the requirement that the property still has the previous number."""
         table = self._table()
         seen = table.metadata.properties.get(_PROPERTY)
         before = Sign.from_json(seen.encode(), self._entry.name).number if seen else 0
@@ -181,7 +182,7 @@ class PropertyLease:
         return True
 
     def is_newest(self, number: int) -> bool:
-        """By loading the table."""
+        """Loads the table."""
         newest = self.newest()
         return newest is not None and newest.number == number
 

@@ -1,6 +1,6 @@
-"""The tables that there are, catalog by catalog; what does not answer is reported and passed over.
+"""Lists all tables, catalog by catalog. A catalog that does not answer is reported and skipped.
 
-What fails is passed over alone: a namespace that may not be read hides no other one, nor does a catalog.
+Only the failing part is skipped: a namespace that may not be read hides no other namespace.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from metastore.daemon.policy import TableName
 from metastore.daemon.unmatched import Seen
 
 Trouble = Callable[[str, Exception], object]
-"""Called with what is passed over (``catalog lake``, ``namespace lake.shop``), and its error."""
+"""Called with the name of a skipped part (``catalog lake``, ``namespace lake.shop``) and its error."""
 
 
 @dataclass(frozen=True)
 class Namespace:
-    """A namespace as it was listed; its tables follow."""
+    """A namespace that was listed. Its tables follow it in the listing."""
 
     catalog: str
     schema: str
 
     def __str__(self) -> str:
-        """Its name, with the catalog's."""
+        """Returns ``catalog.namespace``."""
         return f"{self.catalog}.{self.schema}"
 
 
 def catalog_of(catalogs: Catalogs, catalog: str, trouble: Trouble) -> Iterator[Namespace | TableName]:
-    """Every namespace of one catalog, and after each its tables, as they are listed. Raises when none can be listed."""
+    """Yields every namespace of one catalog, each followed by its tables. Raises if no namespace can be listed."""
     for schema in catalogs.walk_schemas(catalog, lambda name, error: trouble(f"namespace {catalog}.{name}", error)):
         yield Namespace(catalog, schema)
         try:
@@ -44,7 +44,7 @@ def catalog_of(catalogs: Catalogs, catalog: str, trouble: Trouble) -> Iterator[N
 
 
 def every_table(catalogs: Catalogs, trouble: Trouble) -> Iterator[TableName]:
-    """Every table of every catalog, as far as they answer."""
+    """Yields every table of every catalog that answers."""
     for catalog in catalogs.names():
         try:
             yield from (each for each in catalog_of(catalogs, catalog, trouble) if isinstance(each, TableName))
@@ -58,10 +58,10 @@ def look_at(
     inquiries: Inquiries,
     show_life: Callable[[], object] = lambda: None,
 ) -> tuple[Seen, Mapping[str, Exception]]:
-    """What the catalogs and storage plugins ``names`` have, and what was passed over, with the error of each.
+    """Returns the tables of the catalogs and storage plugins ``names``, and the skipped parts with their errors.
 
-    Each answer is waited for as long as ``inquiries`` allow; ``show_life`` is called when one came. Never raises for a
-    catalog: its error is among what was passed over.
+    ``inquiries`` limit the wait for each answer; ``show_life`` is called after each. Errors of a catalog are never
+    raised: they are among the skipped parts.
     """
     seen = Seen()
     passed_over: dict[str, Exception] = {}

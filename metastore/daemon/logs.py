@@ -1,4 +1,4 @@
-"""What the daemon's log says of errors, and its records: as text, or as JSON of one line. None holds a secret."""
+"""Log records of the daemon, as text or as one line of JSON, and the texts of errors in them. Without secrets."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from metastore.redaction import without_secrets
 
 
 def told(error: Exception) -> str:
-    """What an error says; one that is not ours with its kind, without which many of them say nothing."""
+    """Returns the message of an error. If it is not a MetastoreError, its class comes first."""
     return str(error) if isinstance(error, MetastoreError) else without_secrets(f"{type(error).__name__}: {error}")
 
 
 def unforeseen(error: Exception) -> Exception | None:
-    """``error`` when it is not ours, to be logged as ``exc_info``: where a defect arose, its traceback alone says."""
+    """Returns ``error`` for ``exc_info`` if it is not a MetastoreError, because only its traceback shows the defect."""
     return None if isinstance(error, MetastoreError) else error
 
 
 class TextLines(logging.Formatter):
-    """``LEVEL: message``, and below it the traceback of an error that nobody foresaw; without secrets."""
+    """``LEVEL: message``, followed by the traceback of an unforeseen error; without secrets."""
 
     def __init__(self) -> None:
         super().__init__("%(levelname)s: %(message)s")
@@ -34,7 +34,7 @@ class TextLines(logging.Formatter):
 class JsonLines(logging.Formatter):
     """time (UTC), level, logger, message.
 
-    ``run`` with the whole run where a record is of one; ``error`` with the traceback of one that nobody foresaw.
+    Records of a run have ``run``; records of an unforeseen error have ``error`` with the traceback.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -51,5 +51,5 @@ class JsonLines(logging.Formatter):
             document["run"] = run
         if record.exc_info:
             document["error"] = without_secrets(self.formatException(record.exc_info))
-        # In ASCII: what standard error has no code for would be written in a way that is not JSON's.
+        # In ASCII, because standard error may have no code for a character, and would then break the JSON.
         return json.dumps(document, default=str)

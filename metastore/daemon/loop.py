@@ -1,8 +1,8 @@
-"""The loop: campaign for the lease, look what is due, do it one after the other, remember it, and wait.
+"""The loop: get the lease, find the actions that are due, run them one after the other, record them, and wait.
 
-What is due is decided elsewhere and purely; this module brings tables, policies and history together, and acts. A table
-that fails, and a catalog that does not answer, are reported and passed over, whatever the error: a defect in one corner
-is no reason to look after nothing. The clock and the waiting are injected.
+:mod:`metastore.daemon.decide` decides what is due; this module combines tables, policies and history, and acts. A table
+that fails and a catalog that does not answer are reported and skipped, whatever the error. So one defect does not stop
+the care for all other tables. The clock and the waiting are injected.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from metastore.session import Session
 _log: Final = logging.getLogger(__name__)
 
 _LOOKS_OF_ONE_PASS: Final = 5
-"""So often a single pass asks for the lease, within the time after which it would be free."""
+"""How many times a single pass asks for the lease, within the time after which an abandoned lease is free."""
 
 
 def check_schedules(settings: PolicySettings) -> None:
-    """Refuse a cron expression that is none, in whichever layer. Raises ConfigError that names its key and file."""
+    """Raise ConfigError for a wrong cron expression in any layer of policy; it names the key and the file."""
     named = (settings.catalogs, settings.namespaces, settings.tables)
     layers = (settings.default, *(layer for group in named for layer in group.values()))
     for layer in layers:
@@ -51,7 +51,7 @@ def check_schedules(settings: PolicySettings) -> None:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the loop gets from its process: whether to stop, how to wait (seconds), and how seconds are counted."""
+    """Functions that the process gives to the loop: whether to stop, how to wait (seconds), and a clock in seconds."""
 
     stopping: Callable[[], bool]
     wait: Callable[[float], object]
@@ -59,9 +59,9 @@ class Surroundings:
 
 
 class Daemon:
-    """One daemon over the tables of ``session``; :meth:`renew` gives it another session, after a reload.
+    """One daemon over the tables of ``session``. After a reload, :meth:`renew` gives it a new session.
 
-    ``since_ms`` is when it began; None for a single pass.
+    ``since_ms`` is the start of the daemon; None for a single pass.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Daemon:
         self.renew(session)
 
     def renew(self, session: Session) -> None:
-        """Go on with ``session`` and its settings."""
+        """Continue with ``session`` and its settings."""
         self._session = session
         self._settings = session.settings.daemon
         self.state.interval = self._settings.interval
@@ -92,14 +92,14 @@ class Daemon:
         self._history_known = False
 
     def run(self, between: Callable[[], object]) -> None:
-        """Until it is to stop. ``between`` is called before every look, and may renew the session."""
+        """Run until the process stops. ``between`` is called before every pass and may renew the session."""
         while not self._around.stopping():
             between()
             if not self._lead(between):
                 self._around.wait(self._election.duration_s / RENEWALS)
 
     def once(self) -> Sequence[RunUnit]:
-        """One pass. Raises ConflictError when another daemon holds the lease, and whatever ends the pass early."""
+        """Make one pass. Raises ConflictError if another daemon holds the lease, and errors that end the pass early."""
         for look in range(_LOOKS_OF_ONE_PASS + 1):
             if look:
                 self._around.wait(self._election.duration_s / (_LOOKS_OF_ONE_PASS - 1))
@@ -115,13 +115,13 @@ class Daemon:
             return self._pass()
 
     def dry(self) -> Sequence[RunUnit]:
-        """What a pass would do now; nothing is changed, and no lease is needed."""
+        """Returns what a pass would do now. It changes nothing and needs no lease."""
         self._history.load()
         actions = Actions(self._session, lambda: None, self._around.stopping, dry_run=True, inquiries=self._inquiries)
         return [self._run(actions, decision) for decision in self._due()]
 
     def _lead(self, between: Callable[[], object]) -> bool:
-        """Work as long as the lease is held; False when another has it."""
+        """Work while the lease is held. Returns False if another daemon holds it."""
         try:
             token = self._election.campaign()
         except Exception as error:  # noqa: BLE001 - it is asked for again
@@ -148,7 +148,7 @@ class Daemon:
         return True
 
     def _pass(self) -> list[RunUnit]:
-        """Do what is due. Raises what keeps it from looking at any table, such as a history that cannot be read."""
+        """Run the actions that are due. Raises errors that keep it from every table, such as an unreadable history."""
         done = []
         try:
             self.state.trouble = None
@@ -179,14 +179,14 @@ class Daemon:
         return done
 
     def _is_silent(self, catalog: str) -> bool:
-        """Whether an answer of that catalog, or of one of its tables, is still outstanding."""
+        """Returns whether a question to that catalog, or to one of its tables, is still unanswered."""
         return self._inquiries.hanging_of(catalog) is not None
 
     def _show_life(self) -> None:
         self.state.seen = self._around.monotonic()
 
     def _wait_for(self, whom: str | None) -> None:
-        """Tell whose answer is waited for from now on; None: nobody's."""
+        """Record in the state which answer the loop is waiting for; None for none."""
         if self.state.working_on is None:
             self.state.since = None if whom is None else self._around.monotonic()
         self.state.waiting_for = whom
@@ -237,9 +237,9 @@ class Daemon:
                     yield Situation(table, policy, self._history.last(table, policy.action))
 
     def _with_commit(self, situation: Situation, now_ms: int) -> Situation | None:
-        """With the newest commit, where that can change anything: tables are not loaded for nothing.
+        """Add the time of the newest commit, but load the table only if that time can change the decision.
 
-        None for a table that does not answer in time.
+        Returns None for a table that does not answer in time.
         """
         if not situation.policy.quiet or not decide(situation, self._settings, now_ms, self._since_ms).due:
             return situation
@@ -256,7 +256,7 @@ class Daemon:
             return situation
 
     def _changed_ms(self, situation: Situation) -> int | None:
-        """When somebody committed to the table last, or changed one of its files."""
+        """Returns when the table was last committed to, or when one of its files last changed."""
         table = situation.table
         if situation.policy.action in WORKSPACE_ACTIONS:
             return changed_ms(self._session, table)
@@ -264,9 +264,9 @@ class Daemon:
         return Facts.of(target.load()).committed_ms
 
     def _tables(self) -> list[TableName]:
-        """Every table of every catalog and plugin in which a policy enables anything, as far as they answer.
+        """Yields every table of every catalog and plugin that answers and for which a policy enables an action.
 
-        Reports what is passed over, and policies that match nothing.
+        Reports skipped parts, and policies that match no table.
         """
         settings = self._session.settings.policies
         question = partial(tables_of, self._session)
@@ -282,7 +282,7 @@ class Daemon:
         self._trouble(f"{place.replace('%', '%%')} is passed over: %s", error)
 
     def _tell_unmatched(self, found: Sequence[Unmatched]) -> None:
-        """Log each policy that matches nothing, once as long as it is so."""
+        """Log each policy that matches no table, once until that changes."""
         for each in found:
             if each not in self.state.unmatched:
                 _log.warning("%s", each)

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, made of the state at the moment of asking. They hold names and numbers, no text of errors.
+"""Metrics for Prometheus, made from the state when they are requested. They hold names and numbers, no error texts.
 
 Made by prometheus_client (extra ``daemon``). docs/guide/daemon.md lists them.
 """
@@ -16,7 +16,7 @@ _PREFIX: Final = "metastore_daemon_"
 
 
 class Metrics:
-    """Prometheus's text of ``state``; ``monotonic`` is the loop's clock, ``module`` is prometheus_client."""
+    """Formats ``state`` for Prometheus. ``monotonic`` is the loop's clock; ``module`` is prometheus_client."""
 
     def __init__(self, module: Any, state: State, monotonic: Callable[[], float]) -> None:
         self._module = module
@@ -27,11 +27,11 @@ class Metrics:
         self._registry.register(self)
 
     def text(self) -> tuple[HTTPStatus, str, bytes]:
-        """The answer to a request."""
+        """Returns the body of the response."""
         return HTTPStatus.OK, self._module.CONTENT_TYPE_LATEST, self._module.generate_latest(self._registry)
 
     def collect(self) -> Iterator[Any]:
-        """The library's question for all metrics."""
+        """Yields all metrics; prometheus_client calls it."""
         yield from self._numbers()
         yield from self._labelled_gauges()
         yield from self._of_runs()

@@ -1,6 +1,6 @@
-"""What holds for one table: the layers of policy laid over one another, with where each value came from; pure.
+"""The policy of one table: the layers of policy merged, with the origin of each value. Pure functions.
 
-The nearer layer wins, value by value: default, catalog, namespace (an outer one before one inside it), table.
+Each value comes from the most specific layer that sets it: table, namespace (inner before outer), catalog, default.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ from metastore.errors import InvalidRequestError
 
 
 class Action(str, Enum):
-    """What the daemon can do to a table, in the order in which it is best done.
-
-    The value is the name in the configuration.
-    """
+    """What the daemon can do to a table, in the best order. The value is the name in the configuration."""
 
     REWRITE_DATA_FILES = "rewrite_data_files"
     REWRITE_MANIFESTS = "rewrite_manifests"
@@ -39,7 +36,7 @@ WORKSPACE_ACTIONS: Final = frozenset({Action.ANALYZE, Action.REFRESH})
 
 @dataclass(frozen=True)
 class Budget:
-    """Bounds of one run; None: none."""
+    """Limits of one run; None means no limit."""
 
     files: int | None = None
     bytes: int | None = None
@@ -48,7 +45,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class ActionPolicy:
-    """What holds for one action on one table; ``options`` are the fields that only this action has."""
+    """The policy of one action on one table; ``options`` are the fields that only this action has."""
 
     action: Action
     enabled: bool
@@ -60,7 +57,7 @@ class ActionPolicy:
 
 @dataclass(frozen=True)
 class TableName:
-    """A table as SQL names it; the schema may have dots."""
+    """The name of a table in SQL; the schema may contain dots."""
 
     catalog: str
     schema: str
@@ -68,7 +65,7 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """From ``catalog.schema.name``. Raises InvalidRequestError."""
+        """Parse ``catalog.schema.name``. Raises InvalidRequestError."""
         parts = text.split(".")
         if len(parts) < 3 or not all(parts):
             raise InvalidRequestError(f"{text!r} does not name a table: catalog.schema.name is expected")
@@ -79,7 +76,7 @@ class TableName:
 
 
 def effective(settings: PolicySettings, table: TableName) -> Mapping[str, LayerValue]:
-    """Every value that holds for ``table``, by ``action.field``, with the key and file that it came from."""
+    """Returns every value that applies to ``table``, by ``action.field``, with the key and file that set it."""
     merged: dict[str, LayerValue] = {}
     for layer in _layers(settings, table):
         merged.update(layer)
@@ -87,7 +84,7 @@ def effective(settings: PolicySettings, table: TableName) -> Mapping[str, LayerV
 
 
 def policies(settings: PolicySettings, table: TableName) -> list[ActionPolicy]:
-    """The policy of every action for ``table``, enabled or not."""
+    """Returns the policy of every action for ``table``, enabled or not."""
     values = {name: given.value for name, given in effective(settings, table).items()}
     return [_policy(action, values) for action in Action]
 

@@ -1,8 +1,8 @@
-"""The process around the loop: its signals, its endpoint, and settings that are read again while it runs.
+"""The process around the loop: its signals, its endpoint, and settings that are reloaded while it runs.
 
-SIGTERM and SIGINT end it: what is under way is cut short where that is safe, and when that takes longer than
-:data:`GRACE_S` the process ends where it is, which every step survives. SIGHUP reads the configuration again: what is
-wrong with it is logged and changes nothing.
+SIGTERM and SIGINT end it. Running work stops where that is safe. If that takes longer than :data:`GRACE_S`, the process
+ends immediately, which every step survives. SIGHUP reloads the configuration; an error in it is logged and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from metastore.session import Session
 _log: Final = logging.getLogger(__name__)
 
 GRACE_S: Final = 8.0
-"""Seconds from the signal to the end; service managers begin to kill after ten or more."""
+"""Seconds from the signal to the end. Service managers kill a process after ten seconds or more."""
 
 _ABANDONED: Final = 75
-"""Exit code of a process that ended where it was; sysexits.h calls it a failure that is worth another try."""
+"""Exit code of a process that ended in the middle of its work: EX_TEMPFAIL of sysexits.h."""
 
 
 def check(settings: Settings) -> None:
-    """Refuse settings that no daemon could run with. Raises ConfigError."""
+    """Raise ConfigError for settings with which no daemon can run."""
     check_schedules(settings.policies)
     require_protection(settings.daemon.endpoint)
 
 
 def run_once(session: Session, *, dry_run: bool, state: State | None = None) -> Sequence[RunUnit]:
-    """One pass, or with ``dry_run`` what it would do; ``state`` is given the outcome.
+    """Make one pass, or with ``dry_run`` report what it would do. The outcome is written to ``state``.
 
-    Runs that failed are among the runs; ``state.passed_over`` has what could not be listed. Raises
-    ConfigError, ConflictError beside a working daemon, and what keeps a pass from looking at any table.
+    Failed runs are among the returned runs; ``state.passed_over`` has the parts that could not be listed. Raises
+    ConfigError, ConflictError if another daemon is at work, and errors that keep a pass from reaching any table.
     """
     check(session.settings)
     signals = _Signals()
@@ -62,9 +62,9 @@ def run_once(session: Session, *, dry_run: bool, state: State | None = None) -> 
 
 
 def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Session]) -> None:
-    """Be a daemon until a signal ends it; ``load`` reads the configuration, again after SIGHUP.
+    """Run the daemon until a signal ends it. ``load`` reads the configuration, at first and after each SIGHUP.
 
-    Raises ConfigError for what is wrong with it at the beginning, InvalidRequestError for a library that is missing.
+    Raises ConfigError if the first configuration is wrong, InvalidRequestError if a library is missing.
     """
     settings = load()
     check(settings)
@@ -121,7 +121,7 @@ def _daemon(session: Session, store: LeaseStore, signals: _Signals, state: State
 
 
 def require_same_place(old: Settings, new: Settings) -> None:
-    """What lease and endpoint stand on cannot change under them. Raises ConfigError that names the keys."""
+    """Raise ConfigError if a reload changes settings of the lease or the endpoint; it names the keys."""
     fixed = {
         "drill.metastore.iceberg.location": (old.iceberg.base_location, new.iceberg.base_location),
         "drill.metastore.iceberg.config": (old.iceberg.config_properties, new.iceberg.config_properties),
@@ -143,7 +143,7 @@ def _folders(settings: Settings) -> dict[str, str]:
 
 
 class _Signals:
-    """Handles the signals inside of it; waits until one comes."""
+    """A context manager that handles signals and can wait for one."""
 
     def __init__(self) -> None:
         self._stop = False
@@ -156,12 +156,12 @@ class _Signals:
         return self._stop
 
     def reload_wanted(self) -> bool:
-        """Whether SIGHUP came since this was asked last."""
+        """Returns whether SIGHUP has arrived since the last call."""
         wanted, self._reload = self._reload, False
         return wanted
 
     def wait(self, seconds: float) -> None:
-        """So long, or until a signal comes."""
+        """Wait for the given seconds, or until a signal arrives."""
         if not self._stop and not self._reload:
             self._woken.wait(seconds)
         self._woken.clear()
@@ -183,7 +183,7 @@ class _Signals:
         os.close(self._pipe[1])
 
     def _watch(self, reading: int) -> None:
-        """Until the other end is closed. In a thread, since the main one may be at work in a library for long."""
+        """Read signals until the pipe is closed. Runs in a thread, because the main thread may be inside a library."""
         with open(reading, "rb", buffering=0) as pipe:
             while number := pipe.read(1):
                 if number[0] == signal.SIGHUP:
@@ -201,11 +201,11 @@ class _Signals:
 
 
 def _noted(number: int, frame: FrameType | None) -> None:
-    """The pipe has told the watching thread already."""
+    """Do nothing: the watching thread reads the signal from the pipe."""
 
 
 def _abandon() -> None:
-    """End at once: a step that takes so long survives that as it survives a crash, and the next run completes it."""
+    """End the process immediately. Each step survives this like a crash, and the next run completes it."""
     _log.warning("what is under way does not end within %s s: it is abandoned, and the next run completes it", GRACE_S)
     logging.shutdown()
     os._exit(_ABANDONED)

@@ -1,7 +1,7 @@
 """A chart of tables over time: bytes of data and numbers of files, as PNG, or as a page of HTML that stands alone.
 
-The points are those of the kept snapshots, whose summaries tell totals, and of the daemon's runs, which remember what
-snapshots that are gone told. Drawn by matplotlib (extra ``report``).
+The points come from the summaries of the snapshots that are kept, and from the daemon's history, which also has totals
+of snapshots that are gone. Drawn by matplotlib (extra ``report``).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from metastore.session import Session
 _log: Final = logging.getLogger(__name__)
 
 _MOST_LINES: Final = 12
-"""Most tables that a chart shows; the largest are shown."""
+"""Maximum number of tables in a chart; the largest are shown."""
 
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """How a table stood at a time."""
+    """The size of a table at one time."""
 
     time_ms: int
     files: int
@@ -40,7 +40,7 @@ class Point:
 
 
 def draw(session: Session, file: Path, table: TableName | None = None) -> int:
-    """Write the chart of ``table``, or of the largest tables; how many it shows.
+    """Write the chart of ``table``, or of the largest tables; returns how many tables it shows.
 
     Raises InvalidRequestError for a file that is neither .png nor .html, and without matplotlib; NotFoundError when no
     table has any points; StorageError when the file cannot be written.
@@ -62,7 +62,7 @@ def draw(session: Session, file: Path, table: TableName | None = None) -> int:
 
 
 def points_of(runs: Sequence[RunUnit]) -> Iterator[Point]:
-    """What runs on one table tell: how it stood before and after each."""
+    """Returns the points of one table that its runs recorded: its size before and after each."""
     for run in runs:
         started = run.started or 0
         if run.files_before is not None and run.bytes_before is not None:

@@ -1,6 +1,6 @@
-"""When something comes round again: after an interval, or at the times of a cron expression in UTC; pure.
+"""When an action runs again: after an interval, or at the times of a cron expression in UTC. Pure functions.
 
-Cron expressions are read by croniter (extra ``daemon``); intervals need nothing.
+Cron expressions are read by croniter (extra ``daemon``); intervals need no library.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Schedule:
 
     @property
     def is_interval(self) -> bool:
-        """Whether it counts from the last run, and names no times."""
+        """Whether it is an interval, counted from the last run, and no cron expression."""
         return not is_cron(self.text)
 
     def check(self, key: str, origin: str) -> None:
-        """Refuse a cron expression that is none, or one without its library.
+        """Check a cron expression, and that the library that reads it is installed.
 
         Raises ConfigError that names ``key`` and ``origin``, where it is set.
         """
@@ -38,7 +38,7 @@ class Schedule:
             raise ConfigError(f"{key} = {self.text!r}: {error} ({origin})") from error
 
     def next_after(self, since_ms: int) -> int:
-        """The first time after ``since_ms``, in epoch milliseconds."""
+        """Returns the first time after ``since_ms``, in epoch milliseconds."""
         if self.is_interval:
             return since_ms + parse_duration(self.text) // timedelta(milliseconds=1)
         module: Any = library("croniter", "daemon")
@@ -49,12 +49,12 @@ class Schedule:
             raise InvalidRequestError(f"{self.text!r} is no cron expression: {error}") from error
 
     def spread_after(self, since_ms: int, jitter: float, seed: str) -> int:
-        """As :meth:`next_after`, later by the part of ``jitter`` times the gap that falls to ``seed``."""
+        """Returns :meth:`next_after` plus a delay of at most ``jitter`` times the gap, always the same for ``seed``."""
         due = self.next_after(since_ms)
         gap = self.next_after(due) - due
         return due + int(gap * jitter * spread(seed))
 
 
 def spread(seed: str) -> float:
-    """A number from 0 to 1 that is always the same for ``seed``, and evenly spread over many of them."""
+    """Returns a number from 0 to 1: always the same for one ``seed``, evenly distributed over many."""
     return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:7], "big") / (1 << 56)

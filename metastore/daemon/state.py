@@ -1,4 +1,4 @@
-"""What the daemon is doing and has done since it began, for whoever asks: the endpoint, and the log."""
+"""What the daemon is doing and has done since its start. The endpoint and the log read it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from metastore.model.run_unit import RunUnit
 
 @dataclass
 class State:
-    """Written by the loop, read by the endpoint's threads; every field is replaced or counted in one step.
+    """Written by the loop and read by the endpoint's threads. Every field is replaced or counted in one step.
 
-    ``trouble`` is that of the last pass. ``passed_over`` has what it could not list, with the errors, and ``unmatched``
-    the policies that match nothing. ``refused`` is why a new configuration was not taken, ``refusals`` how often.
-    ``unwritten`` is why the history could not be written. ``seen`` is when the loop last showed life, in seconds of a
-    clock that nobody sets, and ``interval`` how long it waits between two passes. ``waiting_for`` is whose answer it
-    waits for, ``working_on`` what it does; ``since`` is when that began. ``last_runs`` are by table and action.
+    - ``trouble``: the error of the last pass; ``passed_over``: the parts it could not list, with their errors.
+    - ``unmatched``: the policies that match no table.
+    - ``refused``: why a new configuration was rejected; ``refusals``: how many were.
+    - ``unwritten``: why the history could not be written.
+    - ``seen``: the loop's last sign of life, in seconds of a monotonic clock; ``interval``: its wait between passes.
+    - ``waiting_for``: the catalog whose answer it waits for; ``working_on``: its current action; ``since``: its start.
+    - ``last_runs``: by table and action.
     """
 
     token: int | None = None
@@ -50,7 +52,7 @@ class State:
 
     @property
     def troubles(self) -> list[str]:
-        """All that is known to be wrong now, for people."""
+        """Returns one sentence for each known problem."""
         found = [self.trouble, self.unwritten, self.lease.trouble]
         found += [f"{place} is passed over: {error}" for place, error in self.passed_over.items()]
         found += [str(each) for each in self.unmatched]
@@ -59,7 +61,7 @@ class State:
         return list(dict.fromkeys(each for each in found if each is not None))
 
     def count(self, run: RunUnit) -> None:
-        """Take one run into the counts."""
+        """Add one run to the counts."""
         action = run.action or ""
         self.runs[action, run.status or ""] += 1
         self.milliseconds[action] += run.milliseconds or 0

@@ -1,7 +1,7 @@
-"""Policies that match nothing, mostly because a name is misspelt; pure.
+"""Policies that match no table, mostly because a name is misspelled. Pure functions.
 
-A site that writes a policy believes that its tables are looked after. A layer that fits no table is reported by its
-key, with the name that was probably meant. Nothing is said of what could not be listed.
+Whoever writes a policy expects that the daemon maintains those tables. A layer that matches no table is reported by its
+key, with the most similar name. Layers of catalogs that could not be listed are not reported.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from metastore.suggestions import did_you_mean
 
 @dataclass
 class Seen:
-    """What a look at the catalogs and plugins has found: these and ``namespaces`` by name, and ``tables``.
+    """What listing the catalogs and plugins has found: their names, ``namespaces`` by name, and ``tables``.
 
-    ``unknown`` are catalogs and namespaces that could not be listed, or not whole.
+    ``unknown`` are catalogs and namespaces that could not be listed completely.
     """
 
     catalogs: set[str] = field(default_factory=set)
@@ -30,7 +30,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Unmatched:
-    """One layer of policy that holds for no table: the name that it is for, its key, where it is set, and why."""
+    """One layer of policy that matches no table: the name it is for, its key, where it is set, and the reason."""
 
     name: str
     key: str
@@ -38,12 +38,12 @@ class Unmatched:
     reason: str
 
     def __str__(self) -> str:
-        """One sentence."""
+        """Returns one sentence."""
         return f"the policy {self.key} ({self.origin}) matches nothing: {self.reason}"
 
 
 def unmatched(settings: PolicySettings, seen: Seen) -> list[Unmatched]:
-    """The layers for catalogs, namespaces and tables that hold for none of the tables that were ``seen``."""
+    """Returns the layers for catalogs, namespaces and tables that match none of the tables ``seen``."""
     return [
         Unmatched(name, f"drill.metastore.policies.{kind}.{name}", next(iter(layer.values())).origin, reason)
         for kind, name, layer in _layers(settings)
@@ -52,7 +52,7 @@ def unmatched(settings: PolicySettings, seen: Seen) -> list[Unmatched]:
 
 
 def enables(settings: PolicySettings, catalog: str) -> bool:
-    """Whether a policy enables anything that can be done in that catalog, or storage plugin."""
+    """Returns whether a policy enables any action that is possible in that catalog or storage plugin."""
     layers: list[Layer] = [settings.default, settings.catalogs.get(catalog, {})]
     for named in (settings.namespaces, settings.tables):
         layers += [layer for name, layer in named.items() if name.startswith(f"{catalog}.")]
@@ -74,7 +74,7 @@ def _layers(settings: PolicySettings) -> Iterator[tuple[str, str, Layer]]:
 
 
 def _reason(kind: str, name: str, seen: Seen) -> str | None:
-    """Why the layer matches nothing; None where it does, or that is not known."""
+    """Returns why the layer matches no table; None if it matches one, or if that is not known."""
     tables = {str(table) for table in seen.tables}
     if name in tables if kind == "tables" else any(table.startswith(f"{name}.") for table in tables):
         return None

@@ -1,8 +1,8 @@
-"""Tables of storage plugins for the daemon: which there are, when their files changed, and bringing one up to date.
+"""Tables of storage plugins for the daemon: listing them, when their files changed, and updating them.
 
-Place in the flow: beside tables of catalogs, the loop lists those of plugins here; :class:`metastore.daemon.actions`
-carries ``analyze`` and ``refresh`` out. Both are one commit at their end, and are repeated without harm: a run whose
-lease was lost meanwhile changes nothing that the next one would not.
+Place in the flow: beside tables of catalogs, the loop lists tables of plugins here; :mod:`metastore.daemon.actions`
+runs ``analyze`` and ``refresh``. Both end in one commit and can be repeated. So a run that lost its lease meanwhile
+changes nothing that the next run would not change.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from metastore.sources.listing import list_files
 
 
 def tables_of(session: Session, name: str, trouble: Trouble) -> Iterator[Namespace | TableName]:
-    """What the catalog or, where there is none of that ``name``, the storage plugin has."""
+    """Yields the tables of the catalog ``name`` or, if there is none, of the storage plugin ``name``."""
     if name in session.catalogs.names():
         return catalog_of(session.catalogs, name, trouble)
     return plugin_of(session, name, trouble)
 
 
 def looked_after(session: Session) -> list[str]:
-    """The catalogs and storage plugins in which a policy enables anything."""
+    """Returns the catalogs and storage plugins in which a policy enables any action."""
     policies = session.settings.policies
     return [name for name in (*session.catalogs.names(), *sorted(policies.plugins)) if enables(policies, name)]
 
 
 def plugin_of(session: Session, plugin: str, trouble: Trouble) -> Iterator[Namespace | TableName]:
-    """Every workspace of a storage plugin, and its tables: with metadata, new ones, and materialized views.
+    """Yields every workspace of a storage plugin and its tables: analyzed ones, new ones, and materialized views.
 
-    Folders of the shipped workspaces are looked into only where a policy names the workspace.
+    Folders of the preconfigured workspaces are listed only if a policy names the workspace.
     """
     settings = session.settings
     named = [*settings.policies.namespaces, *settings.policies.tables]
@@ -54,22 +54,22 @@ def plugin_of(session: Session, plugin: str, trouble: Trouble) -> Iterator[Names
 
 
 def materialized_views(session: Session) -> Sequence[TableInfo]:
-    """All of them."""
+    """Returns the names of all materialized views."""
     return [unit.info for unit in session.materialized_views.list()]
 
 
 def table_name(table: TableInfo) -> TableName:
-    """The name by which policies know a table of a plugin."""
+    """Returns the name that policies use for a table of a plugin."""
     return TableName(table.storage_plugin, table.workspace, table.name)
 
 
 def table_info(table: TableName) -> TableInfo:
-    """The table of a plugin that a policy's name means."""
+    """Returns the table of a plugin to which a policy's name refers."""
     return TableInfo(table.catalog, table.schema, table.name)
 
 
 def changed_ms(session: Session, table: TableName) -> int | None:
-    """When the newest file of a table in a folder was changed, in epoch ms; None where that is not known."""
+    """Returns when the newest file of a table in a folder changed, in epoch ms; None if that is not known."""
     source = session.source(table_info(table))
     try:
         files = list_files(source.location, options=source.options, passed_over=source.passed_over).files
@@ -79,7 +79,7 @@ def changed_ms(session: Session, table: TableName) -> int | None:
 
 
 def analyze(session: Session, table: TableName, guard: Guard, *, dry_run: bool) -> Mapping[str, Any]:
-    """Bring the metadata of a table up to date; nothing where it is. ``guard`` may end it while files are read."""
+    """Update the metadata of a table; an empty result if it is up to date. ``guard`` may stop it between files."""
     if dry_run:
         return {"would": "analyze what changed"}
     done = session.analyze(
@@ -102,7 +102,7 @@ def analyze(session: Session, table: TableName, guard: Guard, *, dry_run: bool) 
 
 
 def refresh(session: Session, table: TableName, *, dry_run: bool) -> Mapping[str, Any]:
-    """Bring the rows of a materialized view up to date; nothing where they are."""
+    """Update the rows of a materialized view. Returns an empty result if they are up to date."""
     if dry_run:
         return {"would": "refresh what changed"}
     done = session.materialized_views.refresh(table_info(table))
