@@ -116,6 +116,7 @@ def measure_together(
 
     Those of a case take their turns, then those of the next. ``items`` are by case. Raises as :func:`measure`.
     """
+    gc.unfreeze()
     taken: dict[tuple[str, str], list[_Time]] = {}
     again: dict[str, list[Contender]] = {}
     for case, contenders in cases.items():
@@ -152,9 +153,7 @@ class _Time(NamedTuple):
 
 def _timed(contender: Contender) -> tuple[_Time, Any]:
     prepared = contender.prepare()
-    # Neither the garbage of the contender before nor what lives from then is this one's to collect; its own is, so the
-    # collector stays on.
-    gc.unfreeze()
+    # A contender pays for collecting its own garbage, so the collector stays on; not for what lived before it.
     gc.collect()
     gc.freeze()
     wall, cpu = time.perf_counter(), time.process_time()
