@@ -1,6 +1,6 @@
-"""The commands and their options, as typer sees them; each calls the plain function that does the work.
+"""The typer commands and their options. Each calls the plain function that does the work.
 
-Those of the daemon are in :mod:`metastore.cli.daemon_app`.
+The commands of the daemon are in :mod:`metastore.cli.daemon_app`.
 """
 # ruff: noqa: PLC0415 - commands import what does their work when they run: `--help` answers at once
 
@@ -340,5 +340,5 @@ def repair(
         return integrity.repair(session, dry_run=dry_run)
 
 
-# Last, so that its commands come after these in the help.
+# Imported last, so that these commands come last in the help.
 import metastore.cli.daemon_app  # noqa: E402, F401

@@ -1,6 +1,6 @@
-"""What makes a function a command: the global options beside its own, its result shown, errors as exit codes.
+"""Makes a command of a function: adds the global options, shows the result, and turns errors into exit codes.
 
-A command's function takes the invocation and its own arguments, and returns the result.
+The function takes the invocation and its own arguments, and returns the result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OK: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
-"""Exit codes: done; refused or failed; the command line is wrong (typer's own); Ctrl-C."""
+"""Exit codes: success; refused or failed; wrong command line (typer's own code); Ctrl-C."""
 
 app = typer.Typer(
     name="metastore",
@@ -37,7 +37,7 @@ app = typer.Typer(
 
 
 class EngineChoice(str, Enum):
-    """Who reads the footers."""
+    """The engine that reads the footers."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -50,7 +50,7 @@ Conf = Annotated[
     typer.Option(
         help="Configuration: a folder or a file; else $METASTORE_CONF_DIR, else conf/.",
         rich_help_panel=_GLOBAL,
-        is_eager=True,  # `--version` shows its files, wherever it stands
+        is_eager=True,  # `--version` shows the files of `--config`, in any order of options
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_GLOBAL, is_eager=True)]
@@ -97,7 +97,7 @@ def _before_the_command(
 
 
 def command(function: Command, group: typer.Typer = app) -> Command:
-    """Register ``function`` under its name, with the global options beside its own parameters."""
+    """Register ``function`` under its name, with the global options added to its own parameters."""
 
     @wraps(function)
     def run(
@@ -120,7 +120,7 @@ def command(function: Command, group: typer.Typer = app) -> Command:
 
 
 def _require_place() -> None:
-    """Refuse to begin in a folder that was removed: PyIceberg always looks for its own files there."""
+    """Raise an error if the working directory was removed: PyIceberg always looks for its own files there."""
     try:
         os.getcwd()
     except OSError as error:
@@ -128,7 +128,7 @@ def _require_place() -> None:
 
 
 def _require_text(*given: object) -> None:
-    """Refuse arguments whose bytes are no text, which neither names nor statements can be made of."""
+    """Raise an error for arguments that are not valid text."""
     for each in given:
         if isinstance(each, str | Path):
             try:

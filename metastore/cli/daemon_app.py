@@ -1,4 +1,4 @@
-"""The commands of the daemon, as typer sees them, and those that tell how well tables are kept."""
+"""The typer commands of the daemon, and those that report the health of tables."""
 # ruff: noqa: PLC0415 - commands import what does their work when they run: `--help` answers at once
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from metastore.cli.invocation import Invocation
 
 
 class LogFormat(str, Enum):
-    """How the daemon writes its log."""
+    """Format of the daemon's log."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class PolicyQuestion(str, Enum):
-    """What can be asked about policies."""
+    """Questions about policies."""
 
     EXPLAIN = "explain"
 

@@ -1,7 +1,7 @@
-"""Results as JSON: fields by their names, times in ISO 8601, what JSON has no word for as text.
+"""Results as JSON: fields by name, times in ISO 8601, and text for values that JSON does not have.
 
-Promises: everything a result holds is there, raw and unrounded; the document is valid JSON for every value that a
-column can have (a bound of infinity is the text ``"Infinity"``).
+Promises: the document holds every field of the result, unrounded. It is valid JSON for every value that a column can
+have; a bound of infinity is the text ``"Infinity"``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from metastore.model.identity import TableInfo
 
 @runtime_checkable
 class Documented(Protocol):
-    """A result whose document is another than that of its fields."""
+    """A result whose document is not simply its fields."""
 
     def as_document(self) -> object:
-        """What becomes the document."""
+        """Returns the value that becomes the document."""
 
 
 class Listed(list[Any]):
-    """A list of which each item becomes a document when it is written: a million of them never stand side by side."""
+    """A list whose items become documents one by one when they are written, so that a million need little memory."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Listed(list[Any]):
 
 
 def document(value: Any) -> Any:
-    """``value`` in what :mod:`json` can write: a dataclass is an object of its public fields, bytes are base64."""
+    """Returns ``value`` in types of :mod:`json`: dataclasses as objects of their public fields, bytes as base64."""
     match value:
         case Enum():
             return value.value

@@ -1,4 +1,4 @@
-"""How single values look to people: numbers with separators, sizes with units, times to the second in UTC."""
+"""Formats single values for people: numbers with separators, sizes with units, times to the second in UTC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def number(value: int | None) -> str:
 
 
 def size(count: int | None) -> str:
-    """Bytes, in thousands: ``7912345`` as ``7.9 MB``."""
+    """Bytes in decimal units: ``7912345`` as ``7.9 MB``."""
     if count is None:
         return UNKNOWN
     scaled, unit = float(count), 0
@@ -49,12 +49,12 @@ def plural(count: int, noun: str) -> str:
 
 
 def visible(text: str) -> str:
-    """``text`` without what would command a terminal instead of being shown there: as escapes, but for line breaks."""
+    """Returns ``text`` with control characters, except line breaks, written as escapes."""
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def bound(value: Value | None, *, exact: bool = True) -> str:
-    """A bound of a column; ``~`` before one that the data need not reach."""
+    """A bound of a column; ``~`` marks a bound that is not exact."""
     if value is None:
         return UNKNOWN
     if isinstance(value, bytes):
@@ -70,7 +70,7 @@ def bound(value: Value | None, *, exact: bool = True) -> str:
 
 
 def setting_value(value: object) -> str:
-    """A configured value as HOCON spells it."""
+    """A configured value in HOCON."""
     if value is None:
         return UNKNOWN
     return str(value).lower() if isinstance(value, bool) else str(value)

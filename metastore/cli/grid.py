@@ -1,10 +1,9 @@
-"""Tables on a screen: how wide each column is where the terminal has no room for all of them.
+"""Tables on a screen: chooses the width of each column if the terminal is too narrow for all.
 
-Place in the flow: ``screens`` fills a :class:`Grid`, Rich draws it. Promises: nothing is left out, whatever the width,
-and no value commands the terminal. A number stands on one line and is never cut, since a part of a number is another
-number. A text is folded into several lines, but not into shreds: its column keeps :data:`LEAST` characters, or as many
-as its longest value has. Where the terminal is narrower than all that, lines run over its edge, and it breaks them
-itself.
+Place in the flow: ``screens`` fills a :class:`Grid`, Rich draws it. Promises: nothing is left out at any width, and no
+value can control the terminal. A number stays on one line and is never cut, since a part of a number is another number.
+A text is folded into several lines, and its column keeps :data:`LEAST` characters, or the length of its longest value
+if that is less. If the terminal is still too narrow, it wraps the lines itself.
 """
 
 from __future__ import annotations
@@ -24,17 +23,16 @@ from rich.text import Text
 from metastore.cli.formats import visible
 
 LEAST: Final = 10
-"""So wide is a column of texts at least, in characters: a date is not folded."""
+"""Minimum width of a column of texts, in characters. A date fits, so it is never folded."""
 
 _NUMBER: Final = re.compile(r"~?[+-]?[\d.,]+(?:[eE][+-]?\d+)?")
 _NO_BOUND: Final = 1_000_000
 
 
 class Grid(Table):
-    """A table without rules. A heading that begins with ``#`` stands over numbers, right-aligned and never folded.
+    """A table without lines. A heading that begins with ``#`` marks a column of numbers: right-aligned, never folded.
 
-    One that begins with ``>`` stands over values of all kinds, right-aligned, of which those that are no numbers may be
-    folded.
+    A heading that begins with ``>`` marks a right-aligned column of any values; only its numbers are never folded.
     """
 
     def __init__(self, *headings: str) -> None:
@@ -43,17 +41,17 @@ class Grid(Table):
             self.add(heading.lstrip("#>"), whole=heading.startswith("#"), right=heading.startswith(("#", ">")))
 
     def add(self, heading: str, *, whole: bool = False, right: bool = False) -> None:
-        """One more column; ``whole`` values are never folded."""
+        """Add a column; ``whole`` values are never folded."""
         self.add_column(visible(heading), justify="right" if right else "left", no_wrap=whole, overflow="fold")
 
     def add_row(
         self, *renderables: RenderableType | None, style: StyleType | None = None, end_section: bool = False
     ) -> None:
-        """One more row."""
+        """Add a row."""
         super().add_row(*map(_shown, renderables), style=style, end_section=end_section)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Rich's drawing, in columns of the widths that are chosen here."""
+        """Draw the table with Rich, in the chosen widths."""
         unbounded = options.update(max_width=_NO_BOUND)
         natural = [_natural(console, unbounded, column) for column in self.columns]
         least = [_least(column, width) for column, width in zip(self.columns, natural, strict=True)]
@@ -77,7 +75,7 @@ def _shown(cell: RenderableType | None) -> RenderableType | None:
 
 
 def fitted(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Widths that fit into ``room``, or the least ones: the widest column gives way first, down to its ``least``."""
+    """Returns widths that fit into ``room``, or the minimum ones. The widest shrinks first, down to its ``least``."""
     widths = list(natural)
     while sum(widths) > room:
         gives = [each for each in range(len(widths)) if widths[each] > least[each]]

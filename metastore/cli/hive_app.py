@@ -1,4 +1,4 @@
-"""The commands below ``metastore hive``, added to the others when this module is imported."""
+"""The commands of ``metastore hive``. Importing this module adds them."""
 # ruff: noqa: PLC0415 - as in metastore.cli.app
 
 from __future__ import annotations

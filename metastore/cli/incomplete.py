@@ -1,4 +1,4 @@
-"""A result that is less than was asked for: it is shown all the same, and the command fails."""
+"""A partial result: it is shown, and the command fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Incomplete:
-    """What a command came to that could not do all it was to: its result, which is shown all the same, and why."""
+    """The result of a command that failed in part, and the reason. The result is shown."""
 
     result: object
     why: str

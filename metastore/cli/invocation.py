@@ -1,6 +1,6 @@
-"""One run of the command line: the options that every command takes, and the settings and session they lead to.
+"""One run of the command line: the options of every command, and the settings and session that follow from them.
 
-Everything opened for a command is opened when it is first asked for, and closed when the command ends.
+Settings and session are opened on first use and closed when the command ends.
 """
 # ruff: noqa: PLC0415 - the heavy half of the package is imported when a command needs it: `--help` answers at once
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GlobalOptions:
-    """Options that may stand before a command's name and after it."""
+    """Options that are allowed before and after a command's name."""
 
     conf: Path | None = None
     json: bool = False
@@ -32,7 +32,7 @@ class GlobalOptions:
     engine: EngineKind | None = None
 
     def then(self, later: GlobalOptions) -> GlobalOptions:
-        """Both together: of two values the ``later`` one, of two flags either, and ``-v`` adds up."""
+        """Merges both: the ``later`` value wins, flags are or-ed, and the numbers of ``-v`` are added."""
         return GlobalOptions(
             conf=later.conf or self.conf,
             json=later.json or self.json,
@@ -42,7 +42,7 @@ class GlobalOptions:
 
 
 class Invocation:
-    """A context manager; ``output`` is where everything that people or programs read goes."""
+    """A context manager; ``output`` receives everything that people or programs read."""
 
     def __init__(self, options: GlobalOptions, output: Output) -> None:
         self.options = options
@@ -51,11 +51,11 @@ class Invocation:
 
     @cached_property
     def settings(self) -> Settings:
-        """The configuration, with what ``--engine`` says over it. Raises ConfigError."""
+        """The configuration, with ``--engine`` applied. Raises ConfigError."""
         return self.load()
 
     def load(self) -> Settings:
-        """Read the configuration, as it is now. Raises ConfigError."""
+        """Read the current configuration. Raises ConfigError."""
         from metastore.config import load
 
         settings = load(self.options.conf)
@@ -65,11 +65,11 @@ class Invocation:
 
     @cached_property
     def session(self) -> Session:
-        """A session over the configured metastore, with Spark within its reach. Raises ConfigError."""
+        """A session over the configured metastore that can use Spark. Raises ConfigError."""
         return self._opened.enter_context(self.open_session(self.settings))
 
     def open_session(self, settings: Settings) -> Session:
-        """A session of the caller's own, to close, over the metastore of ``settings``."""
+        """Open a session over the metastore of ``settings``; the caller closes it."""
         from metastore.metastore import Metastore
         from metastore.session import Session
 

@@ -1,8 +1,7 @@
-"""Where a command's words go: the result to standard output, everything else to standard error.
+"""The output of a command: its result on standard output, everything else on standard error.
 
-Promises: with ``json``, standard output carries exactly one JSON document and nothing else, also when the command
-fails, and whatever its encoding; what cannot be written is an error; progress is a bar in a terminal and log lines
-elsewhere; a log line never breaks a bar in two.
+Promises: with ``json``, standard output is exactly one JSON document, also if the command fails, and in any encoding. A
+failed write is an error. Progress is a bar in a terminal and log lines elsewhere; a log line never splits a bar.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ from metastore.errors import InvalidRequestError, StorageError
 from metastore.redaction import without_secrets
 
 OnProgress = Callable[[int, int], None]
-"""Called with how many are done, and of how many."""
+"""Called with the number of finished steps and the total."""
 
 _PIPE_WIDTH: Final = 500
-"""A file or a pipe has no width to keep to; wide enough that no line is broken."""
+"""Width for a file or a pipe: large enough that no line is wrapped."""
 
 _PIECES_AT_ONCE: Final = 10_000
 _LOG_EVERY_SECONDS: Final = 2.0
@@ -43,13 +42,13 @@ _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 @dataclass(frozen=True)
 class Verbatim:
-    """Text that is printed as it is, to the last character: neither wrapped, nor made fit for a screen."""
+    """Text that is printed unchanged: neither wrapped nor escaped for a terminal."""
 
     text: str
 
 
 class Output:
-    """Writes one command's result and messages; a context manager, inside of which log records go here too."""
+    """Writes one command's result and messages. A context manager; inside it, log records are written here too."""
 
     def __init__(self, *, as_json: bool = False, verbose: int = 0) -> None:
         self.as_json = as_json
@@ -60,7 +59,7 @@ class Output:
         self._own_level = logging.NOTSET
 
     def result(self, result: object) -> None:
-        """Write the result in the form that was asked for.
+        """Write the result in the requested form.
 
         Raises StorageError when it cannot be written, InvalidRequestError for what is to be printed as it is, and
         cannot be in the encoding of standard output.
@@ -76,7 +75,7 @@ class Output:
                 self._out.print(screen(result))
 
     def failure(self, error: BaseException, code: str, message: str) -> None:
-        """Say what went wrong; with ``-v`` also where in the code."""
+        """Print an error; with ``-v`` also its traceback."""
         if self.as_json:
             self._document({"error": {"code": code, "message": message}})
         self.complaint(message)
@@ -85,17 +84,17 @@ class Output:
             self._err.print(Text(trace, "dim"))
 
     def complaint(self, message: str) -> None:
-        """One line on standard error beside a result that stands."""
+        """Print one line about a problem to standard error; the result remains valid."""
         self._err.print(Text.assemble(("error: ", "bold red"), visible(message)))
 
     def note(self, message: str) -> None:
-        """One line on standard error that is no result and no problem."""
+        """Print one line of information to standard error."""
         self._err.print(Text(visible(message), "dim"))
 
     def log_lines(self, formatter: logging.Formatter) -> None:
-        """From here on, write log records of this package, from INFO on, as ``formatter`` has them and nothing else.
+        """From now on, write only log records of this package, from INFO on, formatted by ``formatter``.
 
-        ``formatter`` is one that hides secrets.
+        ``formatter`` must hide secrets.
         """
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(formatter)
@@ -107,7 +106,7 @@ class Output:
 
     @contextmanager
     def progress(self, label: str, unit: str = "") -> Iterator[OnProgress]:
-        """Show how far a long piece of work has come; it begins without a known total."""
+        """Show the progress of long work. The total is unknown at first."""
         if self._err.is_terminal:
             with self._bar(unit) as bar:
                 task = bar.add_task(label, total=None)
@@ -117,7 +116,7 @@ class Output:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """Show that something is going on that cannot tell how far it is."""
+        """Show that work without known progress is running."""
         if self._err.is_terminal:
             with self._err.status(f"{label} …"):
                 yield
@@ -125,7 +124,7 @@ class Output:
             yield
 
     def confirm(self, question: str, otherwise: str) -> None:
-        """Ask before what cannot be taken back. InvalidRequestError for no, and where there is nobody to ask."""
+        """Ask before an action that cannot be undone. Raises InvalidRequestError for "no", and without a terminal."""
         if not (sys.stdin.isatty() and self._err.is_terminal):
             raise InvalidRequestError(f"{question} There is nobody to ask: {otherwise}")
         self._err.print(question, "[y/N]", end=" ", markup=False)
@@ -183,7 +182,7 @@ class Output:
 
 
 class _LoggedProgress:
-    """Progress where nobody watches: one line when it begins, one when it ends, and few between."""
+    """Progress without a terminal: one line at the start, one at the end, and a few between."""
 
     def __init__(self, console: Console, label: str, unit: str) -> None:
         self._console = console
@@ -199,10 +198,10 @@ class _LoggedProgress:
 
 
 class _LogHandler(logging.Handler):
-    """Log records as single lines, ``level: message``, beside the bar and not through it.
+    """Log records as single lines, ``level: message``, that do not disturb the bar.
 
-    Records of ``others``, the libraries beneath, are for those who look for a fault: PySpark, for one, logs an
-    interrupt with two tracebacks.
+    Records of ``others``, the libraries, are shown only for debugging: PySpark, for example, logs an interrupt with two
+    tracebacks.
     """
 
     _STYLES: Final = {"warning": "yellow", "error": "red", "critical": "bold red"}
@@ -228,13 +227,13 @@ def _is_utf8() -> bool:
 
 @contextmanager
 def _writing() -> Iterator[None]:
-    """Raises StorageError for what standard output does not take. That its reader left early is no failure."""
+    """Raises StorageError if standard output fails. A reader that closed the pipe early is no failure."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        # What is still held back would fail once more at the end of the process.
+        # Buffered output would otherwise fail again at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise StorageError(f"standard output cannot be written: {error.strerror}") from error
 
@@ -242,5 +241,5 @@ def _writing() -> Iterator[None]:
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _PIPE_WIDTH
-    # Names and values are text, whatever brackets and colons they hold.
+    # Brackets and colons in names and values are not Rich's markup.
     return Console(file=stream, width=width, soft_wrap=True, highlight=False, markup=False, emoji=False)

@@ -1,8 +1,8 @@
-"""Results of commands that need much of the package, such as a query engine or a client of Hive.
+"""Results of commands that need large parts of the package, such as a query engine or a client of Hive.
 
-Plain data that stands apart from what makes it, so that who shows results, those of all commands, loads none of that.
-Promises of rows: every value stands in its own column, also where two columns have one name; and a value that Python
-has no type for, such as a date after the year 9999, is text.
+The types are plain data in a module of their own, so that showing results loads none of those parts. Promises of rows:
+every value has its own column, also if two columns share a name. A value that Python has no type for, such as a date
+after the year 9999, is text.
 """
 
 from __future__ import annotations
@@ -20,45 +20,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a statement returned: the names of the columns, and the rows, each with a value for each of them."""
+    """The rows of a statement: the names of its columns, and the rows, each with one value a column."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
     @classmethod
     def of(cls, table: pa.Table, maps_as_pydicts: Literal["strict"] | None = None) -> Rows:
-        """Those of an Arrow table."""
+        """Returns the rows of an Arrow table."""
         values = [_values(column, maps_as_pydicts) for column in table.columns]
         return cls(tuple(table.column_names), tuple(zip(*values, strict=True)))
 
     @classmethod
     def by_name(cls, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Rows:
-        """Those that were made here, whose names differ."""
+        """Returns rows from dictionaries with distinct names."""
         return cls(tuple(columns), tuple(tuple(row[name] for name in columns) for row in rows))
 
     def as_document(self) -> Mapping[str, Any]:
-        """Each row by the names of its columns; the second one of a name ``a`` is called ``a_2``."""
+        """Returns each row as an object by column names; a second column ``a`` is called ``a_2``."""
         names = list(_apart(self.columns))
         return {"columns": names, "rows": [dict(zip(names, row, strict=True)) for row in self.rows]}
 
 
 @dataclass(frozen=True)
 class Results:
-    """What several statements returned, in their order."""
+    """The results of several statements, in their order."""
 
     results: tuple[Rows, ...]
 
 
 @dataclass(frozen=True)
 class Left:
-    """The prompt was left after this number of statements."""
+    """The prompt ended after this number of statements."""
 
     statements: int
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The daemon was told to end, and did; what it did stands in the history."""
+    """The daemon ended after a signal; its runs are in the history."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class HiveTables:
 
 @dataclass(frozen=True)
 class Skipping:
-    """The number of files, or row groups of files that are read, that were skipped because no row passes ``test``."""
+    """Number of files, or of row groups in files that are read, that were skipped because no row can pass ``test``."""
 
     test: str
     count: int
@@ -79,7 +79,7 @@ class Skipping:
 
 @dataclass(frozen=True)
 class SegmentDecision:
-    """Whether the analyzed files of a segment may hold a row, and why."""
+    """Whether the analyzed files of a segment may contain a matching row, and why."""
 
     segment: str
     kept: bool
@@ -88,7 +88,7 @@ class SegmentDecision:
 
 @dataclass(frozen=True)
 class KeptFile:
-    """A file to read; ``row_groups`` are those to read in it, None for all of them."""
+    """A file to read; ``row_groups`` are the row groups to read, None for all."""
 
     path: str
     reason: str
@@ -98,7 +98,7 @@ class KeptFile:
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file not to read, of a segment that is read."""
+    """A skipped file in a segment that is read."""
 
     path: str
     reason: str
@@ -106,9 +106,9 @@ class SkippedFile:
 
 @dataclass(frozen=True)
 class Pruned:
-    """The decision on a table. ``new``, ``changed`` and ``missing`` files are those since ANALYZE.
+    """The decision on a table. ``new``, ``changed`` and ``missing`` count files since the last ANALYZE.
 
-    ``kept_files`` and ``skipped_files`` are None unless they were asked for.
+    ``kept_files`` and ``skipped_files`` are None unless requested.
     """
 
     table: str
@@ -129,7 +129,7 @@ class Pruned:
 
 
 def _apart(columns: Sequence[str]) -> Iterator[str]:
-    """The names, none of them twice."""
+    """Returns the names, with numbers added to repeated ones."""
     taken, seen = set(columns), set[str]()
     for name in columns:
         own, number = name, 1
@@ -148,7 +148,7 @@ def _values(column: pa.ChunkedArray[Any], maps_as_pydicts: Literal["strict"] | N
 
 
 def _value(scalar: pa.Scalar[Any], maps_as_pydicts: Literal["strict"] | None) -> Any:
-    """In Python's types where they reach, else with its times as text."""
+    """Returns the value in Python's types, or with its times as text if those types cannot hold them."""
     try:
         return scalar.as_py(maps_as_pydicts=maps_as_pydicts)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Results as people read them in a terminal: one function per kind of result, chosen by its type."""
+"""Results for people in a terminal: one function per kind of result, chosen by its type."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from metastore.components.column_upgrade import Upgraded
 from metastore.doctor.files import DIFFERENT, FolderReport
 
 _MOST_ROWS = 50
-"""Most lines of a long list on a screen; the JSON document has all."""
+"""Maximum number of lines of a list on a screen; the JSON document has all."""
 _MOST_NOTES = 10
-"""Most notes on columns that a screen shows."""
+"""Maximum number of notes on columns."""
 _MOST_VALUES = 500
-"""Most rows of a statement that a screen shows."""
+"""Maximum number of rows of a statement."""
 
 
 @singledispatch
 def screen(result: object) -> RenderableType:
-    """What to print for ``result``."""
+    """Returns the text to print for ``result``."""
     raise TypeError(f"there is no screen for {type(result).__name__}")
 
 
@@ -179,7 +179,7 @@ def _(result: AnalyzeResult) -> RenderableType:
 
 
 def _cannot_prune(reasons: Mapping[str, str]) -> Sequence[RenderableType]:
-    """A line for each column that cannot skip files, for a few of many."""
+    """Returns one line for each column that cannot skip files, for the first few."""
     lines = [Text(f"{name} cannot skip files: {reason}", "dim") for name, reason in reasons.items()]
     return lines[:_MOST_NOTES] + [Text(f"… and {len(lines) - _MOST_NOTES} more")] * (len(lines) > _MOST_NOTES)
 
@@ -230,7 +230,7 @@ def _decisions(result: Pruned) -> RenderableType:
 
 
 def _folder_of(paths: Sequence[str]) -> str:
-    """The folder, with its slash, that all ``paths`` lie below."""
+    """Returns the common folder of all ``paths``, with its slash."""
     prefix = commonprefix(list(paths))  # noqa: RUF071 - commonpath would fold the slashes of a URI
     return prefix.rpartition("/")[0] + "/"
 

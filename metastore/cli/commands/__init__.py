@@ -1,1 +1,1 @@
-"""What each command does: plain functions from a session and arguments to a result. No printing, no parsing."""
+"""The work of each command: plain functions from a session and arguments to a result. No printing, no parsing."""

@@ -1,4 +1,4 @@
-"""What ``metastore --version`` prints: the versions in use, and the files of the configuration."""
+"""The output of ``metastore --version``: the versions in use, and the files of the configuration."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LIBRARIES: Final = {"PyIceberg": "pyiceberg", "PyArrow": "pyarrow", "Spark": "p
 
 
 def about(conf: Path | None) -> dict[str, str | list[str]]:
-    """Names and versions, in the order of the screen; ``configuration`` lists the files that are read, lowest first.
+    """Returns names and versions in display order; ``configuration`` lists the files read, lowest precedence first.
 
-    Nothing is imported or started but ``java``. Where something is missing or cannot be read, the text says so.
+    It imports nothing and starts only ``java``. If something is missing or unreadable, the text says so.
     """
     return {
         DISTRIBUTION: VERSION,
@@ -31,7 +31,7 @@ def about(conf: Path | None) -> dict[str, str | list[str]]:
 
 
 def text(found: dict[str, str | list[str]]) -> str:
-    """One line for each entry, names in one column; each file of the configuration has a line."""
+    """Returns one line for each entry, with aligned names; each configuration file has its own line."""
     width = max(map(len, found))
     lines = []
     for name, value in found.items():

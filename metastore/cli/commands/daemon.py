@@ -1,4 +1,4 @@
-"""``daemon``, ``policy``, ``runs``, ``health`` and ``report``: keeping tables in shape, and seeing how it goes."""
+"""``daemon``, ``policy``, ``runs``, ``health`` and ``report``: maintain tables, and watch the maintenance."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ _RUN_COLUMNS: Final = (
 
 
 def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows | Incomplete | Ended:
-    """Be the daemon until a signal ends it; the runs of one pass, with ``once`` or ``dry_run``.
+    """Run the daemon until a signal ends it. With ``once`` or ``dry_run``, make one pass and return its runs.
 
-    Raises ConfigError, and ConflictError when ``once`` finds another daemon at work.
+    Raises ConfigError, and ConflictError if ``once`` finds another daemon at work.
     """
-    # What a cron job or a job of Kubernetes sees of a pass is its exit code: all was well, or not all.
+    # Cron and Kubernetes see only the exit code of a pass: it tells whether all runs succeeded.
     invocation.output.log_lines(JsonLines() if as_json_lines else TextLines())
     if once or dry_run:
         state = State()
@@ -76,13 +76,12 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
 
 
 def explain(invocation: Invocation, table: str) -> Rows:
-    """Every value that holds for a table, with its key and file; it need not exist yet.
+    """Returns every value that applies to a table, with its key and file. The table need not exist yet.
 
-    Policies for its catalog that match nothing are warned of, and so are a table that is not there and values without
-    effect on it.
+    Warns about a missing table, values without effect on it, and policies for its catalog that match nothing.
 
-    Raises InvalidRequestError for what is no table's name, NotFoundError for a catalog that is not configured,
-    ConfigError for a schedule that the daemon would refuse; but without its library, nothing is known against one.
+    Raises InvalidRequestError for a wrong table name, NotFoundError for a catalog that is not configured, ConfigError
+    for a schedule that the daemon would refuse. Cron expressions are not checked if their library is missing.
     """
     settings = invocation.settings
     if find_spec("croniter") is not None:
@@ -112,19 +111,19 @@ def _warn_of_unmatched(session: Session, table: TableName) -> None:
 
 
 def runs(session: Session, table: str | None, limit: int | None) -> Rows:
-    """What the daemon did, newest first."""
+    """Returns the daemon's runs, newest first."""
     found = session.metastore.runs.since("")[::-1]
     return _runs([run for run in found if table in (None, run.table)][:limit])
 
 
 def health(session: Session, table: str | None, *, orphans: bool) -> Rows:
-    """Scores of one table or of all, the worst first. For one, orphans are counted anyway."""
+    """Returns the scores of one table or of all, worst first. For one table, orphans are always counted."""
     name = TableName.parse(table) if table else None
     return Rows.by_name(COLUMNS, health_of(session, name, count_orphans=orphans or name is not None))
 
 
 def report(session: Session, file: Path, table: str | None) -> Rows:
-    """Write the chart; what it shows. Raises NotFoundError when there is nothing to show."""
+    """Write the chart and return what it shows. Raises NotFoundError if there is nothing to show."""
     name = TableName.parse(table) if table else None
     shown = draw(session, file, name)
     return Rows(("file", "tables"), ((str(file), shown),))

@@ -1,4 +1,4 @@
-"""``doctor files``: whether each file of a folder gives the same rows at every door."""
+"""``doctor files``: whether all engines and interfaces return the same rows for each file of a folder."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from metastore.doctor.files import DIFFERENT, FolderReport, examine
 
 
 def files(folder: Path, on_progress: Callable[[int, int], None], *, spark: bool = False) -> FolderReport | Incomplete:
-    """What :func:`metastore.doctor.files.examine` finds, by the doors of ``spark``, too, if it is set.
+    """Runs :func:`metastore.doctor.files.examine`, with Spark's interfaces too if ``spark`` is set.
 
-    Incomplete when a file breaks the law.
+    Returns Incomplete if they return different rows for a file.
     """
     report = examine(folder, doors={**DOORS, **_spark_doors()} if spark else DOORS, on_progress=on_progress)
     broken = report.outcomes[DIFFERENT]

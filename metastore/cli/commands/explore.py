@@ -1,4 +1,4 @@
-"""``tables``, ``describe``, ``segments`` and ``files``: what the metastore knows, at any version that it keeps."""
+"""``tables``, ``describe``, ``segments`` and ``files``: the metadata of tables, at any kept version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from metastore.session import Session
 
 @dataclass(frozen=True)
 class TableSummary:
-    """One table; ``rows`` and ``level`` are None where ANALYZE did not say."""
+    """One table; ``rows`` and ``level`` are None if ANALYZE did not determine them."""
 
     table: str
     rows: int | None
@@ -44,7 +44,7 @@ class TableSummary:
 
 @dataclass(frozen=True)
 class TableList:
-    """The tables that a version knows, by name; all of them, or those that match a ``pattern``."""
+    """The tables of one version, by name; all of them, or those that match a ``pattern``."""
 
     version: int
     tables: tuple[TableSummary, ...]
@@ -53,9 +53,9 @@ class TableList:
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """One leaf column of the table; None is what is not known.
+    """One leaf column of the table; unknown values are None.
 
-    ``distinct`` is an estimate, ``cannot_prune`` the reason why no condition on the column skips files.
+    ``distinct`` is an estimate; ``cannot_prune`` is the reason why no condition on the column skips files.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class TableDescription:
-    """One table: its summary, how many units of each type describe it, its directory keys, and its columns."""
+    """One table: its summary, its number of metadata units by type, its directory keys, and its columns."""
 
     version: int
     summary: TableSummary
@@ -84,7 +84,7 @@ class TableDescription:
 
 @dataclass(frozen=True)
 class SegmentSummary:
-    """One directory of the table, with everything below it."""
+    """One directory of the table, including its subdirectories."""
 
     segment: str
     location: str | None
@@ -123,11 +123,11 @@ _SUMMARY_COLUMNS: Final = (
 
 
 def tables(session: Session, pattern: str | None = None, at: str | None = None) -> TableList:
-    """Tables whose name matches the shell ``pattern``, or all."""
+    """Returns the tables whose name matches the shell ``pattern``, or all."""
     version = version_at(session, at)
     read = session.metastore.tables.read().metadata_types(MetadataType.TABLE).at(version)
     if pattern is not None:
-        # Names stand in manifests: of the tables' own files only those that match are opened.
+        # Manifests hold the names, so only the files of matching tables are opened.
         named = read.columns(*_NAME_COLUMNS).to_arrow().to_pylist()
         read = read.filter(of_names(each["tableName"] for each in named if _matches(each, pattern)))
     units = read.columns(*_SUMMARY_COLUMNS).to_arrow().to_pylist()
@@ -136,7 +136,7 @@ def tables(session: Session, pattern: str | None = None, at: str | None = None) 
 
 
 def describe(session: Session, table: str, at: str | None = None) -> TableDescription:
-    """One table with its columns. Raises NotFoundError if the version does not have it."""
+    """Returns one table with its columns. Raises NotFoundError if the version does not have it."""
     version = version_at(session, at)
     info = session.table_info(table)
     asked = (*_SUMMARY_COLUMNS, "tableType", "schema", "columnsStatistics", "partitionKeys", "additionalMetadata")
@@ -163,12 +163,12 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
 
 
 def segments(session: Session, table: str, at: str | None = None) -> SegmentList:
-    """The segments of a table, nested ones included. Raises NotFoundError if the version does not have it."""
+    """Returns the segments of a table, nested ones included. Raises NotFoundError if the version does not have it."""
     version, info, read = _units_of_table(session, table, at)
     columns = ("metadataIdentifier", "location", "locations", "lastModifiedTime", "metadataStatistics")
     found: list[SegmentSummary] = []
     for batch in read.metadata_types(MetadataType.SEGMENT).columns(*columns).to_batches():
-        # Of the files only their number is wanted, and there may be a million.
+        # Only the number of files is needed, and there may be a million.
         files = pc.list_value_length(batch["locations"]).to_pylist()
         units = batch.drop_columns(["locations"]).to_pylist()
         found += [
@@ -182,14 +182,14 @@ def segments(session: Session, table: str, at: str | None = None) -> SegmentList
             for unit, number in zip(units, files, strict=True)
         ]
     if not found:
-        describe(session, table, str(version))  # a table may have no segments, but it must be known
+        describe(session, table, str(version))  # a table may have no segments, but it must exist
     return SegmentList(version, str(info), tuple(sorted(found, key=lambda each: natural_order(each.segment))))
 
 
 def files(session: Session, table: str, segment: str | None = None, at: str | None = None) -> FileList:
-    """The files of a table, or those of ``segment`` and what is nested in it.
+    """Returns the files of a table, or those of ``segment`` and its nested segments.
 
-    Raises as :func:`segments`, and NotFoundError when the table has no such segment.
+    Raises what :func:`segments` raises, and NotFoundError if the table has no such segment.
     """
     version, info, read = _units_of_table(session, table, at)
     found = summaries(portions(read.columns(*SUMMARY_COLUMNS)), lambda identifier: _lies_in(identifier, segment))
@@ -248,14 +248,14 @@ def _columns(unit: Mapping[str, Any]) -> Iterable[ColumnSummary]:
 
 
 def _distinct(statistics: str | None) -> int | None:
-    """What COMPUTE STATISTICS found, if it was asked to."""
+    """Returns the number that COMPUTE STATISTICS estimated, if it ran."""
     if statistics is None or Statistic.DISTINCT not in statistics:
         return None
     return int(read_column_holders(statistics)[Statistic.DISTINCT])
 
 
 def _moment(epoch_ms: int | None) -> datetime | None:
-    # ANALYZE writes 0 where there is no file that could have been modified.
+    # ANALYZE writes 0 if there is no file with a modification time.
     return None if not epoch_ms else datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
 
 

@@ -1,4 +1,4 @@
-"""The files of a table as a list that a person reads, in columns: there may be a million of them."""
+"""The files of a table as a list for people. It is kept in columns, because there may be a million files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metastore.mapping.recorded_numbers import exact_row_counts, recorded_number
 from metastore.model.vocabulary import Statistic
 
 SUMMARY_COLUMNS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", "metadataStatistics")
-"""The columns of FILE and ROW_GROUP units that summaries are made from, by their on-disk names."""
+"""The columns of FILE and ROW_GROUP units from which summaries are made, by their on-disk names."""
 
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("file", pa.string()),
@@ -34,7 +34,7 @@ _AT_ONCE: Final = 1_000
 
 @dataclass(frozen=True)
 class FileSummary:
-    """One data file, as it was when it was analyzed."""
+    """One data file at the time of its ANALYZE."""
 
     file: str
     path: str | None
@@ -45,7 +45,7 @@ class FileSummary:
 
 
 class FileSummaries(Sequence[FileSummary]):
-    """Summaries in the order of their positions in ``columns``; each is made when it is asked for."""
+    """Summaries in the order of their positions in ``columns``. Each is created on access."""
 
     def __init__(self, columns: pa.Table, order: pa.Array[Any]) -> None:
         self._columns = columns
@@ -72,12 +72,12 @@ class FileSummaries(Sequence[FileSummary]):
 
     @property
     def bytes(self) -> int:
-        """Size of all files together, as far as it is known."""
+        """Total size of all files whose size is known."""
         return pc.sum(self._columns["bytes"]).as_py() or 0
 
 
 def summaries(portions: Iterable[Portion], wanted: Callable[[str], bool]) -> FileSummaries:
-    """Of the files in ``portions`` (in :data:`SUMMARY_COLUMNS`) whose identifier is ``wanted``, by name."""
+    """Returns the files in ``portions`` (in :data:`SUMMARY_COLUMNS`) whose identifier is ``wanted``, sorted by name."""
     found: list[pa.Table] = [pa.schema(_FIELDS).empty_table()]
     for portion in portions:
         row_groups: Counter[str | None] = Counter()

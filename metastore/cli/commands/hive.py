@@ -1,4 +1,4 @@
-"""``hive tables``: what the configured Hive Metastores have."""
+"""``hive tables``: the tables of the configured Hive Metastores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metastore.hive.discovery import discover
 
 
 def tables(settings: Settings, plugin: str | None, database: str | None) -> HiveTables:
-    """The tables of the Hive plugin called ``plugin``, which may be left out where there is one."""
+    """Returns the tables of the Hive plugin ``plugin``, which is optional if only one is configured."""
     chosen = _plugin(settings, plugin)
     with HiveClient(chosen.connection) as client:
         return HiveTables(chosen.name, tuple(discover(client, database)))

@@ -1,4 +1,4 @@
-"""``inspect``: a metadata table of one table, such as ``iceberg.default.t$files``; without ``$``, which there are."""
+"""``inspect``: a metadata table of one table, such as ``iceberg.default.t$files``; without ``$``, their names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from metastore.session import Session
 
 
 def inspect(session: Session, name: str, at: str | None) -> Rows:
-    """Rows of the metadata table ``catalog.schema.table$name``, as of ``at``: a snapshot, a branch or tag, or a time.
+    """Returns the rows of ``catalog.schema.table$name`` at ``at``: a snapshot id, a branch or tag, or a time.
 
-    Raises InvalidRequestError for a name that is none, NotFoundError for what does not exist.
+    Raises InvalidRequestError for a wrong name, NotFoundError if the table or version does not exist.
     """
     table, _, kind = name.partition("$")
     catalog, _, rest = table.partition(".")
@@ -30,7 +30,7 @@ def inspect(session: Session, name: str, at: str | None) -> Rows:
 
 
 def _version(at: str) -> int | str | datetime:
-    """A number is a snapshot, what reads as a time is one, anything else the name of a branch or tag."""
+    """Parses ``at``: a number is a snapshot id, a time is a time, and any other text is a branch or tag."""
     if at.isdecimal():
         return int(at)
     return moment(at) if at[:1].isdecimal() else at

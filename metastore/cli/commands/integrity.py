@@ -1,4 +1,4 @@
-"""``check`` and ``repair``: whether the metastore is whole, and the way back to its newest whole version."""
+"""``check`` and ``repair``: whether the metastore is complete, and the return to its newest complete version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckedFiles:
-    """What a component's table reaches; ``version`` is 0 for one that is not written yet."""
+    """Files that a component's table reaches; ``version`` is 0 if it has not been written yet."""
 
     name: str
     location: str
@@ -38,7 +38,7 @@ class ShownFinding:
 
 @dataclass(frozen=True)
 class Checked:
-    """All components, and everything that was found."""
+    """All components, and all findings."""
 
     components: tuple[CheckedFiles, ...]
     findings: tuple[ShownFinding, ...]
@@ -46,7 +46,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class RepairedFiles:
-    """What was done, or would be done, to a component; see :class:`metastore.integrity.repair.RepairedComponent`."""
+    """The repair of one component, done or planned; see :class:`metastore.integrity.repair.RepairedComponent`."""
 
     name: str
     version: int | None
@@ -58,7 +58,7 @@ class RepairedFiles:
 
 @dataclass(frozen=True)
 class Repaired:
-    """The components that needed something; ``moved_to`` is where version files went, or would go."""
+    """The components that needed a repair; ``moved_to`` is the folder to which version files move."""
 
     dry_run: bool
     components: tuple[RepairedFiles, ...]
@@ -66,7 +66,7 @@ class Repaired:
 
 
 def check(session: Session, timeout: float | None = None) -> Checked | Incomplete:
-    """What :meth:`Session.check` finds; incomplete when there are errors. ``timeout`` in seconds."""
+    """Returns the findings of :meth:`Session.check`, as Incomplete if there are errors. ``timeout`` is in seconds."""
     report = session.check(None if timeout is None else timedelta(seconds=timeout))
     limit = session.settings.daemon.answer_timeout.total_seconds() if timeout is None else timeout
     checked = Checked(
@@ -79,7 +79,7 @@ def check(session: Session, timeout: float | None = None) -> Checked | Incomplet
 
 
 def _of_policies(session: Session, limit_s: float) -> Iterator[ShownFinding]:
-    """Policies that match nothing, as far as the catalogs answer in time."""
+    """Returns policies that match nothing, of the catalogs that answer in time."""
     from metastore.daemon.inquiry import Inquiries  # noqa: PLC0415 - for this command alone
     from metastore.daemon.listing import look_at  # noqa: PLC0415 - as above
     from metastore.daemon.unmatched import unmatched  # noqa: PLC0415 - as above
@@ -92,7 +92,7 @@ def _of_policies(session: Session, limit_s: float) -> Iterator[ShownFinding]:
 
 
 def repair(session: Session, *, dry_run: bool = False) -> Repaired | Incomplete:
-    """What :meth:`Session.repair` does; incomplete when a component cannot be repaired."""
+    """Runs :meth:`Session.repair`; returns Incomplete if a component cannot be repaired."""
     report = session.repair(dry_run=dry_run)
     done = Repaired(report.dry_run, tuple(RepairedFiles(**vars(each)) for each in report.components), report.moved_to)
     if not report.obstacles:

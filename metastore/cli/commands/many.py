@@ -15,14 +15,14 @@ _COLUMNS: Final = ("table", "status", "files", "new", "changed", "removed", "row
 
 
 def is_several(session: Session, table: str) -> bool:
-    """Whether ``table`` means several: a pattern, or a whole workspace."""
+    """Returns whether ``table`` stands for several tables: a pattern, or a whole workspace."""
     return is_pattern(table, session.settings)
 
 
 def analyze(
     session: Session, pattern: str | None, asked: Mapping[str, Any], on_progress: Callable[[int, int], None]
 ) -> Rows | Incomplete:
-    """What came of each table that fits ``pattern``, None: of all. Raises as :meth:`Session.analyze_all`."""
+    """Analyzes each table that matches ``pattern``, or all. Raises what :meth:`Session.analyze_all` raises."""
     if (given := [name for name in ("schema", "format", "options") if asked.get(name)]) and pattern is None:
         raise InvalidRequestError(f"{', '.join(given)}: such options are for one table or pattern, not for --all")
     tables = session.tables_matching(*(() if pattern is None else (pattern,)))

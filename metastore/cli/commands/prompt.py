@@ -1,7 +1,7 @@
-"""``sql`` without a statement: a prompt that takes them one by one, with a history.
+"""``sql`` without a statement: a prompt with a history.
 
-A statement ends with a semicolon and may have several lines. An error ends the statement and not the prompt; Ctrl-C
-drops what was typed, Ctrl-D and ``quit`` leave.
+A statement ends with a semicolon and may have several lines. An error ends the statement but not the prompt. Ctrl-C
+discards the current input; Ctrl-D and ``quit`` end the prompt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ help shows this, quit or Ctrl-D leaves, Ctrl-C drops what was typed."""
 
 
 def run(session: Session, output: Output, *, as_csv: bool = False, read: Callable[[str], str] = input) -> Left:
-    """Ask for statements with ``read``, run them and show their rows, until there are no more."""
+    """Read statements with ``read``, run them and show their rows, until the input ends."""
     output.note("metastore SQL; statements end with ;, help tells more, quit leaves")
     done, typed = 0, ""
     with _history():
@@ -62,7 +62,7 @@ def run(session: Session, output: Output, *, as_csv: bool = False, read: Callabl
 
 
 def _carry_out(session: Session, output: Output, text: str, *, as_csv: bool) -> int:
-    """How many statements ran."""
+    """Runs the statements and returns their number."""
     try:
         if not split(text):
             return 0
@@ -77,7 +77,7 @@ def _carry_out(session: Session, output: Output, text: str, *, as_csv: bool) -> 
 
 
 def _is_whole(text: str) -> bool:
-    """Whether a semicolon ends the text, outside of quotes and comments."""
+    """Returns whether the text ends with a semicolon outside of quotes and comments."""
     try:
         return not text.strip() or len(split(text)) < len(split(f"{text}\nx"))
     except InvalidRequestError:
@@ -86,7 +86,7 @@ def _is_whole(text: str) -> bool:
 
 @contextmanager
 def _history() -> Iterator[None]:
-    """Lines that were typed before can be had again, where the machine has readline and a home to keep them in."""
+    """Keep typed lines for later sessions, if the machine has readline and a home directory."""
     try:
         import readline  # noqa: PLC0415 - changes how input() reads, and is not everywhere
     except ImportError:

@@ -1,4 +1,4 @@
-"""``prune``: what a query must read, and why it need not read the rest."""
+"""``prune``: the files that a query must read, and why it can skip the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def prune(
     time_zone: str | None = None,
     with_files: bool = False,
 ) -> Pruned:
-    """Decide by the metadata of ``table``, with each file if ``with_files``. Raises as :meth:`Session.prune`."""
+    """Decide by the metadata of ``table``; ``with_files`` lists each file. Raises what :meth:`Session.prune` raises."""
     result = session.prune(table, where, list_files=list_files, time_zone=time_zone)
     return Pruned(
         table=str(session.table_info(table)),

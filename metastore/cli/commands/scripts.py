@@ -1,4 +1,4 @@
-"""``sql`` with statements in hand: from the command line, a file or standard input, one after the other."""
+"""``sql`` with given statements, from the command line, a file or standard input. They run one after the other."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ STANDARD_INPUT = "-"
 
 
 class Csv(Verbatim):
-    """Rows as CSV, with a line of names first; results of several statements have an empty line between."""
+    """Rows as CSV, with a header line. An empty line separates the results of several statements."""
 
 
 def text_of(statement: str | None, file: Path | None, standard_input: TextIO) -> str:
-    """The statements to run, without the byte order mark that editors of some systems begin a file with.
+    """Returns the statements to run, without the byte order mark that some editors write.
 
-    Raises InvalidRequestError for both a text and a file, and for what is no text; NotFoundError for no file.
+    Raises InvalidRequestError for both a text and a file, and for invalid text; NotFoundError for a missing file.
     """
     if statement is not None and file is not None:
         raise InvalidRequestError("give a statement or --file, not both")
@@ -48,9 +48,9 @@ def text_of(statement: str | None, file: Path | None, standard_input: TextIO) ->
 def run(
     session: Session, text: str, *, as_csv: bool = False, on_progress: OnProgress | None = None
 ) -> Rows | Results | Csv:
-    """Run the statements of ``text``; what they return. The first that fails ends it: those before it have run.
+    """Run the statements of ``text`` and return their results. It stops at the first that fails; earlier ones have run.
 
-    Raises as :meth:`Session.sql`; lines and columns are those of the whole text.
+    Raises what :meth:`Session.sql` raises; lines and columns in errors are those of the whole text.
     """
     try:
         text.encode()
@@ -69,7 +69,7 @@ def run(
 
 def _csv(rows: Rows) -> str:
     lines = _Lines()
-    # With this end of a line a text is put in quotes for either of its two characters.
+    # With this line terminator, csv quotes a text that contains either of its characters.
     writer = csv.writer(lines, lineterminator=_Lines.END)
     writer.writerow(rows.columns)
     writer.writerows(map(_cell, row) for row in rows.rows)
@@ -77,7 +77,7 @@ def _csv(rows: Rows) -> str:
 
 
 class _Lines:
-    """What csv writes, line by line, each without its end."""
+    """Collects the lines that csv writes, without their terminators."""
 
     END: Final = "\r\n"
 
@@ -89,6 +89,6 @@ class _Lines:
 
 
 def _cell(value: object) -> object:
-    """Nothing for NULL, JSON for lists and maps, and everything else as text says it."""
+    """Returns an empty cell for NULL, JSON for lists and maps, and text for other values."""
     plain = document(value)
     return json.dumps(plain, ensure_ascii=False) if isinstance(plain, list | dict | bool) else plain

@@ -13,7 +13,7 @@ from metastore.storage.handover import Registered
 
 @dataclass(frozen=True)
 class Initialized:
-    """Where the tables component lies; ``created`` is False when it was there before."""
+    """The location of the tables component; ``created`` is False if it existed before."""
 
     location: str
     version: int
@@ -22,14 +22,14 @@ class Initialized:
 
 @dataclass(frozen=True)
 class Registration:
-    """The tables that are in another catalog now."""
+    """The tables that were registered in another catalog."""
 
     tables: tuple[Registered, ...]
 
 
 @dataclass(frozen=True)
 class EffectiveSetting:
-    """One key in effect, secrets redacted, and where it was set."""
+    """One key in effect, without secrets, and where it was set."""
 
     key: str
     value: object
@@ -38,31 +38,31 @@ class EffectiveSetting:
 
 @dataclass(frozen=True)
 class Configuration:
-    """Every key in effect, and what is doubtful about the files."""
+    """Every key in effect, and warnings about the files."""
 
     settings: tuple[EffectiveSetting, ...]
     warnings: tuple[str, ...]
 
 
 def init(session: Session) -> Initialized:
-    """Create the component's table if there is none, and bring it up to date if there is."""
+    """Create the component's table, or bring an existing one up to date."""
     existed = session.metastore.tables.metadata.location is not None
     location = session.metastore.tables.initialize()
     return Initialized(location, session.metastore.tables.metadata.version, not existed)
 
 
 def upgrade(session: Session) -> Upgraded:
-    """Bring the component up to date, and write what older releases wrote anew where planning is faster for it."""
+    """Bring the component up to date, and rewrite metadata of older releases if that makes planning faster."""
     session.metastore.tables.initialize()
     return write_columns(session.metastore.tables)
 
 
 def register(session: Session, source: Path | None) -> Registration:
-    """Hand the component tables over from the catalog that the configuration ``source`` names, or the file system."""
+    """Register the component tables that the catalog of configuration ``source``, or the file system, holds so far."""
     return Registration(tuple(session.register(load(source) if source else None)))
 
 
 def config(settings: Settings) -> Configuration:
-    """What is in effect, in alphabetical order of keys."""
+    """Returns the settings in effect, in alphabetical order of keys."""
     effective = (EffectiveSetting(each.key, each.value, str(each.origin)) for each in settings.explain())
     return Configuration(tuple(effective), settings.warnings)

@@ -1,4 +1,4 @@
-"""``sql``, ``call``, ``procedures``: statements by the session's one door."""
+"""``sql``, ``call``, ``procedures``: statements, run by :meth:`Session.sql`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ OnProgress = Callable[[int, int], None]
 
 
 def sql(session: Session, text: str, on_progress: OnProgress | None = None) -> Rows:
-    """Run any one statement. Raises as :meth:`Session.sql`."""
+    """Run one statement of any kind. Raises what :meth:`Session.sql` raises."""
     return Rows.of(session.sql(text, on_progress))
 
 
 def call(session: Session, text: str, on_progress: OnProgress | None = None) -> Rows:
-    """Run a statement that is a CALL. Raises InvalidRequestError for any other, and as :meth:`Session.sql`."""
+    """Run a CALL. Raises InvalidRequestError for other statements, and what :meth:`Session.sql` raises."""
     if Statement.parse(text).word(0) != "CALL":
         raise InvalidRequestError("CALL catalog.schema.name(…) is expected; `metastore sql` runs other statements")
     return sql(session, text, on_progress)
 
 
 def procedures(session: Session, catalog: str | None) -> Rows:
-    """Every procedure that can be called, or those in ``catalog``. Raises NotFoundError."""
+    """Returns every procedure, or those of ``catalog``. Raises NotFoundError."""
     return Rows.of(session.procedures.list(catalog))

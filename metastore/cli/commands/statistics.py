@@ -1,4 +1,4 @@
-"""What ``analyze`` is asked for, from the texts of the command line."""
+"""Parses the options of ``analyze`` into a request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def request(  # noqa: PLR0913, PLR0917 - one for each option of the command
     case_sensitive: bool | None = None,
     bounds: str | None = None,
 ) -> Request:
-    """The request; a sample alone asks for statistics of all columns, and so does ``*``."""
+    """Returns the request. A sample without columns, and ``*``, ask for statistics of all columns."""
     if statistics is None:
         described: list[str] | bool = sample is not None
     else:
@@ -42,12 +42,12 @@ def request(  # noqa: PLR0913, PLR0917 - one for each option of the command
 
 
 def _bounds(text: str | None) -> str | list[str] | None:
-    """``auto``, ``footers`` or ``data``, or the columns that are named."""
+    """Parses ``auto``, ``footers``, ``data``, or names of columns."""
     return text if text is None or text.lower() in SOURCES else names(text)
 
 
 def _pairs(options: Sequence[str]) -> dict[str, str]:
-    """``name=value`` of each option. InvalidRequestError for one without a value."""
+    """Parses ``name=value`` options. Raises InvalidRequestError for one without a value."""
     found = {}
     for option in options:
         name, equals, value = option.partition("=")
@@ -58,5 +58,5 @@ def _pairs(options: Sequence[str]) -> dict[str, str]:
 
 
 def names(text: str) -> list[str]:
-    """The parts between commas."""
+    """Returns the parts between commas."""
     return [each.strip() for each in text.split(",") if each.strip()]

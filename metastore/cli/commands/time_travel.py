@@ -1,4 +1,4 @@
-"""Which version a command looks at: every one of its reads sees the same version, also while others write."""
+"""The version that a command reads. All of its reads use this version, also while others write."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from metastore.session import Session
 
 
 def version_at(session: Session, at: str | None) -> int:
-    """The version that ``at`` means: its id, or a time in ISO 8601 with a zone; None means the current one.
+    """Returns the version for ``at``: its id, or a time in ISO 8601 with a zone; None means the current version.
 
-    Before the first of all versions it is 0, which is empty. Raises InvalidRequestError for anything else,
+    For a time before the first version, it returns 0, the empty version. Raises InvalidRequestError for other texts,
     NotFoundError for a time whose version has expired.
     """
     if at is None:
@@ -26,9 +26,9 @@ def version_at(session: Session, at: str | None) -> int:
 
 
 def moment(text: str) -> datetime:
-    """The time that ``text`` writes in ISO 8601, with a zone. Raises InvalidRequestError."""
+    """Parses a time in ISO 8601 with a zone. Raises InvalidRequestError."""
     try:
-        # Python 3.10 does not know the zone Z.
+        # Python 3.10 does not parse the zone Z.
         found = datetime.fromisoformat(text.removesuffix("Z") + ("+00:00" if text.endswith("Z") else ""))
     except ValueError:
         raise InvalidRequestError(

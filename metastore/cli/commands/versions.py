@@ -1,4 +1,4 @@
-"""``history``, ``drop-metadata``, ``purge`` and ``expire``: versions of the metastore, and how metadata goes."""
+"""``history``, ``drop-metadata``, ``purge`` and ``expire``: versions of the metastore, and deleting metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metastore.session import Session
 
 @dataclass(frozen=True)
 class VersionSummary:
-    """One version that is kept; ``parent`` is None for the first one ever."""
+    """One kept version; ``parent`` is None for the very first version."""
 
     version: int
     parent: int | None
@@ -24,7 +24,7 @@ class VersionSummary:
 
 @dataclass(frozen=True)
 class History:
-    """Versions, newest first, and how many there are when not all are listed."""
+    """Versions, newest first, and their total number if not all are listed."""
 
     versions: tuple[VersionSummary, ...]
     kept: int
@@ -32,7 +32,7 @@ class History:
 
 @dataclass(frozen=True)
 class Dropped:
-    """``dropped`` is False when there was nothing to drop."""
+    """``dropped`` is False if there was nothing to drop."""
 
     table: str
     dropped: bool
@@ -41,16 +41,16 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Purged:
-    """The empty version that came of it."""
+    """The empty version that a purge created."""
 
     version: int
 
 
 @dataclass(frozen=True)
 class Expiry:
-    """What expiring did, or would do, over all components; ``kept`` versions remain.
+    """The result of an expiry, or of its dry run, over all components; ``kept`` versions remain.
 
-    ``refreshes`` are materialized views' earlier rows that went with the versions which named them.
+    ``refreshes`` are earlier rows of materialized views that were deleted with the versions that referred to them.
     """
 
     dry_run: bool
@@ -60,7 +60,7 @@ class Expiry:
 
 
 def history(session: Session, limit: int | None = None) -> History:
-    """The versions that are kept, newest first, at most ``limit``."""
+    """Returns the kept versions, newest first, at most ``limit``."""
     versions = session.metastore.tables.metadata.history()
     listed = (
         VersionSummary(each.version, each.parent, each.timestamp, each.operation, each.summary)
@@ -70,18 +70,18 @@ def history(session: Session, limit: int | None = None) -> History:
 
 
 def drop_metadata(session: Session, table: str, *, if_exists: bool = False) -> Dropped:
-    """Forget a table; its data stays. Raises NotFoundError as :meth:`Session.drop_metadata`."""
+    """Drop the metadata of a table; its data stays. Raises NotFoundError like :meth:`Session.drop_metadata`."""
     dropped = session.drop_metadata(table, if_exists=if_exists)
     return Dropped(str(session.table_info(table)), dropped, session.metastore.tables.metadata.version)
 
 
 def purge(session: Session) -> Purged:
-    """Forget every table. Earlier versions stay readable until they expire."""
+    """Drop the metadata of all tables. Earlier versions stay readable until they expire."""
     return Purged(session.metastore.tables.modify().purge())
 
 
 def expire(session: Session, *, dry_run: bool = False) -> Expiry:
-    """Expire what the configuration calls outdated, now, in every component."""
+    """Expire versions that are outdated by the configuration, now, in every component."""
     components = session.metastore.components.values()
     expired = sum((component.expiration.expire(dry_run) for component in components), Expired())
     kept = sum(len(component.metadata.history()) for component in components)
