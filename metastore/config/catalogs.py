@@ -1,8 +1,8 @@
-"""Catalogs: the one that holds the component tables, and those of others that procedures and queries may name.
+"""Catalogs: the one that holds the component tables, and other catalogs for procedures and queries.
 
-Place in the flow: ``settings`` opens the sections, this module turns each into a :class:`CatalogSettings`. Promises:
-a kind is one that can be opened, a name is one that SQL can say, the URI of a Hive Metastore is one that its client
-takes, and properties stay out of ``repr``.
+Place in the flow: ``settings`` opens the sections; this module turns each into a :class:`CatalogSettings`. Promises:
+the kind is supported, the name is valid in SQL, the client accepts the URI of a Hive Metastore, and properties are not
+part of ``repr``.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ CatalogType = Literal["filesystem", "sql", "rest", "hive", "glue", "dynamodb", "
 KINDS: Final[Mapping[str, CatalogType]] = {kind: kind for kind in get_args(CatalogType)}
 
 OWN_CATALOG: Final = "metastore"
-"""The catalog of the component tables, as procedures and queries name it; no other may be called so."""
+"""The reserved name of the component tables' catalog in procedures and queries."""
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
 class CatalogSettings:
-    """Who keeps the pointers; ``properties`` are PyIceberg's.
+    """One catalog; ``properties`` are PyIceberg's.
 
-    ``namespace`` is where the component tables are, by levels; empty for the catalogs of others.
+    ``namespace`` holds the component tables, as a tuple of levels; empty for other catalogs.
     """
 
     type: CatalogType
@@ -39,18 +39,18 @@ class CatalogSettings:
 
 
 def catalogs_settings(section: Section, cwd: Path | None) -> dict[str, CatalogSettings]:
-    """The catalogs below ``drill.metastore.catalogs``, by the names that SQL calls them.
+    """Read the catalogs below ``drill.metastore.catalogs``, by their names in SQL.
 
-    ``cwd`` is what relative paths are taken from, None for the working directory. A catalog's ``name``, which SQL
-    catalogs keep in their rows, is by default the key.
+    Relative paths start at ``cwd``, or at the working directory if that is None. A catalog's ``name``, which SQL
+    catalogs store in their rows, is the key by default.
     """
     return {key: _catalog(key, section, cwd) for key in section.sections()}
 
 
 def check_hive(section: Section, uri: str, *, with_port: bool) -> None:
-    """Refuse what is no address of a Hive Metastore, or none of several with commas between, as the key ``uri``.
+    """Raise ConfigError if ``uri`` is not an address of a Hive Metastore, or several with commas between.
 
-    ``with_port``: the client has no port that it takes by itself.
+    ``with_port``: the port is required, because the client has no default port.
     """
     for each in uri.split(","):
         try:

@@ -1,8 +1,8 @@
-"""Values that HOCON's own rules lose without a word: a key that is set to a value, and whose name goes on elsewhere.
+"""Finds values that HOCON's rules drop silently: a key with a value that is also the prefix of another key.
 
-Place in the flow: ``loader`` hands in what each tier writes, lowest tier first. ``fs.s3a.endpoint = X`` beside
-``fs.s3a.endpoint.region = Y`` makes an object of ``endpoint``, and X is gone. Hadoop's, Iceberg's and Spark's names are
-full of such pairs. Quotes keep both. In reverse order Y is gone. Setting a key to null first says that this is meant.
+Place in the flow: ``loader`` passes the statements of each tier, lowest tier first. ``fs.s3a.endpoint = X`` beside
+``fs.s3a.endpoint.region = Y`` makes ``endpoint`` an object, and X is lost. Hadoop, Iceberg and Spark have many such
+pairs of names. Quotes keep both. In reverse order Y is lost. Setting a key to null first shows that this is intended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SEGMENT: Final = re.compile(r'"([^"]*)"|([^".]+)')
 
 
 class Written(Enum):
-    """What a statement gives to its key."""
+    """The kind of value that a statement assigns to its key."""
 
     VALUE = auto()
     NULL = auto()
@@ -36,7 +36,7 @@ class Written(Enum):
 
 @dataclass(frozen=True)
 class Assignment:
-    """One statement of a document: the whole key, and its line, counted from 0; None for a value given in code."""
+    """One statement of a document: the full key, and its line, counted from 0; None for a value given in code."""
 
     key: KeyPath
     written: Written
@@ -45,7 +45,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Collision:
-    """``lost`` has no effect because of ``other``. ``owner`` is whatever :func:`collisions` was given with each."""
+    """``lost`` has no effect because of ``other``. ``owner`` is the object passed to :func:`collisions` with each."""
 
     lost: Assignment
     other: Assignment
@@ -54,12 +54,12 @@ class Collision:
 
 
 def assignments(lines: Sequence[str]) -> Iterator[Assignment]:
-    """Every statement of a HOCON text without comments and includes, in order; what stands in lists is left out."""
+    """Returns every statement of a HOCON text without comments and includes, in order, except those inside lists."""
     yield from _Scan().statements("\n".join(lines))
 
 
 def assignments_in(mapping: Mapping[str, Any], above: KeyPath = ()) -> Iterator[Assignment]:
-    """The same of a mapping that is given in code, whose keys may be dotted paths."""
+    """Returns the statements of a mapping given in code, whose keys may be dotted paths."""
     for name, value in mapping.items():
         key = (*above, *_segments(name))
         if isinstance(value, Mapping):
@@ -69,7 +69,7 @@ def assignments_in(mapping: Mapping[str, Any], above: KeyPath = ()) -> Iterator[
 
 
 def collisions(written: Iterable[tuple[Assignment, Any]]) -> Iterator[Collision]:
-    """The pairs of which one loses its value, in the order of the statements; each assignment comes with its owner."""
+    """Returns the pairs in which one loses its value, in the order of the statements; each assignment has its owner."""
     standing: dict[KeyPath, tuple[Assignment, Any]] = {}
     for assignment, owner in written:
         key = assignment.key
@@ -87,7 +87,7 @@ def collisions(written: Iterable[tuple[Assignment, Any]]) -> Iterator[Collision]
 
 
 def said_of_lost(lost: str, other: str) -> str:
-    """The message that names both keys with their places."""
+    """Returns the message that names both keys and their places."""
     return (
         f"{lost} is lost because of {other}: without quotes the dots in a name make an object of the shorter one, and "
         "HOCON keeps either the object or the value. Write both names in quotes, dots and all"
@@ -96,7 +96,7 @@ def said_of_lost(lost: str, other: str) -> str:
 
 @dataclass
 class _Scan:
-    """Where the scan of one text stands: the objects around, and the statement that is being read."""
+    """State of the scan of one text: the enclosing objects, and the current statement."""
 
     around: list[KeyPath | None] = field(default_factory=lambda: [()])
     key: str = ""
@@ -143,5 +143,5 @@ class _Scan:
 
 
 def _segments(key: str) -> KeyPath:
-    """The names of a key path; dots in quotes are part of a name."""
+    """Returns the names of a key path; quoted dots are part of a name."""
     return tuple(quoted or plain.strip() for quoted, plain in _SEGMENT.findall(key) if (quoted or plain).strip())

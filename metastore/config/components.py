@@ -1,7 +1,7 @@
-"""The components: the folder of each below the base location, apart from all others, and its table properties.
+"""The components: each has its own folder below the base location, and its table properties.
 
-Place in the flow: ``settings`` opens ``drill.metastore.iceberg.components``, this module reads each one. Promises: no
-folder lies in another one or in the daemon's, and properties already hold the common ones.
+Place in the flow: ``settings`` opens ``drill.metastore.iceberg.components``; this module reads each one. Promises: no
+folder is inside another or inside the daemon's, and the properties include the common ones.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ LEASE_FOLDER: Final = "daemon"
 """The folder of the daemon's lease below the base location."""
 
 DAMAGED_FOLDER: Final = "damaged"
-"""The folder below the base location that ``metastore repair`` moves damaged version files to."""
+"""The folder below the base location to which ``metastore repair`` moves damaged version files."""
 
 
 @dataclass(frozen=True)
 class ComponentSettings:
-    """``location`` is a folder below the base location; ``properties`` (Iceberg's) already hold the common ones."""
+    """``location`` is a folder below the base location; ``properties`` (Iceberg's) include the common ones."""
 
     name: str
     location: str
@@ -31,12 +31,12 @@ class ComponentSettings:
 
     @property
     def versions_kept(self) -> int | None:
-        """How many versions stay after each commit, by the table properties; None where nothing goes after a commit."""
+        """Number of versions kept after each commit, by the table properties; None if a commit deletes none."""
         return versions_kept(self.properties)
 
 
 def components_settings(section: Section) -> dict[str, ComponentSettings]:
-    """The components, by name. Raises ConfigError for folders that are not apart, and for unusable properties."""
+    """Read the components, by name. Raises ConfigError for folders inside each other, and for invalid properties."""
     common = section.section("common").properties("properties")
     _require_usable(section.section("common"), common)
     components: dict[str, ComponentSettings] = {}
@@ -63,7 +63,7 @@ def components_settings(section: Section) -> dict[str, ComponentSettings]:
 
 
 def _require_usable(component: Section, properties: Mapping[str, str | None]) -> None:
-    """Refuse table properties whose values cannot be used. Raises ConfigError."""
+    """Raise ConfigError for table properties with invalid values."""
     for doubt in doubts(_without_nulls(properties)):
         if doubt.is_refused:
             key = (*component.key, "properties", *doubt.name.split("."))
@@ -71,7 +71,7 @@ def _require_usable(component: Section, properties: Mapping[str, str | None]) ->
 
 
 def property_notes(components: Mapping[str, ComponentSettings]) -> Iterator[str]:
-    """A sentence for each table property without effect, with the components that have it."""
+    """Returns a sentence for each table property without effect, with the components that set it."""
     found: dict[Doubt, list[str]] = {}
     for name, component in components.items():
         for doubt in doubts(component.properties):
@@ -82,7 +82,7 @@ def property_notes(components: Mapping[str, ComponentSettings]) -> Iterator[str]
 
 
 def _holds(folder: str, other: str) -> bool:
-    """Whether ``other`` is ``folder`` or lies in it."""
+    """Returns whether ``other`` is ``folder`` or inside it."""
     return f"{other}/".startswith(f"{folder}/")
 
 

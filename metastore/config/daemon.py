@@ -1,4 +1,4 @@
-"""Settings of the daemon itself: how often it looks, its lease, its endpoint, its history."""
+"""Settings of the daemon itself: its interval, lease, endpoint and history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS: Final[dict[str, LeaseKind]] = {"auto": "auto", "store": "store", "catalo
 
 @dataclass(frozen=True)
 class EndpointSettings:
-    """Where metrics and health are served; ``port`` None: nowhere, 0: any free one."""
+    """The address that serves metrics and health; ``port`` None means no endpoint, 0 any free port."""
 
     host: str = "127.0.0.1"
     port: int | None = None
@@ -23,12 +23,13 @@ class EndpointSettings:
 
 @dataclass(frozen=True)
 class DaemonSettings:
-    """``interval``: between two looks at what is due. ``lease``: after so long without renewal others take over.
+    """``interval``: time between two passes. ``lease``: without renewal for this time, another daemon takes over.
 
-    ``answer_timeout`` bounds each answer of a catalog while the daemon looks what there is: then it is passed over.
-    ``jitter`` is the part of an interval over which tables are spread. A run that failed is tried again after
-    ``backoff``, twice that, and so on up to ``longest_backoff``. A table that never becomes quiet is worked on anyway
-    after ``patience``. History older than ``keep_runs`` goes.
+    - ``answer_timeout``: limit for each answer of a catalog while tables are listed; a slower catalog is skipped.
+    - ``jitter``: the part of an interval over which the runs of tables are distributed.
+    - ``backoff``: wait after a failed run, doubled after each further failure up to ``longest_backoff``.
+    - ``patience``: maximum delay of an action because the table has recent commits.
+    - ``keep_runs``: older runs are removed from the history.
     """
 
     interval: timedelta = timedelta(minutes=1)
@@ -44,7 +45,7 @@ class DaemonSettings:
 
 
 def daemon_settings(section: Section) -> DaemonSettings:
-    """The settings below ``drill.metastore.daemon``. Raises ConfigError."""
+    """Read the settings below ``drill.metastore.daemon``. Raises ConfigError."""
     lease, backoff = section.section("lease"), section.section("backoff")
     return DaemonSettings(
         interval=_above_zero(section, "interval"),

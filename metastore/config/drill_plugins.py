@@ -1,7 +1,7 @@
-"""Apache Drill's ``storage-plugins-override.conf`` -> storage plugins of the metastore; pure.
+"""Translates Apache Drill's ``storage-plugins-override.conf`` into storage plugins of the metastore. Pure functions.
 
-Place in the flow: ``loader`` reads the file as a tier between Drill's own files and the metastore's. Drill's names
-become ours where they differ. Promise: what the metastore cannot honour is left out, and named in a note.
+Place in the flow: ``loader`` reads the file as a tier between Drill's own files and the metastore's. Drill's names are
+replaced where they differ. Promise: an option that the metastore does not support is left out and named in a note.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SHIPPED_WORKSPACES: Final[Mapping[str, tuple[str, ...]]] = {"dfs": ("root", "tm
 
 @dataclass
 class _Translation:
-    """The notes on one file as its plugins are translated."""
+    """Collects notes on one file while its plugins are translated."""
 
     notes: list[str] = field(default_factory=list)
 
     def plugin(self, name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The plugin in the metastore's names; None for one of a type that the metastore lacks."""
+        """Returns the plugin with the metastore's names; None if the metastore lacks its type."""
         kind = given.get("type", "file")
         if kind == "file":
             return self._of_files(name, given)
@@ -43,7 +43,7 @@ class _Translation:
         if isinstance(kind, str):
             self._leave_out(f"plugin {name} of type {kind}")
             return None
-        return dict(given)  # a substitution: the reader of the settings judges what it gives
+        return dict(given)  # a substitution: the settings check its value later
 
     def _of_files(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         known = {key: given[key] for key in _AS_IN_DRILL if given.get(key) is not None}
@@ -76,7 +76,7 @@ class _Translation:
 
 
 def storage_plugins(document: Document) -> tuple[Document, tuple[str, ...]]:
-    """``document``, which has Drill's ``storage``, as one with ``drill.metastore.storage``; and notes on the rest."""
+    """Returns ``document`` with Drill's ``storage`` moved to ``drill.metastore.storage``, and notes on the rest."""
     translation = _Translation()
     given = dict(_objects(document.root.get("storage")))
     plugins = {name: translation.plugin(name, each) for name, each in given.items()}
@@ -86,13 +86,13 @@ def storage_plugins(document: Document) -> tuple[Document, tuple[str, ...]]:
 
 
 def _objects(node: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Names and objects in an object; none of anything else, such as null."""
+    """Returns the objects in an object by name; nothing for other values, such as null."""
     if isinstance(node, dict):
         yield from ((name, each) for name, each in node.items() if isinstance(each, dict))
 
 
 def _at(node: Any, *key: str) -> Any:
-    """The value at ``key``, whose last name may be written with quotes or without; None if there is none."""
+    """Returns the value at ``key``, with or without quotes around its last name; None if there is none."""
     for name in key:
         if not isinstance(node, dict):
             return None

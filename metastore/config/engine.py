@@ -1,4 +1,4 @@
-"""Which engine runs what is distributed: settings of the choice between this machine and Spark."""
+"""Settings of the choice of the engine: this machine or Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EngineKind = Literal["auto", "local", "spark"]
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """``auto`` takes Spark from ``spark_threshold_files`` files on; ``processes`` 0 = one per core."""
+    """``auto`` uses Spark for ``spark_threshold_files`` files or more; ``processes`` 0 means one per core."""
 
     kind: EngineKind = "auto"
     spark_threshold_files: int = 50_000
@@ -22,7 +22,7 @@ class EngineSettings:
 
 
 def engine_settings(section: Section) -> EngineSettings:
-    """The settings below ``drill.metastore.engine``. Raises ConfigError for another kind or a number below zero."""
+    """Read the settings below ``drill.metastore.engine``. Raises ConfigError for another kind or a negative number."""
     kinds: dict[str, EngineKind] = {"auto": "auto", "local": "local", "spark": "spark"}
     threshold, processes = section.whole("spark_threshold_files", least=0), section.whole("processes", least=0)
     return EngineSettings(

@@ -1,18 +1,17 @@
-"""The one door to pyhocon: HOCON text in, nodes for ``resolution`` out, and the place of every key.
+"""The only user of pyhocon: turns HOCON text into nodes for ``resolution``, with the place of every key.
 
-pyhocon is asked for its grammar alone. Promises beyond it:
+It uses only pyhocon's grammar. Promises beyond pyhocon:
 
-- No network, ever: pyhocon sees no ``include``. Includes are spliced in here, from local files only, and anything else
-  is refused before a single byte of it is read.
-- ``512m`` stays the text ``512m``. pyhocon would make it 512 minutes, and which class holds them depends on the
-  packages that happen to be installed.
-- A number keeps its spelling where another one would count: ``0042`` and ``1.10`` are these texts.
-- A quoted string has JSON's escapes, as in Typesafe's library, and no others. pyhocon has some of them, and reads them
-  one after the other: to it a path of Windows with every backslash written twice has tabs all the same.
-- ``a."b.c".d = 1`` and ``a += 1`` work; pyhocon takes neither.
-- A key's file and line can be named, through includes too, unless several lines could be meant.
-- What is nested too deep is refused, and not an end of Python's stack.
-- pyparsing's global whitespace is put back, also after a syntax error; other parsers in the process depend on it.
+- No network access: pyhocon sees no ``include``. Includes are inserted here, from local files only; any other include
+  is refused before a byte of it is read.
+- ``512m`` stays the text ``512m``. pyhocon would read 512 minutes, in a class that depends on installed packages.
+- A number keeps its spelling if that matters: ``0042`` and ``1.10`` stay these texts.
+- A quoted string has JSON's escapes and no others, as in Typesafe's library. pyhocon replaces some escapes one after
+  the other, so that a Windows path with doubled backslashes would get tabs.
+- ``a."b.c".d = 1`` and ``a += 1`` work; pyhocon supports neither.
+- Errors can name a key's file and line, through includes too, unless several lines are possible.
+- Text that is nested too deeply is a ConfigError, not a stack overflow.
+- pyparsing's global whitespace setting is restored, also after a syntax error; other parsers in the process use it.
 """
 
 from __future__ import annotations
@@ -58,14 +57,14 @@ _MARK = "\x02"  # before the number of a character that pyhocon would take for s
 _MARKED = re.compile(rf"{_MARK}(\d+);")
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(?P<unknown>.))')
 _DEEPEST = 100
-"""Levels of objects and lists in one another, as many as can be walked over later with some calls for each."""
+"""Maximum nesting of objects and lists, so that later recursive functions do not exceed Python's stack."""
 
 _PARSER_STATE = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Place:
-    """A file and a line in it; text that came from no file has no path."""
+    """A file and a line in it; ``path`` is None for text that came from no file."""
 
     path: Path | None
     line: int
@@ -82,18 +81,18 @@ class Document:
     lines: Sequence[str] = ()
     places: Sequence[Place] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
-    """The mapping that it was made of, for a tier that is given in code."""
+    """The original mapping of a tier that was given in code."""
     below: KeyPath = ()
-    """Where its lines stand in ``root``, for a file whose keys begin elsewhere."""
+    """The key in ``root`` at which the keys of this file begin."""
 
     @cached_property
     def is_of_files(self) -> bool:
-        """Whether some of its lines stand in a file: the text's own, or one that it includes."""
+        """Whether some of its lines come from a file: the text's own, or an included one."""
         return any(place.path is not None for place in self.places)
 
     @cached_property
     def assigned(self) -> Sequence[Assignment]:
-        """Every statement, in order."""
+        """Returns every statement, in order."""
         found = (*assignments(self.lines), *assignments_in(self.given))
         return [replace(each, key=(*self.below, *map(_name, each.key))) for each in found]
 
@@ -102,7 +101,7 @@ class Document:
         return [_unmarked(line.replace(_DOT_IN_NAME, ".")) for line in self.lines]
 
     def node(self, key: KeyPath) -> Node:
-        """What the document says about ``key``, or about an object around it; ABSENT where it says nothing."""
+        """Returns the node of ``key``, or of an object around it; ABSENT if the document does not mention it."""
         node: Node = self.root
         for name in key:
             if not isinstance(node, dict):
@@ -111,17 +110,19 @@ class Document:
         return node
 
     def place(self, key: KeyPath) -> Place | None:
-        """The line that sets ``key`` or the object around it, or None where several lines could be meant."""
+        """Returns the line that sets ``key`` or an object around it; None if several lines are possible."""
         depth = next((depth for depth in range(len(key)) if not isinstance(self.node(key[:depth]), dict)), len(key))
         tails = "|".join(r'"?\."?'.join(map(re.escape, key[start:depth])) for start in range(depth))
-        ends = r"[:={.]|\+=" if isinstance(self.node(key), dict) else r"[:={]|\+="  # an object may be set part by part
+        ends = (
+            r"[:={.]|\+=" if isinstance(self.node(key), dict) else r"[:={]|\+="
+        )  # several statements may set parts of an object
         statement = re.compile(rf'(?:^|[{{,])\s*"?(?:{tails})"?\s*(?:{ends})')
         found = [place for line, place in zip(self._plain_lines, self.places, strict=True) if statement.search(line)]
         return found[0] if len(found) == 1 else None
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file. Raises ConfigError where that is not told, as in a folder that may not be searched."""
+    """Returns whether the file exists. Raises ConfigError if that is unknown, as in a folder without permission."""
     try:
         return path.is_file()
     except OSError as error:
@@ -129,9 +130,9 @@ def is_file(path: Path) -> bool:
 
 
 def is_present(path: Path) -> bool:
-    """Whether there is a file to read. Raises ConfigError also where a directory, or a link to nothing, has its name.
+    """Returns whether the file exists. Raises ConfigError also for a directory or a broken link of that name.
 
-    Nobody means these to be passed over; containers make such directories of files that are not there to be mounted.
+    Ignoring these would hide a mistake: containers create such directories for files that are missing when mounted.
     """
     if is_file(path):
         return True
@@ -143,7 +144,7 @@ def is_present(path: Path) -> bool:
 
 
 def read_document(path: Path) -> Document:
-    """Parse a file with what it includes. Raises ConfigError with file and line."""
+    """Parse a file and its includes. Raises ConfigError with file and line."""
     return parse_document(read_text(path), path)
 
 
@@ -164,15 +165,15 @@ def parse_document(text: str, path: Path | None = None) -> Document:
         raise ConfigError(f"{path or 'the given text'} nests objects or lists too deep") from error
     except ParseBaseException as error:
         place = places[min(error.lineno, len(places)) - 1]
-        key = re.split(r"[:=]", error.line)[0].strip()  # and not the value, which may be a secret
+        key = re.split(r"[:=]", error.line)[0].strip()  # without the value, which may be a secret
         raise ConfigError(f"{place} is not HOCON, at or before {key!r}") from error
     except ConfigException:
-        # Its text, and so its traceback, repeats values, which may be secrets.
+        # The message and traceback of pyhocon repeat values, which may be secrets.
         raise _unjoinable(path, Document({}, lines, places)) from None
 
 
 def _unjoinable(path: Path | None, document: Document) -> ConfigError:
-    """The error for a document in which a value and an object stand under one key, or beside one another."""
+    """Returns the error for a document that gives one key a value and an object, or concatenates them."""
     for found in collisions((each, None) for each in document.assigned):
         lost, other = (
             f"{'.'.join(each.key)} ({document.places[each.line]})"
@@ -184,14 +185,14 @@ def _unjoinable(path: Path | None, document: Document) -> ConfigError:
 
 
 def document_of(mapping: Mapping[str, Any]) -> Document:
-    """A tier given in code: nested mappings, whose keys may be dotted paths."""
+    """Returns the document of a tier given in code: nested mappings, whose keys may be dotted paths."""
     return Document(_node(ConfigFactory.from_dict(dict(mapping))), given=mapping)
 
 
 def read_text(path: Path) -> str:
-    """The text of a configuration file. Raises ConfigError when it cannot be read."""
+    """Returns the text of a configuration file. Raises ConfigError if it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8-sig")  # editors of Windows put a mark in front
+        return path.read_text(encoding="utf-8-sig")  # Windows editors write a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the configuration file {path} cannot be read: {error}") from error
 
@@ -207,7 +208,7 @@ def _pyparsing_restored() -> Iterator[None]:
 
 
 def _prepared(text: str, path: Path | None, including: tuple[Path, ...]) -> Iterator[tuple[str, Place]]:
-    """The lines that pyhocon gets to see, those of included files in their place, each with where it comes from."""
+    """Returns the lines for pyhocon, with included files inserted; each line has its origin."""
     if _INCLUDED_HERE in text or _MARK in text:
         raise ConfigError(f"{path or 'the given text'} is not HOCON: it holds a NUL character, or one of number 2")
     included: list[Path | None] = []
@@ -251,13 +252,13 @@ def _rewritten(token: re.Match[str], place: Place) -> str:
 
 
 def _counts_as_spelled(number: str) -> bool:
-    """Whether this number is written as Python writes it, so that nothing is lost by making one of it."""
+    """Returns whether Python writes the number in the same way, so that converting the text loses nothing."""
     read = int(number) if number.lstrip("+-").isdecimal() else float(number)
     return number == str(read)
 
 
 def _text_of(quoted: str, place: Place) -> str:
-    """What a quoted string says. Raises ConfigError for an escape that JSON does not have."""
+    """Returns the text of a quoted string. Raises ConfigError for an escape that JSON does not have."""
     try:
         text: str = json.loads(quoted, strict=False)
         text.encode()
@@ -279,7 +280,7 @@ def _unmarked(text: str) -> str:
 
 
 def _included(token: re.Match[str], path: Path | None, including: tuple[Path, ...]) -> Path | None:
-    """The local file an include names, None for one that is absent and not required."""
+    """Returns the local file of an include; None if it is absent and not required."""
     statement = f"{_place(token, path)}: {token[0].strip()!r}"
     before = token.string[: token.start()].rstrip(" \t")
     if before and before[-1] not in "\n\r{},":
@@ -297,7 +298,7 @@ def _included(token: re.Match[str], path: Path | None, including: tuple[Path, ..
 
 
 def _without_braces(text: str) -> str:
-    """The body of an included file, whose outermost braces are optional."""
+    """Returns the body of an included file; its outermost braces are optional."""
     bare = _TOKEN.sub(lambda token: " " * len(token[0]) if token["comment"] else token[0].replace("{", "x"), text)
     opened, closed = len(bare) - len(bare.lstrip()), len(bare.rstrip()) - 1
     if not bare.lstrip().startswith("{"):
@@ -306,7 +307,7 @@ def _without_braces(text: str) -> str:
 
 
 def _node(parsed: Any, level: int = 0) -> Node:
-    """What pyhocon parsed, in nodes that do not depend on it. RecursionError for what is nested too deep."""
+    """Converts pyhocon's result into own nodes. Raises RecursionError if it is nested too deeply."""
     if level > _DEEPEST:
         raise RecursionError
     if isinstance(parsed, ConfigTree):

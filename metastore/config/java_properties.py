@@ -1,8 +1,8 @@
-"""Java's system properties, as far as a configuration file of Drill uses them: ``${user.home}``, ``${java.io.tmpdir}``.
+"""Java's system properties that configuration files of Drill use: ``${user.home}``, ``${java.io.tmpdir}``.
 
-In Java they stand behind the keys of a configuration as the environment does. Here each has the value that a Java
-program of the same user would see on this machine. Properties of a running Java itself, such as ``java.version``, have
-no value here.
+In Java, a substitution finds them after keys and before environment variables. Here each has the value that a Java
+program of the same user would see on this machine. Properties of a running Java, such as ``java.version``, have no
+value.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _FIXED: Final[Mapping[str, Callable[[], str]]] = {
 
 
 class JavaEnvironment(Mapping[str, str]):
-    """What ``${name}`` finds beside keys: the system properties, then the variables of ``environ``.
+    """The names that ``${name}`` finds beside keys: system properties, then the variables of ``environ``.
 
-    Each property is found out when it is asked for. ``java.home`` is JAVA_HOME, if that is set.
+    Each property is computed on access. ``java.home`` is JAVA_HOME, if that is set.
     """
 
     def __init__(self, environ: Mapping[str, str], working_directory: Callable[[], str]) -> None:
-        """``working_directory`` gives ``user.dir``; what it raises, asking for that raises."""
+        """``working_directory`` returns ``user.dir``; its errors are raised on access."""
         self._environ = environ
         self._properties = {**_FIXED, "user.dir": working_directory}
         if "JAVA_HOME" in environ:

@@ -1,4 +1,4 @@
-"""How much is read of a metadata file at most: damaged or hostile files must not take all memory."""
+"""The maximum size of a metadata file that is read, so that damaged or hostile files cannot exhaust memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from metastore.config.section import Section
 LIMITS_KEY: Final = "drill.metastore.limits"
 
 LIMIT_PROPERTY: Final = "metastore.limits."
-"""Prefix under which FileIOs have the limits among their properties."""
+"""Prefix of the limits among the properties of a FileIO."""
 
 
 @dataclass(frozen=True)
 class LimitSettings:
-    """Bytes, as the file is stored and also as it is uncompressed."""
+    """Limits in bytes, which apply to the stored file and to its uncompressed content."""
 
     metadata_json: int = 128 << 20
     manifest: int = 128 << 20
@@ -28,19 +28,19 @@ class LimitSettings:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The limits as properties of a FileIO."""
+        """Returns the limits as properties of a FileIO."""
         return {f"{LIMIT_PROPERTY}{each.name}": str(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> LimitSettings:
-        """The limits among the ``properties`` of a FileIO; the defaults where it has none."""
+        """Returns the limits in the ``properties`` of a FileIO, with defaults for those that are missing."""
         names = (each.name for each in fields(cls))
         given = {name: properties.get(f"{LIMIT_PROPERTY}{name}") for name in names}
         return cls(**{name: int(text) for name, text in given.items() if text is not None})
 
 
 def limit_settings(section: Section) -> LimitSettings:
-    """The settings below ``drill.metastore.limits``. Raises ConfigError for a size that is not above zero."""
+    """Read the settings below ``drill.metastore.limits``. Raises ConfigError for a size that is not above zero."""
     return LimitSettings(**{each.name: _positive_size(section, each.name) for each in fields(LimitSettings)})
 
 

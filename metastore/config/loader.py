@@ -1,9 +1,8 @@
-"""Finds the tiers of the configuration, lays them over one another, and knows where each value came from.
+"""Finds the tiers of the configuration, merges them, and knows the origin of each value.
 
 Place in the flow: ``hocon`` parses each tier, ``resolution`` merges them, ``settings`` reads typed values. Search
-order: the path given, else ``$METASTORE_CONF_DIR``, else ``conf/`` in the working directory when it is there. What is
-asked for by name must exist; the third is optional. Drill's own files are tiers too, so that a Drill deployment's
-folder serves as it is.
+order: the given path, else ``$METASTORE_CONF_DIR``, else ``conf/`` in the working directory if it exists. The first two
+must exist. Drill's own files are tiers too, so that the configuration folder of a Drill deployment works unchanged.
 """
 
 from __future__ import annotations
@@ -56,20 +55,20 @@ class Origin:
 
 @dataclass(frozen=True)
 class Tier:
-    """One source of values; a later tier wins over an earlier one."""
+    """One source of values; a later tier overrides an earlier one."""
 
     name: str
     document: Document
     path: Path | None = None
     notes: tuple[str, ...] = ()
-    """What in it has no effect, for a file of Drill's."""
+    """Notes on parts of a Drill file that have no effect."""
 
 
 class Configuration:
     """The merged tiers: values by key path, and their origins."""
 
     def __init__(self, tiers: Sequence[Tier], environ: Mapping[str, str], cwd: Path | None = None) -> None:
-        """``cwd``: the working directory that ``${user.dir}`` names; None for that of the process."""
+        """``cwd`` is the value of ``${user.dir}``; None for the working directory of the process."""
         self._tiers = tiers
         merged: Node = reduce(overlay, (tier.document.root for tier in tiers), {})
         outside = JavaEnvironment(environ, lambda: absolute("", cwd).rstrip("/") or "/")
@@ -77,27 +76,27 @@ class Configuration:
 
     @property
     def sources(self) -> str:
-        """The tiers that were read, for a message about what none of them holds."""
+        """Names of the tiers that were read, for an error about a missing key."""
         return ", ".join(str(Origin(tier.name, tier.path)) for tier in self._tiers)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the tiers say that has no effect."""
+        """Notes on parts of the tiers that have no effect."""
         return tuple(f"{note} ({tier.path})" for tier in self._tiers for note in tier.notes)
 
     def get(self, key: KeyPath) -> Any:
-        """The value of ``key`` with all substitutions resolved; None where it is null or absent."""
+        """Returns the value of ``key`` with all substitutions resolved; None if it is null or absent."""
         value = self._resolution.get(key)
         return None if value is ABSENT else value
 
     def readable(self) -> dict[str, Any]:
-        """All values that can be resolved; those that cannot, such as a foreign key's, are left out."""
+        """Returns all values that can be resolved. Others, such as keys of other programs, are left out."""
         return self._resolution.readable()
 
     def require_no_value_lost(self, is_free: Callable[[KeyPath], bool]) -> None:
-        """Refuse a key of one's own naming whose value another key takes away. Raises ConfigError that names both.
+        """Raise ConfigError if a key with a free name loses its value to another key; it names both.
 
-        ``is_free`` tells keys that a map of free names holds.
+        ``is_free`` returns whether a key belongs to a map of free names.
         """
         written = ((each, tier) for tier in self._tiers for each in tier.document.assigned if is_free(each.key))
         for found in collisions(written):
@@ -108,12 +107,12 @@ class Configuration:
             raise ConfigError(said_of_lost(lost, other))
 
     def names(self, key: KeyPath) -> list[str]:
-        """The names in the object at ``key`` as the tiers write it; nothing is resolved."""
+        """Returns the names in the object at ``key``, without resolving anything."""
         written = (tier.document.node(key) for tier in self._tiers)
         return list(dict.fromkeys(name for node in written if isinstance(node, dict) for name in node))
 
     def origin(self, key: KeyPath) -> Origin:
-        """The tier whose value of ``key`` is in effect; the highest one that mentions the key's object otherwise."""
+        """Returns the tier whose value of ``key`` is in effect, else the highest that mentions the key's object."""
         for tier in reversed(self._tiers):
             node = tier.document.node(key)
             if node is not ABSENT and not self._resolution.says_nothing(node):
@@ -128,23 +127,24 @@ class Configuration:
 
 
 def absolute(path: str, cwd: Path | None) -> str:
-    """``path`` as it is when it is absolute, else below ``cwd``, or None for the working directory.
+    """Returns an absolute ``path``; a relative one starts at ``cwd``, or at the working directory if that is None.
 
-    Raises ConfigError for a relative path when the working directory is gone, or may not be asked for.
+    Raises ConfigError for a relative path if the working directory is gone or not accessible.
     """
     if os.path.isabs(path):
         return path
     try:
-        return os.path.join(cwd or os.getcwd(), path)  # Only where it is needed: a daemon's may be gone.
+        return os.path.join(
+            cwd or os.getcwd(), path
+        )  # Read only if needed: the working directory of a daemon may be gone.
     except OSError as error:
         raise ConfigError(f"{path!r} is relative, and the working directory cannot be found: {error}") from error
 
 
 def find_tiers(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None) -> list[Tier]:
-    """Read the shipped defaults and the files that ``conf`` or the search order leads to, lowest tier first.
+    """Read the shipped defaults and the files of ``conf`` or of the search order, lowest tier first.
 
-    ``cwd`` None is the working directory. Raises ConfigError, naming the places tried, when what was asked for is not
-    there.
+    ``cwd`` None is the working directory. Raises ConfigError with the places that were tried if a named one is missing.
     """
     return [defaults(), *(_tier(name, path) for name, path in _files(conf, environ, cwd))]
 
@@ -159,7 +159,7 @@ def _tier(name: str, path: Path) -> Tier:
 
 @cache
 def defaults() -> Tier:
-    """The shipped reference.conf; parsed once, since it is the same as long as the process runs."""
+    """Returns the shipped reference.conf; it is parsed once a process."""
     text = files("metastore.config").joinpath("reference.conf").read_text(encoding="utf-8")
     return Tier("default", parse_document(text))
 
@@ -199,7 +199,7 @@ def _place_of(tier: Tier, assignment: Assignment) -> Origin:
 
 
 def _origin(tier: Tier, key: KeyPath) -> Origin:
-    # The shipped defaults have more keys and lines than all other tiers, and no line of theirs is ever told.
+    # The shipped defaults have the most lines by far, and no message names a line of them.
     place: Place | None = tier.document.place(key) if tier.document.is_of_files else None
     if place is None or place.path is None:
         return Origin(tier.name, tier.path)

@@ -1,10 +1,10 @@
-"""Maintenance policies: what is kept in shape, how often, and within which bounds; the layers as they were written.
+"""Maintenance policies: which actions run on which tables, how often, and within which limits. The layers as written.
 
-Place in the flow: ``settings`` opens ``drill.metastore.policies``, this module reads each layer (the default one, those
-of catalogs, namespaces and tables) into typed values that remember their key and file; ``metastore.daemon.policy`` lays
-them over one another for a table. Promises: every value is checked when the configuration is loaded, a layer holds only
-what its author wrote, and the default one has every value: where an action, or all of them, is set to null, those that
-are shipped, which enable nothing.
+Place in the flow: ``settings`` opens ``drill.metastore.policies``. This module reads each layer (default, catalog,
+namespace, table) into typed values that know their key and file. ``metastore.daemon.policy`` merges the layers for one
+table. Promises: every value is checked when the configuration is loaded. A layer holds only values that its author
+wrote. The default layer has every value; if an action or all actions are null, it has the shipped values, which enable
+nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Reader = Callable[[Section, str], Any]
 
 @dataclass(frozen=True)
 class LayerValue:
-    """One value of one layer: the key that it stands at, and the file."""
+    """One value of one layer, with its key and file."""
 
     value: Any
     key: str
@@ -33,15 +33,15 @@ class LayerValue:
 
 
 Layer = Mapping[str, LayerValue]
-"""Values by ``action.field``, such as ``expire_snapshots.older_than``; only those that the layer sets."""
+"""Values that a layer sets, by ``action.field``, such as ``expire_snapshots.older_than``."""
 
 
 @dataclass(frozen=True)
 class PolicySettings:
-    """The layers. ``named`` has those of catalogs, namespaces and tables by their dotted name: ``lake.shop.orders``.
+    """The layers. ``named`` has those of catalogs, namespaces and tables by dotted name, such as ``lake.shop.orders``.
 
-    A name of one part is a catalog's. What is a namespace and what a table is told apart, since a catalog may have both
-    under one name. ``plugins`` are the storage plugins: layers of their names are for tables in folders and databases.
+    A name of one part is a catalog. Namespaces and tables are kept apart, since a catalog may have both under one name.
+    ``plugins`` are the storage plugins; a layer with such a name is for tables in folders and databases.
     """
 
     default: Layer = field(default_factory=dict)
@@ -78,7 +78,7 @@ def _locations(section: Section, name: str) -> list[str]:
 
 
 def _schedule(section: Section, name: str) -> str:
-    """Five or six fields are a cron expression, which the daemon's library reads; all else is an interval."""
+    """Reads a cron expression of five or six fields, which the daemon's library parses, or an interval."""
     text = section.text(name).strip()
     if not is_cron(text):
         try:
@@ -91,7 +91,7 @@ def _schedule(section: Section, name: str) -> str:
 
 
 def is_cron(schedule: str) -> bool:
-    """Whether a schedule is a cron expression: five or six fields, or a name such as ``@daily``."""
+    """Returns whether a schedule is a cron expression: five or six fields, or a name such as ``@daily``."""
     return schedule.startswith("@") or len(schedule.split()) in (5, 6)
 
 
@@ -117,17 +117,17 @@ FIELDS: Final[Mapping[str, Mapping[str, _Reader]]] = {
     "analyze": _EVERY,
     "refresh": _EVERY,
 }
-"""The fields of every action, and how each is read. Everyone has the first six."""
+"""The fields of every action, and how each is read. Every action has the first six."""
 
 _REQUIRED: Final = ("enabled", "schedule", "quiet")
 _NAME: Final = re.compile(r"[^.\s]+(\.[^.\s]+)*")
 
 
 def policy_settings(section: Section, catalogs: Collection[str], plugins: Collection[str]) -> PolicySettings:
-    """The layers below ``drill.metastore.policies``; ``catalogs`` and storage ``plugins`` are the configured ones.
+    """Read the layers below ``drill.metastore.policies``; ``catalogs`` and storage ``plugins`` are the configured ones.
 
-    Where both have a name it is the catalog's. Raises ConfigError for a wrong value, and for a layer of what is not
-    configured.
+    If a catalog and a plugin share a name, it means the catalog. Raises ConfigError for a wrong value, and for a layer
+    whose name is not configured.
     """
     shipped = Reading(Configuration([defaults()], {})).section(*section.key, "default")
     default = {**_layer(shipped), **_layer(section.section("default"))}

@@ -1,7 +1,7 @@
-"""Values of policies that have no effect: which, on which tables, and why; pure.
+"""Finds values of policies that have no effect: on which tables, and why. Pure functions.
 
 Place in the flow: ``settings`` warns about the layers when the configuration is loaded, and ``policy explain`` about
-what holds for one table. The daemon asks here which actions there are for the metastore's own tables.
+the values of one table. The daemon gets from here the possible actions on the metastore's own tables.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from metastore.config.loader import defaults
 from metastore.config.policies import LayerValue, PolicySettings
 
 OWN_ACTIONS: Final = ("expire_snapshots", "remove_orphan_files")
-"""The actions that the daemon does to the metastore's own tables."""
+"""The daemon's actions on the metastore's own tables."""
 
 PLUGIN_ACTIONS: Final = ("analyze", "refresh")
-"""The actions that the daemon does to tables of storage plugins, and to no others."""
+"""The daemon's actions on tables of storage plugins only."""
 
 _ONE_COMMIT: Final = "a run of rewrite_manifests is one commit and cannot be done in part; budget.seconds bounds it"
 _EXPIRATION: Final = (
@@ -40,14 +40,14 @@ _NOT_ON_OWN: Final[Mapping[str, str]] = {
 
 
 def applies(action: str, catalog: str, plugins: Collection[str]) -> bool:
-    """Whether there is anything that ``action`` could do to tables of ``catalog``, which may be one of ``plugins``."""
+    """Returns whether ``action`` is possible on tables of ``catalog``, which may be one of ``plugins``."""
     if catalog == OWN_CATALOG:
         return action in OWN_ACTIONS
     return (action in PLUGIN_ACTIONS) is (catalog in plugins)
 
 
 def why_without_effect(name: str, catalog: str, plugins: Collection[str] = ()) -> str | None:
-    """Why the value ``name`` (``action.field``) has no effect on tables of ``catalog``; None where it has one."""
+    """Returns why the value ``name`` (``action.field``) has no effect on tables of ``catalog``; None if it has one."""
     action = name.partition(".")[0]
     if name in _NOWHERE or not catalog:
         return _NOWHERE.get(name)
@@ -64,9 +64,9 @@ def why_without_effect(name: str, catalog: str, plugins: Collection[str] = ()) -
 def values_without_effect(
     values: Mapping[str, LayerValue], catalog: str, plugins: Collection[str] = ()
 ) -> Iterator[str]:
-    """One sentence for each of ``values`` that somebody set and that has no effect on tables of ``catalog``."""
+    """Returns one sentence for each of ``values`` that was set but has no effect on tables of ``catalog``."""
     for name, given in values.items():
-        # What switches off something that is never done is honoured.
+        # Disabling an action that never runs is not an error.
         if not given.value or given.origin == defaults().name:
             continue
         if (reason := why_without_effect(name, catalog, plugins)) is not None:
@@ -76,7 +76,7 @@ def values_without_effect(
 
 
 def policy_notes(settings: PolicySettings) -> Iterator[str]:
-    """As above for all layers; the default one is warned about only if a value has no effect anywhere."""
+    """Returns such sentences for all layers. The default layer is named only if a value has no effect anywhere."""
     yield from values_without_effect(settings.default, "")
     for name, layer in _named_layers(settings):
         yield from values_without_effect(layer, name.partition(".")[0], settings.plugins)

@@ -1,4 +1,4 @@
-"""What procedures on Iceberg tables may do by a call's arguments alone, and what only the configuration allows."""
+"""Limits of procedures on Iceberg tables that the arguments of a call cannot lift."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from metastore.config.section import Section
 
 @dataclass(frozen=True)
 class ProcedureSettings:
-    """``min_orphan_age``: no call takes a younger file for an orphan, since writers may be about to commit it.
+    """``min_orphan_age``: a younger file is never an orphan, since a writer may be about to commit it.
 
-    ``allowed_locations``: folders below which the properties of a table may lead the search for orphans.
+    ``allowed_locations``: folders that the search for orphans may enter because a table's properties name them.
     """
 
     min_orphan_age: timedelta = timedelta(hours=24)
@@ -20,7 +20,7 @@ class ProcedureSettings:
 
 
 def procedure_settings(section: Section) -> ProcedureSettings:
-    """The settings below ``drill.metastore.procedures``. Raises ConfigError for a time below zero."""
+    """Read the settings below ``drill.metastore.procedures``. Raises ConfigError for a negative time."""
     age = section.required("min_orphan_age", section.duration("min_orphan_age"))
     if age < timedelta():
         raise section.refusal("min_orphan_age", "a time not below zero is expected")

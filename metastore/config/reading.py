@@ -1,4 +1,4 @@
-"""How much of the stored metadata a reader has in memory at once: the bounds between reading whole and in parts."""
+"""Limits on the stored metadata that a reader holds in memory: above them, it reads in parts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from metastore.config.section import Section
 
 @dataclass(frozen=True)
 class ReadSettings:
-    """Numbers of files and rows, and bytes of data files as they are stored; decoded, units take ten times as much.
+    """Numbers of files and rows, and bytes of stored data files. Decoded units take ten times the stored bytes.
 
-    Up to ``small_files`` files of ``small_size`` bytes together are decoded whole, and kept. Larger answers are read
-    in parts of at most ``part_rows`` rows and ``part_size`` bytes, or one file. Pruning reads the units of one table
-    at once up to ``memory_size``, and one top-level segment at once up to ``segment_rows`` and ``segment_size``.
+    Up to ``small_files`` files with ``small_size`` bytes in total are decoded whole and cached. Larger answers are read
+    in parts of at most ``part_rows`` rows and ``part_size`` bytes, or one file. Pruning reads the units of a whole
+    table up to ``memory_size``, and those of one top-level segment up to ``segment_rows`` and ``segment_size``.
     """
 
     small_files: int = 32
@@ -26,7 +26,7 @@ class ReadSettings:
 
 
 def read_settings(section: Section) -> ReadSettings:
-    """The settings below ``drill.metastore.iceberg.read``. Raises ConfigError for a number that is out of range."""
+    """Read the settings below ``drill.metastore.iceberg.read``. Raises ConfigError for a number out of range."""
 
     def size(name: str, least: int) -> int:
         found = section.required(name, section.size(name))

@@ -1,10 +1,12 @@
-"""Merging HOCON documents and resolving their substitutions, after all of them are merged; pure.
+"""Merges HOCON documents, then resolves their substitutions. Pure functions.
 
-Place in the flow: ``hocon`` parses a text into nodes, ``loader`` lays them over one another here and asks for keys.
-Promises: a later value wins whatever it is (false, 0, "" and null too); objects merge; ``${name}`` sees the final value
-of the name in any document; ``${name}`` inside ``name`` and ``+=`` see the value below; ``${?name}`` without a value
-leaves the value below; only what is asked for is resolved, so a foreign key may stay unresolvable. Of an object that is
-asked for, what cannot be resolved is :class:`Unresolvable`: it stops who reads that key, and nobody else.
+Place in the flow: ``hocon`` parses a text into nodes; ``loader`` merges them here and reads keys. Promises:
+
+- A later value overrides an earlier one, whatever it is (also false, 0, "" and null); objects are merged.
+- ``${name}`` is the final value of the name over all documents; inside ``name`` itself, and for ``+=``, it is the
+  overridden value. ``${?name}`` without a value keeps the overridden value.
+- Only keys that are read are resolved, so a key of another program may be unresolvable. Inside an object that is read,
+  such a value is :class:`Unresolvable`: only reading that key fails.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ class _Absence(Enum):
 
 
 ABSENT = _Absence.ABSENT
-"""No value at all, unlike null, which is one."""
+"""No value at all; null is a value."""
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """``${name}``; without a path it is the value below, which is what ``+=`` appends to."""
+    """``${name}``; without a path it is the overridden value, to which ``+=`` appends."""
 
     name: str
     path: KeyPath | None
@@ -39,7 +41,7 @@ class Substitution:
 
 @dataclass(frozen=True)
 class Concatenation:
-    """Parts side by side, each with the blanks that follow it, and the value they were laid over."""
+    """Concatenated parts, each with the blanks that follow it, and the value that they override."""
 
     parts: Sequence[tuple[Node, str]]
     below: Node = ABSENT
@@ -47,13 +49,13 @@ class Concatenation:
 
 @dataclass(frozen=True)
 class Unresolvable:
-    """In place of a value within an object: the error that reading it raises."""
+    """Stands for a value inside an object; reading the value raises this error."""
 
     error: ConfigError
 
 
 def overlay(below: Node, above: Node) -> Node:
-    """``above`` laid over ``below``; neither is changed."""
+    """Returns ``above`` merged over ``below``; neither is changed."""
     if isinstance(above, dict):
         merged = dict(below) if isinstance(below, dict) else {}
         for name, node in above.items():
@@ -65,12 +67,12 @@ def overlay(below: Node, above: Node) -> Node:
 
 
 class Resolution:
-    """Looks keys up in merged documents, and names that are no keys in the environment."""
+    """Looks up keys in merged documents, and other names in the environment."""
 
     def __init__(self, root: Node, environ: Mapping[str, str], locate: Callable[[KeyPath], str]) -> None:
-        """``environ`` has the variables of the environment, and what else is there beside keys.
+        """``environ`` has the environment variables and other names beside keys.
 
-        ``locate`` says for an error where a key was written.
+        ``locate`` returns the place of a key for errors.
         """
         self._root = root
         self._environ = environ
@@ -78,9 +80,9 @@ class Resolution:
         self._active: list[KeyPath] = []
 
     def get(self, key: KeyPath) -> Any:
-        """The resolved value of ``key``: plain dicts, lists and scalars, or ABSENT.
+        """Returns the resolved value of ``key``: plain dicts, lists and scalars, or ABSENT.
 
-        Raises ConfigError for a substitution that has no value or goes round in a circle.
+        Raises ConfigError for a substitution without a value, or one that refers to itself in a cycle.
         """
         if key in self._active:
             circle = " -> ".join(".".join(path) for path in (*self._active[self._active.index(key) :], key))
@@ -99,12 +101,12 @@ class Resolution:
             self._active.pop()
 
     def readable(self) -> dict[str, Any]:
-        """All values, as far as they can be resolved."""
+        """Returns all values that can be resolved."""
         found: dict[str, Any] = self.get(())
         return found
 
     def says_nothing(self, node: Node) -> bool:
-        """Whether one document's node, all of it ``${?name}``, leaves the value below it as it is."""
+        """Returns whether a node, being only ``${?name}`` without a value, keeps the value that it would override."""
         return isinstance(node, Concatenation) and all(
             isinstance(part, Substitution) and part.optional and self._substituted(part, node.below, ()) is ABSENT
             for part, _ in node.parts

@@ -1,7 +1,7 @@
-"""Typed reading of one object of the configuration; every refusal names the key, the value, and the file.
+"""Typed reading of one object of the configuration. Every error names the key, the value, and the file.
 
-Place in the flow: ``settings`` opens a section per object and reads it by type. A ``Reading`` notes each key that was
-asked for: that is the list of what is in effect, and whatever else stands in the files is unknown.
+Place in the flow: ``settings`` opens a section for each object and reads typed values. A ``Reading`` records each key
+that was read. These are the keys in effect; all other keys in the files are unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False,
 
 @dataclass(frozen=True)
 class Setting:
-    """One effective key for people to read; the value of a secret key is redacted."""
+    """One effective key with its value for people; the value of a secret key is redacted."""
 
     key: str
     value: object
@@ -38,37 +38,37 @@ class Setting:
 
 
 class Reading:
-    """One pass over a configuration: what was asked for, and so what is left over."""
+    """One pass over a configuration: records the keys that were read, and so finds the unknown ones."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         self._asked: dict[KeyPath, Any] = {}
 
     def section(self, *key: str) -> Section:
-        """The object at ``key``; an empty one where it is absent or null."""
+        """Returns the object at ``key``; an empty one if it is absent or null."""
         value = self.configuration.get(key)
         if value is not None and not isinstance(value, dict):
             raise self.refusal(key, value, "an object is expected")
         return Section(self, key, value or {})
 
     def note(self, key: KeyPath, value: Any) -> None:
-        """Remember that ``key`` is a known one, and its value."""
+        """Record ``key`` as known, with its value."""
         self._asked[key] = value
 
     def refusal(self, key: KeyPath, value: Any, reason: str) -> ConfigError:
-        """The error for a value that cannot be used."""
+        """Returns the error for an invalid value."""
         said = json.dumps(shown(dotted(key), value), ensure_ascii=False, default=str)
         return ConfigError(f"{dotted(key)} = {said}: {reason} ({self.configuration.origin(key)})")
 
     def effective(self) -> tuple[Setting, ...]:
-        """All keys that were asked for, in alphabetical order."""
+        """Returns all keys that were read, in alphabetical order."""
         return tuple(
             Setting(dotted(key), shown(dotted(key), value), self.configuration.origin(key))
             for key, value in sorted(self._asked.items())
         )
 
     def unknown(self, section: Section, ignored: Collection[str] = ()) -> Iterator[str]:
-        """A sentence for every key below ``section`` that nobody asked for, ``ignored`` names left out."""
+        """Returns a sentence for every unknown key below ``section``, except ``ignored`` names."""
         known = [dotted(key) for key in self._asked]
         for key, _ in _entries(section.key, section.values):
             if key[len(section.key)] in ignored or any(key[:length] in self._asked for length in range(len(key) + 1)):
@@ -77,7 +77,7 @@ class Reading:
             yield f"unknown key {_spelled(key)} ({self.configuration.origin(key)}){hint}"
 
     def misplaced(self, *key: str) -> Iterator[str]:
-        """A sentence for every name that would be at or below ``key``, were its dots not in quotes."""
+        """Returns a sentence for every name that would belong to ``key`` if its dots were not quoted."""
         for depth in range(len(key)):
             for name in self.configuration.names(key[:depth]):
                 if "." in name and f"{name}.".startswith(f"{dotted(key[depth:])}."):
@@ -97,18 +97,18 @@ class Section:
     values: Mapping[str, Any]
 
     def section(self, name: str) -> Section:
-        """The object called ``name``; an empty one where it is absent or null."""
+        """Returns the object ``name``; an empty one if it is absent or null."""
         if name in self.values and self.values[name] is None:
-            self.reading.note((*self.key, name), None)  # It is known, and taken away.
+            self.reading.note((*self.key, name), None)  # The key is known, and null removes it.
         return self.reading.section(*self.key, name)
 
     def sections(self) -> dict[str, Section]:
-        """The objects that people name themselves; one set to null is gone."""
+        """Returns the objects with free names; null removes one."""
         found = {name: self.section(name) for name in self.values}
         return {name: section for name, section in found.items() if self.values[name] is not None}
 
     def required(self, name: str, value: _T | None) -> _T:
-        """``value`` as it is, or the error for a key that must not be absent or null."""
+        """Returns ``value``. Raises ConfigError if it is absent or null."""
         if value is None:
             key, configuration = (*self.key, name), self.reading.configuration
             raise ConfigError(
@@ -117,48 +117,48 @@ class Section:
         return value
 
     def text(self, name: str) -> str:
-        """A string that must be there; numbers and booleans count as what they look like."""
+        """Returns a required string; numbers and booleans are taken as they are written."""
         return self.required(name, self.optional_text(name))
 
     def optional_text(self, name: str) -> str | None:
-        """A string, or None where the key is absent or null."""
+        """Returns a string; None if the key is absent or null."""
         return self._converted(name, _text)
 
     def texts(self, name: str) -> list[str]:
-        """A list of strings; empty where the key is absent or null."""
+        """Returns a list of strings; empty if the key is absent or null."""
         return self._converted(name, _list_of_texts) or []
 
     def choice(self, name: str, options: Mapping[str, _T]) -> _T:
-        """The value of one of the ``options``, by its name."""
+        """Returns the value of one of the ``options``, chosen by name."""
         value = self.text(name)
         if value not in options:
             raise self.refusal(name, f"one of {', '.join(options)} is expected")
         return options[value]
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """A boolean; yes, no, on and off count."""
+        """Returns a boolean; yes, no, on and off are accepted."""
         value = self._converted(name, _boolean)
         return default if value is None else value
 
     def whole(self, name: str, *, least: int) -> int | None:
-        """A whole number, as a number or a string, not below ``least``; None where absent."""
+        """Returns an integer of at least ``least``, written as a number or a string; None if absent."""
         value = self._converted(name, _whole)
         if value is not None and value < least:
             raise self.refusal(name, f"at least {least} is expected")
         return value
 
     def size(self, name: str) -> int | None:
-        """Bytes, given as a number or as text with a unit such as ``256 MB``."""
+        """Returns a number of bytes, written as a number or with a unit, such as ``256 MB``."""
         return self._converted(name, lambda value: parse_size(_text(value)))
 
     def duration(self, name: str) -> timedelta | None:
-        """A time given as text such as ``10 days``, or as a period."""
+        """Returns a duration, written as text, such as ``10 days``, or as a period."""
         if isinstance(self.values.get(name), dict):
             return self.period(name)
         return self._converted(name, lambda value: parse_duration(_text(value)))
 
     def period(self, name: str) -> timedelta | None:
-        """An object of units that add up, such as ``{ days = 7, hours = 12 }``; None where absent or empty."""
+        """Returns the sum of an object of units, such as ``{ days = 7, hours = 12 }``; None if absent or empty."""
         units = self.section(name)
         if not units.values:
             self.reading.note(units.key, None)
@@ -170,7 +170,7 @@ class Section:
             raise self.refusal(name, str(error)) from error
 
     def properties(self, name: str) -> dict[str, str | None]:
-        """A map of free keys to strings; ``a.b = 1`` and ``"a.b" = 1`` are the same. None = set to null."""
+        """Returns a map of free keys to strings, None for null. ``a.b = 1`` and ``"a.b" = 1`` are the same."""
         values = self.section(name).values
         return {dotted(key): self._property(name, key, value) for key, value in _entries((), values)}
 
@@ -191,16 +191,16 @@ class Section:
             raise self.refusal(name, str(error)) from error
 
     def local_path(self, name: str, location: str, cwd: Path | None) -> str:
-        """The absolute path of ``location``, a path or ``file:`` URI that stands at ``name``. Raises ConfigError.
+        """Returns the absolute path of ``location``, the path or ``file:`` URI at ``name``. Raises ConfigError.
 
-        A relative one is taken from ``cwd``, None for the working directory; ``~`` is the user's home.
+        A relative path starts at ``cwd``, or at the working directory if that is None; ``~`` is the user's home.
         """
         self.require_no_host(name, location)
         path = _FILE_URI.sub("", location)
         return os.path.normpath(absolute(os.path.expanduser(path), cwd))
 
     def require_no_host(self, name: str, location: str) -> None:
-        """Refuse a ``file:`` URI that names a host, as ``file://srv/drill`` does. Raises ConfigError."""
+        """Raise ConfigError for a ``file:`` URI with a host, such as ``file://srv/drill``."""
         host = _HOST.match(location)
         if host is not None and host[1] != "localhost":
             raise self.refusal(
@@ -210,22 +210,22 @@ class Section:
             )
 
     def refusal(self, name: str, reason: str) -> ConfigError:
-        """The error for the value of ``name``, which cannot be used."""
+        """Returns the error for the invalid value of ``name``."""
         return self.reading.refusal((*self.key, name), self.values.get(name), reason)
 
 
 def is_local(location: str) -> bool:
-    """Whether ``location`` is a URI of the local disk."""
+    """Returns whether ``location`` is a URI of the local disk."""
     return location.startswith("file:")
 
 
 def dotted(key: KeyPath) -> str:
-    """A key path as people write it."""
+    """Returns a key path with dots between its names."""
     return ".".join(key)
 
 
 def _spelled(key: KeyPath) -> str:
-    """A key path, with quotes where a name has dots of its own."""
+    """Returns a key path, with quotes around names that contain dots."""
     return ".".join(f'"{name}"' if "." in name else name for name in key)
 
 

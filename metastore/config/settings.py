@@ -1,8 +1,8 @@
 """The settings of a metastore: frozen values, checked once when the configuration is loaded.
 
-Place in the flow: ``loader`` merges the tiers, this module turns the merged keys into typed values, and nobody above
-ever sees a key string. Promises: every value is validated, every location of the local disk is absolute, component
-properties already hold the common ones, and maps that may carry secrets are kept out of ``repr``.
+Place in the flow: ``loader`` merges the tiers; this module turns the merged keys into typed values, so that no other
+module reads keys. Promises: every value is validated, every location on the local disk is absolute, the properties of
+components include the common ones, and maps that may carry secrets are not part of ``repr``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from metastore.redaction import remember, remember_environment
 _log = logging.getLogger("metastore")
 
 _SERVED_IMPLEMENTATION = "IcebergMetastore"
-_OTHER_IMPLEMENTATIONS = ("rdbms", "mongo")  # Drill's other metastores keep their settings under these names
+_OTHER_IMPLEMENTATIONS = ("rdbms", "mongo")  # Drill's other metastores have their settings under these names
 _FREE_MAPS = tuple(
     ("drill", "metastore", *path.split("."))
     for path in (
@@ -50,7 +50,7 @@ _FREE_MAPS = tuple(
         "engine.spark",
     )
 )
-"""Objects whose names are those of other programs; a star stands for any name."""
+"""Objects whose keys belong to other programs; a star stands for any name."""
 
 _DEFAULT_FILE_SYSTEM = "fs.defaultFS"
 _LOCAL = "file:///"
@@ -58,7 +58,7 @@ _LOCAL = "file:///"
 
 @dataclass(frozen=True)
 class ExpirationSettings:
-    """``period`` None = no expiration. A snapshot goes when it is older than every bound that is set."""
+    """``period`` None means no expiration. A snapshot expires when it is older than every limit that is set."""
 
     period: timedelta | None = None
     retain_last: int | None = None
@@ -67,14 +67,14 @@ class ExpirationSettings:
 
 @dataclass(frozen=True)
 class CommitSettings:
-    """``timeout``: how long a conflicting commit is tried again before it is given up."""
+    """``timeout``: how long a conflicting commit is retried."""
 
     timeout: timedelta = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
 class IcebergSettings:
-    """Where the component tables live and how they are kept.
+    """Where the component tables are stored, and how.
 
     ``base_path`` is absolute: a plain path of the local disk, or a path or URI of ``fs.defaultFS``.
     """
@@ -102,7 +102,7 @@ _BOUNDS: Final[Mapping[str, Bounds]] = {"auto": "auto", "footers": "footers", "d
 
 @dataclass(frozen=True)
 class WorkspaceSettings:
-    """``default_format`` None = a file's own suffix decides. ``options``: of delimited text. ``bounds`` None = auto."""
+    """``default_format`` None: a file's suffix decides. ``options``: for delimited text. ``bounds`` None: auto."""
 
     name: str
     location: str
@@ -126,16 +126,16 @@ StoragePluginType = Literal["file", "delta", "hive", "iceberg", "jdbc"]
 
 @dataclass(frozen=True)
 class StoragePluginSettings:
-    """``connection`` is the file system the workspaces stand on, ``file:///`` for the local disk.
+    """``connection`` is the file system of the workspaces, ``file:///`` for the local disk.
 
-    Workspaces of type ``delta`` hold Delta tables. The other types have workspaces of their own, called like their
-    schemas: ``hive`` has the URI of a Hive Metastore in ``connection``, ``jdbc`` that of a database, and ``iceberg``
-    the name of a ``catalog``. ``properties`` are those of the keys ``config``, as Drill's plugins have it, and
-    ``properties``, which win.
+    Workspaces of type ``delta`` hold Delta tables. The workspaces of other types are the schemas that they contain. For
+    ``hive``, ``connection`` is the URI of a Hive Metastore; for ``jdbc``, that of a database; ``iceberg`` has the name
+    of a ``catalog``. ``properties`` are merged from the keys ``config``, Drill's name, and ``properties``, which
+    override them.
     """
 
     name: str
-    connection: str = field(repr=False)  # a database's may hold a password
+    connection: str = field(repr=False)  # the URI of a database may hold a password
     enabled: bool = True
     workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -144,7 +144,7 @@ class StoragePluginSettings:
     formats: Mapping[str, FormatSettings] = field(default_factory=dict)
 
     def location_of(self, workspace: WorkspaceSettings) -> str:
-        """Where a workspace lies: below the connection, unless its location is a URI of its own."""
+        """Returns the location of a workspace: below the connection, unless the location is a URI itself."""
         if "://" in workspace.location:
             return workspace.location
         return f"{self.connection.rstrip('/')}/{workspace.location.lstrip('/')}"
@@ -164,11 +164,11 @@ class Settings:
     effective: tuple[Setting, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
     case_sensitive: bool = False
-    """Whether names of columns that differ in case alone are names of different columns, unless an ANALYZE says so."""
+    """Whether column names that differ only in case are different columns. An ANALYZE can override it."""
 
     @property
     def limits(self) -> LimitSettings:
-        """How much is read of a metadata file at most."""
+        """The maximum size of a metadata file that is read."""
         return self.iceberg.limits
 
     @property
@@ -177,7 +177,7 @@ class Settings:
         return {setting.key: setting.origin for setting in self.effective}
 
     def remember_secrets(self) -> None:
-        """Hide the secrets among these settings from here on, also where they came by another way than a file."""
+        """From now on, redact the secrets among these settings in all output, also those not from a file."""
         remember(
             {
                 "iceberg": {"config": self.iceberg.config_properties, "catalog": self.iceberg.catalog.properties},
@@ -192,14 +192,14 @@ class Settings:
         )
 
     def explain(self) -> list[Setting]:
-        """Every effective key in alphabetical order with its value, secrets redacted, and its origin."""
+        """Returns every effective key in alphabetical order, with its value (secrets redacted) and its origin."""
         return list(self.effective)
 
     @classmethod
     def from_mapping(
         cls, mapping: Mapping[str, Any], *, environ: Mapping[str, str] = os.environ, cwd: Path | None = None
     ) -> Settings:
-        """Settings given in code over the shipped defaults: nested mappings, whose keys may be dotted paths."""
+        """Returns settings given in code over the shipped defaults: nested mappings, whose keys may be dotted paths."""
         return _settings([defaults(), Tier("given", document_of(mapping))], environ, cwd)
 
 
@@ -208,14 +208,14 @@ def load(
 ) -> Settings:
     """Read the settings from ``conf``, a directory of tiers or one file; else by the search order of ``loader``.
 
-    Raises ConfigError, which names key, value and file, for what is missing or wrong. Unknown keys are no error: they
-    are logged as warnings, and kept in ``Settings.warnings``.
+    Raises ConfigError with key, value and file if a value is missing or wrong. Unknown keys are no error: they are
+    logged as warnings, and kept in ``Settings.warnings``.
     """
     return _settings(find_tiers(conf, environ, cwd), environ, cwd)
 
 
 def load_text(text: str, *, environ: Mapping[str, str] = os.environ, cwd: Path | None = None) -> Settings:
-    """Settings from HOCON text over the shipped defaults; no file but those it includes is looked at."""
+    """Returns settings from HOCON text over the shipped defaults. It reads no file except those the text includes."""
     return _settings([defaults(), Tier("given", parse_document(text))], environ, cwd)
 
 
@@ -366,7 +366,7 @@ def _implementation_notes(section: Section) -> Iterator[str]:
 
 
 def _is_free(key: KeyPath) -> bool:
-    """Whether ``key`` lies in an object of free names."""
+    """Returns whether ``key`` is in an object of free names."""
     return any(
         len(key) > len(pattern) and all(mine in (name, "*") for mine, name in zip(pattern, key, strict=False))
         for pattern in _FREE_MAPS
@@ -378,5 +378,5 @@ def _positive(duration: timedelta | None) -> timedelta | None:
 
 
 def _set(properties: Mapping[str, str | None]) -> dict[str, str]:
-    """The properties that are not null."""
+    """Returns the properties that are not null."""
     return {name: value for name, value in properties.items() if value is not None}

@@ -1,6 +1,6 @@
-"""Iceberg's table properties, as far as a component's table honours them; what has no effect is a warning by name.
+"""The Iceberg table properties that a component's table supports. Each property without effect gets a warning.
 
-Place in the flow: ``settings`` checks the properties of the components by this table. All properties are kept in the
+Place in the flow: ``settings`` checks the properties of components against this table. All properties are stored in the
 Iceberg table, where other engines find them.
 """
 
@@ -31,7 +31,7 @@ HONOURED: Final[Mapping[str, frozenset[str]]] = {
     "write.merge.mode": frozenset({"copy-on-write"}),
     "write.object-storage.enabled": frozenset({"false"}),
 }
-"""Properties that take effect, with the values that do; an empty set: every value that is valid."""
+"""Properties that take effect, with their supported values; an empty set stands for every valid value."""
 
 NO_EFFECT: Final[Mapping[str, str]] = {
     "format-version": "component tables are created in format version 2",
@@ -66,12 +66,12 @@ NO_EFFECT: Final[Mapping[str, str]] = {
     "schema.name-mapping.default": "files of components carry field ids",
     "engine.*": "it is for other engines",
 }
-"""Why a property has no effect, by name or pattern; the first that fits."""
+"""Why a property has no effect, by name or pattern; the first match counts."""
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """A property of a component, what is said of it, and whether it is refused rather than warned about."""
+    """A property of a component, the message about it, and whether it is an error or a warning."""
 
     name: str
     value: str
@@ -80,7 +80,7 @@ class Doubt:
 
 
 def doubts(properties: Mapping[str, str]) -> Iterator[Doubt]:
-    """Each of ``properties`` that has no effect, or a value that cannot be used."""
+    """Returns each of ``properties`` that has no effect or an invalid value."""
     for name, value in properties.items():
         if name.startswith(OWN_PREFIX):
             yield Doubt(name, value, "the metastore keeps properties of this prefix itself", is_refused=True)
@@ -95,7 +95,7 @@ def doubts(properties: Mapping[str, str]) -> Iterator[Doubt]:
 
 
 def versions_kept(properties: Mapping[str, str]) -> int | None:
-    """How many versions stay after each commit by the table's properties; None where nothing goes after a commit."""
+    """Returns the number of versions kept after each commit by the table's properties; None if it deletes none."""
     if properties.get(DELETE_AFTER_COMMIT, "false").lower() != "true":
         return None
     return int(properties.get(PREVIOUS_VERSIONS, _PREVIOUS_VERSIONS_DEFAULT))

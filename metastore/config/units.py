@@ -1,8 +1,8 @@
-"""Durations and sizes as people write them in HOCON; pure.
+"""Parses durations and sizes of HOCON. Pure functions.
 
-Promises: an unknown unit is an error that lists the known ones, no size is rounded, and no duration is longer than
-clocks and calendars can take it off or wait for it. Functions raise ValueError with the reason alone; the caller knows
-the key and the file.
+Promises: an unknown unit is an error that lists the known units. No size is rounded. No duration is longer than
+calendars can subtract and threads can wait. Functions raise ValueError with the reason only; the caller adds the key
+and the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _BARE = re.compile(r"\s*([+-]?(?:\d+|\d*\.\d+)(?:[eE][+-]?\d{1,2})?)\s*()")
 
 _LONGEST = timedelta(days=100_000)
-"""273 years: from now, either way, a date of the calendar, and as long as a thread can be told to wait."""
+"""The longest duration, 273 years: now plus or minus it is still a date, and a thread can wait that long."""
 
 _DAY_MILLIS = 86_400_000
 _YEAR_MILLIS = 31_556_952_000
@@ -40,7 +40,7 @@ _PERIOD_MILLIS = {
     "millennia": Decimal(1_000 * _YEAR_MILLIS),
     "eras": Decimal(1_000_000_000 * _YEAR_MILLIS),
 }
-"""Java's ChronoUnit, whose names Drill takes in any case; months and longer units by their mean length there."""
+"""Java's ChronoUnit. Drill accepts its names in any case; months and longer units have their mean length."""
 
 _DURATION_NANOS = {
     spelling: nanos
@@ -79,15 +79,15 @@ _SIZE_BYTES = {
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read ``10 days``, ``1.5h`` or ``250`` (milliseconds, as HOCON has it), to the microsecond."""
+    """Parse ``10 days``, ``1.5h`` or ``250`` (milliseconds, by HOCON's rule), to the microsecond."""
     number, unit = _quantity(text)
-    # Names in any case, as Java's; a single letter has a meaning of its own elsewhere.
+    # Names in any case, like Java's. A single letter keeps its case, because HOCON has letters of its own.
     unit = unit.lower() if len(unit) > 2 else unit
     return _timedelta(number * _scale(unit or "ms", _DURATION_NANOS) / 1000)
 
 
 def spelled(duration: timedelta) -> str:
-    """What :func:`parse_duration` reads as ``duration``, in the largest unit that needs no fraction: ``36 hours``."""
+    """Returns ``duration`` as text for :func:`parse_duration`, in the largest unit without a fraction: ``36 hours``."""
     fitting = [unit for unit, length in _SPELLED.items() if not duration % length]
     unit = fitting[0] if duration else "seconds"
     count = duration // _SPELLED[unit]
@@ -95,7 +95,7 @@ def spelled(duration: timedelta) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Read ``256 MB`` (millions), ``256 MiB`` or ``256m`` (1024s), or plain bytes."""
+    """Parse ``256 MB`` (powers of 1,000), ``256 MiB`` or ``256m`` (powers of 1,024), or plain bytes."""
     number, unit = _quantity(text)
     size = number * _scale(unit or "B", _SIZE_BYTES)
     if size < 0 or size != int(size):
@@ -106,7 +106,7 @@ def parse_size(text: str) -> int:
 def parse_period(amounts: Iterable[tuple[str, int]]) -> timedelta:
     """Add up amounts such as ``("days", 7), ("HOURS", 12)``; the units are the names of Java's ChronoUnit.
 
-    A part of a microsecond counts as a whole one, so that no period above zero becomes none.
+    A fraction of a microsecond is rounded up, so that no period above zero becomes zero.
     """
     total = sum((amount * _period_unit(unit) for unit, amount in amounts), Decimal()) * 1000
     return _timedelta(total.to_integral_value(ROUND_UP))
