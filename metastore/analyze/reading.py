@@ -20,7 +20,7 @@ from metastore.analyze.tasks.file_rows import DataChunk, file_row, read_chunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.gathering import files_in, parts_of
 from metastore.analyze.units.partial_aggregates import schema_of
-from metastore.analyze.units.unit_rows import to_batch, values
+from metastore.analyze.units.unit_rows import UnitRow, to_batch, values
 from metastore.engine import Engine
 from metastore.formats.names import PARQUET
 from metastore.formats.source_file import SourceFile
@@ -173,16 +173,24 @@ class Reading:
         """Asks the provider for its facts about ``files``."""
         self.expect(self._done + len(files))
         rows = []
-        for content in provided.contents(files):
-            chosen = {
-                key: statistics.to_json()
-                for key, statistics in content.statistics.items()
-                if self._wanted.columns is None or is_among(parse(key), self._wanted.columns)
-            }
-            row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole)
-            rows.append(row._replace(location=self._source.location))
+        for row in kept_rows(self._source, provided, self._wanted, files):
+            rows.append(row)
             self.tell(1)
         return FilesRead([to_batch(UNIT_SCHEMA, self._source.table, rows)])
+
+
+def kept_rows(
+    source: SourceTable, provided: Provided, wanted: WantedMetadata, files: Sequence[SourceFile]
+) -> Iterator[UnitRow]:
+    """Yields the FILE rows of ``files``, which ``provided`` describes."""
+    for content in provided.contents(files, wanted.columns):
+        chosen = {
+            key: statistics.to_json()
+            for key, statistics in content.statistics.items()
+            if wanted.columns is None or is_among(parse(key), wanted.columns)
+        }
+        row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole)
+        yield row._replace(location=source.location)
 
 
 def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object]) -> Describing | None:

@@ -16,18 +16,21 @@ from typing import Final, Protocol
 import pyarrow as pa
 from pyiceberg.expressions import In
 
+from metastore.analyze.unstored import UnstoredUnits
 from metastore.components.component import Backing
 from metastore.components.requests import of_table
 from metastore.components.tables import TABLES, Tables
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.formats.source_file import Fingerprint
 from metastore.model.identity import TableInfo, metadata_key
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.predicates.time_zones import zone_named
 from metastore.pruning.file_columns import MODIFIED, pseudo_columns
 from metastore.pruning.prune import UNIT_COLUMNS
 from metastore.pruning.row_id import Ids, decode
 from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
+from metastore.pruning.table_units import Units
 from metastore.scan.directories import LEVEL
 from metastore.scan.located_rows import LocatedRows, excluded_rows, in_order, locate, partitions_named
 from metastore.scan.narrowing import WORTH_IT, directories_left, top_level_directories
@@ -49,8 +52,8 @@ TableLike = str | TableInfo | PurePath
 class Places(Protocol):
     """The interface of a session that a scan needs."""
 
-    def source(self, table: TableLike) -> SourceTable:
-        """Return the source of the data of ``table``."""
+    def readable(self, table: TableLike) -> SourceTable:
+        """Return the source of the data of ``table``, which may be a table of a catalog."""
 
     def table_info(self, table: TableLike) -> TableInfo:
         """Return the metastore's name of ``table``."""
@@ -62,7 +65,8 @@ class Places(Protocol):
 class ScannedTables(Tables):
     """Metadata of tables, as in :class:`Tables`, and their rows.
 
-    ``table`` is a name or the path of the data. Every method raises NotFoundError for a table without metadata, and
+    ``table`` is a name or the path of the data. An Iceberg or Delta table need not be analyzed: its manifests or its
+    log then take the place of the metadata. Every method raises NotFoundError for another table without metadata, and
     InvalidRequestError for a question or a column that does not fit it.
     """
 
@@ -99,7 +103,7 @@ class ScannedTables(Tables):
         """
         time_zone = time_zone or _UTC
         zone = zone_named(time_zone)
-        source = self._places.source(table)
+        source = self._places.readable(table)
         if row_id or exclude is not None or among is not None:
             _require_ids(source)
         whole = partial(
@@ -132,7 +136,7 @@ class ScannedTables(Tables):
         Raises StaleRowIdError, with the partition's name, for an id of a partition that changed since the id was
         created, and InvalidRequestError for an id that is not of this table.
         """
-        source = self._places.source(table)
+        source = self._places.readable(table)
         _require_ids(source)
         planned = self._plan(source, None, row_ids=True, only=self._partitions_named(source, ids))
         scan = Scan.of(planned, columns, zone=zone_named(_UTC), row_id=row_id)
@@ -186,9 +190,9 @@ class ScannedTables(Tables):
         def planned_at(version: int) -> ScanPlan:
             keys = None if only is None else frozenset(only)
             stored = StoredUnits(self, info, version, PLAN_COLUMNS, keys, by_digest=not (row_ids or numbered))
-            units = units_of(stored)
+            units: Units = units_of(stored)
             if not units.upper().num_rows:
-                raise self._places.no_metadata(info)
+                units = self._unstored(source)
             planned = plan(
                 source.table,
                 units,
@@ -208,6 +212,33 @@ class ScannedTables(Tables):
         listed = list_files and only is None and alone and source.location == planned.location
         skipped = planned.pruned.files_count.skipped or any(file.row_groups is not None for file in planned.files)
         return replace(planned, is_everything=listed and not skipped)
+
+    def unstored(self, table: TableInfo) -> TableMetadataUnit | None:
+        """Return a TABLE unit, without statistics, of an Iceberg or Delta table that nobody has analyzed.
+
+        Return None if there is no such table.
+        """
+        try:
+            source = self._places.readable(table)
+            kept_by = source.provided if isinstance(source.provided, ReadableTable) else None
+            schema = None if kept_by is None else kept_by.schema
+        except NotFoundError:
+            return None
+        if kept_by is None or schema is None:
+            return None
+        return TableMetadataUnit(
+            metadata_type=MetadataType.TABLE.value,
+            metadata_key=GENERAL_INFO,
+            location=source.location,
+            schema=schema.to_json(),
+            table_type=kept_by.format,
+        )
+
+    def _unstored(self, source: SourceTable) -> Units:
+        """Return the units of a table that nobody has analyzed, from its keeper."""
+        if not isinstance(source.provided, ReadableTable):
+            raise self._places.no_metadata(source.table)
+        return UnstoredUnits(source, source.provided)
 
     def _left(
         self, source: SourceTable, where: Where, time_zone: str | None, *, list_files: bool, at: int | None

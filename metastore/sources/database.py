@@ -19,6 +19,7 @@ from metastore.errors import EngineError, NotFoundError
 from metastore.formats.arrow_schema import OPAQUE, tuple_schema
 from metastore.formats.leaf_measures import LeafMeasure, leaf_array
 from metastore.formats.source_file import SourceFile
+from metastore.model.column_path import ColumnPath
 from metastore.quoting import double_quoted
 from metastore.redaction import without_secrets
 from metastore.sketches.hashing import ArrowValues
@@ -68,7 +69,11 @@ class DatabaseSource:
     def modified_times(self) -> None:
         """As :meth:`metastore.sources.provided.Provided.modified_times`."""
 
-    def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
+    def contents(
+        self,
+        files: Sequence[SourceFile],
+        columns: Sequence[ColumnPath] | None = None,
+    ) -> Iterator[ProvidedFile]:
         """As :meth:`metastore.sources.provided.Provided.contents`."""
         yield from (self._content for _ in files)
 

@@ -74,7 +74,11 @@ class DeltaSource:
         """As :meth:`metastore.sources.provided.Provided.files`."""
         return sorted(self._actions)
 
-    def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
+    def contents(
+        self,
+        files: Sequence[SourceFile],
+        columns: Sequence[ColumnPath] | None = None,
+    ) -> Iterator[ProvidedFile]:
         """As :meth:`metastore.sources.provided.Provided.contents`."""
         for file in files:
             yield self._content(file, self._actions[file])

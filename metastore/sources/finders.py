@@ -20,8 +20,12 @@ from metastore.sources.source_table import SourceTable
 def iceberg_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
     """Returns an Iceberg table of the plugin's catalog. Raises NotFoundError if there is none."""
     assert plugin.catalog is not None
-    catalog, table = plugin.catalog, source.table
-    iceberg = IcebergSource(lambda: asking.catalogs().table(catalog, table.workspace, table.name).load())
+    return table_of_catalog(source, (plugin.catalog, source.table.workspace, source.table.name), asking)
+
+
+def table_of_catalog(source: SourceTable, name: tuple[str, str, str], asking: Asking) -> SourceTable:
+    """Returns ``source`` as the Iceberg table ``name``: catalog, schema, table. Raises NotFoundError if none exists."""
+    iceberg = IcebergSource(lambda: asking.catalogs().table(*name).load())
     return replace(source, location=iceberg.location, provided=iceberg, partition_columns={})
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import cached_property
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
@@ -47,7 +47,7 @@ from metastore.formats.source_file import SourceFile
 from metastore.iceberg.believed_metrics import Bounds, Metrics
 from metastore.iceberg.data_file import require_readable
 from metastore.iceberg.scan_tasks import scan_tasks
-from metastore.model.column_path import ColumnPath
+from metastore.model.column_path import ColumnPath, is_among
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.statistics_json import from_micros
@@ -56,6 +56,15 @@ from metastore.sources.iceberg_rows import IcebergRows
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
 
 FORMAT: Final = "ICEBERG"
+
+
+class _Leaf(NamedTuple):
+    """A primitive column by path: its field id, its type, and its minor type."""
+
+    path: ColumnPath
+    number: int
+    type: PrimitiveType
+    minor: str
 
 
 class IcebergSource:
@@ -82,10 +91,13 @@ class IcebergSource:
     def modified_times(self) -> None:
         """As :meth:`metastore.sources.provided.Provided.modified_times`."""
 
-    def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
+    def contents(
+        self, files: Sequence[SourceFile], columns: Sequence[ColumnPath] | None = None
+    ) -> Iterator[ProvidedFile]:
         """As :meth:`metastore.sources.provided.Provided.contents`."""
+        leaves = [leaf for leaf in self._leaves if columns is None or is_among(leaf.path, columns)]
         for file in files:
-            yield self._content(file, self._tasks[file])
+            yield self._content(file, self._tasks[file], leaves)
 
     @cached_property
     def schema(self) -> TupleSchema:
@@ -126,20 +138,20 @@ class IcebergSource:
         return found
 
     @cached_property
-    def _leaves(self) -> list[tuple[ColumnPath, int, PrimitiveType, str]]:
+    def _leaves(self) -> list[_Leaf]:
         types = dict(self.schema.leaves())
         return [
-            (path, field.field_id, field.field_type, minor_type(types[path]))
+            _Leaf(path, field.field_id, field.field_type, minor_type(types[path]))
             for path, field in _leaf_fields(self._table.schema().fields, ())
             if isinstance(field.field_type, PrimitiveType)
         ]
 
-    def _content(self, file: SourceFile, task: FileScanTask) -> ProvidedFile:
+    def _content(self, file: SourceFile, task: FileScanTask, leaves: Sequence[_Leaf]) -> ProvidedFile:
         data = task.file
         whole = not task.delete_files
         statistics: dict[ColumnPath, ColumnStatistics] = {}
         fixed = self._fixed(data)
-        for path, number, type_, minor in self._leaves:
+        for path, number, type_, minor in leaves:
             said = fixed.get(number) or self._said(data, number, type_)
             statistics[path] = column_statistics(minor, data.record_count, said, whole=whole)
         return ProvidedFile(file, self.schema, by_key(statistics), data.record_count, whole)

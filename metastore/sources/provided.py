@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from metastore.digests import number_of
 from metastore.formats.source_file import SourceFile
-from metastore.model.column_path import quote
+from metastore.model.column_path import ColumnPath, quote
 from metastore.model.statistics import ColumnStatistics, Value, merge
 from metastore.model.tuple_schema import TupleSchema
 
@@ -52,8 +52,10 @@ class Provided(Protocol):
     def files(self) -> Sequence[SourceFile]:
         """Returns all files, sorted by directories and name."""
 
-    def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
-        """Returns the statistics of some of the files."""
+    def contents(
+        self, files: Sequence[SourceFile], columns: Sequence[ColumnPath] | None = None
+    ) -> Iterator[ProvidedFile]:
+        """Returns the statistics of some of the files. Other columns than ``columns`` and theirs may be left out."""
 
     def modified_times(self) -> Mapping[str, int] | None:
         """Returns when each file was last changed, in epoch nanoseconds by path.

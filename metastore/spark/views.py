@@ -88,7 +88,7 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
     A column without a name is called by its text, such as ``count(*)``. Raises InvalidRequestError, with line and
     column, for SQL that cannot be parsed or bound, NotFoundError for an unknown table, and as ``read_table`` does.
     """
-    names = Names(ms.metastore)
+    names = Names(ms.metastore, ms.tables.unstored)
     found = bind_query(expand(query, lookup), names, is_view=False)
     bound, known = found.bound, found.schemas
     if not bound.columns:

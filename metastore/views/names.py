@@ -94,10 +94,16 @@ class Meaning:
 
 
 class Names:
-    """Finds the meaning of names in ``metastore``. A view hides a table of the same name, as in Drill."""
+    """Finds the meaning of names in ``metastore``. A view hides a table of the same name, as in Drill.
 
-    def __init__(self, metastore: Metastore) -> None:
+    ``unstored`` returns the unit of a table that is readable without metadata, None for any other name.
+    """
+
+    def __init__(
+        self, metastore: Metastore, unstored: Callable[[TableInfo], TableMetadataUnit | None] | None = None
+    ) -> None:
         self._metastore = metastore
+        self._unstored = unstored
         self._known: dict[TableInfo, Meaning | None] = {}
 
     def find(self, name: TableInfo) -> Meaning | None:
@@ -162,6 +168,7 @@ class Names:
             (Kind.VIEW, self._metastore.views.find),
             (Kind.MATERIALIZED_VIEW, self._metastore.materialized_views.find),
             (Kind.TABLE, self._metastore.tables.requests.table_metadata),
+            *([] if self._unstored is None else [(Kind.TABLE, self._unstored)]),
         ]
         for kind, ask in asked:
             unit = ask(name)

@@ -1,0 +1,91 @@
+"""The units of a table that nobody has analyzed, from what its keeper records: made for one plan, and stored nowhere.
+
+Place in the flow: manifests and logs of Iceberg and Delta tables hold everything that ANALYZE would store. So scans
+plan such a table without its ANALYZE. Statistics are made only of the columns that a plan uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from metastore.analyze.changes import WantedMetadata, is_flat, segments_of
+from metastore.analyze.reading import kept_rows
+from metastore.analyze.states import segment_state
+from metastore.analyze.tasks.chunks import UNIT_SCHEMA
+from metastore.analyze.units.partial_aggregates import file_parts
+from metastore.analyze.units.rollup import segment_units, table_unit
+from metastore.analyze.units.total import Total
+from metastore.analyze.units.unit_rows import to_batch
+from metastore.bounds.portion_columns import PortionColumns
+from metastore.bounds.unit_columns import UnitColumns
+from metastore.bounds.units import Portion, TablePortion, of_kind
+from metastore.formats.source_file import SourceFile
+from metastore.model.column_path import ColumnPath, parse
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.provided import Provided
+from metastore.sources.source_table import SourceTable
+
+
+@dataclass(frozen=True)
+class UnstoredUnits:
+    """The units of ``source``, which ``provided`` describes now; see :class:`metastore.pruning.table_units.Units`.
+
+    Segments have no statistics of columns: no file is listed by them. Every method raises the errors of the keeper.
+    """
+
+    source: SourceTable
+    provided: Provided
+    _made: dict[frozenset[str], PortionColumns] = field(default_factory=dict, compare=False, repr=False)
+
+    def upper(self) -> pa.Table:
+        """The TABLE unit and the SEGMENT units."""
+        return self._upper
+
+    def segments(self, asked: Collection[str]) -> UnitColumns:
+        """The SEGMENT units."""
+        return UnitColumns.of(of_kind(self._upper, MetadataType.SEGMENT), asked)
+
+    def lower(self, without: frozenset[str]) -> Iterator[Portion]:
+        """All files, with the statistics of all columns."""
+        yield TablePortion(self._files(self._wanted(None)))
+
+    def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
+        """All files, with the statistics of the columns ``asked``."""
+        columns = frozenset(asked)
+        if columns not in self._made:
+            files = self._files(self._wanted(sorted(map(parse, columns))))
+            self._made[columns] = PortionColumns.of(TablePortion(files), columns)
+        yield self._made[columns]
+
+    def known(self) -> Iterator[PortionColumns]:
+        """All files, without statistics."""
+        return self.portions(frozenset(), ())
+
+    @cached_property
+    def _listed(self) -> Sequence[SourceFile]:
+        return self.provided.files()
+
+    def _wanted(self, columns: Sequence[ColumnPath] | None) -> WantedMetadata:
+        paths = None if columns is None else tuple(columns)
+        return WantedMetadata(level=MetadataType.FILE, columns=paths, format=self.provided.format)
+
+    def _files(self, wanted: WantedMetadata) -> pa.Table:
+        rows = list(kept_rows(self.source, self.provided, wanted, self._listed))
+        return pa.Table.from_batches([to_batch(UNIT_SCHEMA, self.source.table, rows)])
+
+    @cached_property
+    def _upper(self) -> pa.Table:
+        source, wanted = self.source, self._wanted(())
+        details = self._files(wanted)
+        states = {key: segment_state(own) for key, own in segments_of(self._listed).items()}
+        parts = file_parts(details, source.location)
+        segments, tops = segment_units(
+            source, UNIT_SCHEMA, parts, details, level=MetadataType.SEGMENT, states=states, is_flat=is_flat(states)
+        )
+        total, owner = Total.added(tops), source.owner or ""
+        of_table = table_unit(source, UNIT_SCHEMA, total, {()}, owner=owner, wanted=wanted, states=states)
+        return pa.concat_tables([of_table, segments])
