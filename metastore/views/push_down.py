@@ -1,8 +1,8 @@
 """Conditions of a query on each single table, by which the table's scan may be pruned. Pure.
 
 Place in the flow: an engine that has a scan for each table of an expanded query passes these conditions to the scans,
-and runs the query unchanged. A condition is used only if leaving rows out cannot change the result: it is in the WHERE
-or ON of a SELECT that joins its table by inner joins only, and it uses no other table.
+and runs the query unchanged. A condition is used only if leaving rows out cannot change the result: it uses no other
+table, and :mod:`metastore.predicates.where_clause` lets it go before the joins.
 
 sqlglot pushes conditions down, but rewrites them on the way: ``i < -1`` for ``i + 1 < 0``, which has other rows if
 integers overflow. So each comparison is hidden from sqlglot behind a function of its columns.
@@ -20,7 +20,9 @@ from sqlglot.optimizer.pushdown_predicates import pushdown_predicates
 
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.condition import SPARK
+from metastore.predicates.where_clause import is_inner, may_go_first
 from metastore.views.binding import Bound
+from metastore.views.group_keys import below_groups
 from metastore.views.incremental import is_steady
 from metastore.views.text import DEFAULT_DIALECT
 
@@ -43,19 +45,21 @@ def asked_of_tables(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[
         return {}
     sealed = _Sealed()
     try:
-        query = sealed.opened(pushdown_predicates(sealed.of(bound.query), dialect=DEFAULT_DIALECT))
+        pushed = pushdown_predicates(sealed.of(bound.query), dialect=DEFAULT_DIALECT)
+        while below_groups(pushed, schema_of):
+            pushed = pushdown_predicates(pushed, dialect=DEFAULT_DIALECT)
+        query = sealed.opened(pushed)
     except SqlglotError:  # conditions only save time: without them the result is the same
         query = bound.query
     found: dict[str, list[exp.Expr]] = {}
     for select in query.find_all(exp.Select):
-        joins = select.args.get("joins") or ()
-        if any(join.side or join.kind not in ("", "INNER", "CROSS") for join in joins):
-            continue
         where = select.args.get("where")
-        asked = [each for each in (where and where.this, *(join.args.get("on") for join in joins)) if each is not None]
+        inner = [join.args.get("on") for join in select.args.get("joins") or () if is_inner(join)]
+        asked = [each for each in (where and where.this, *inner) if each is not None]
         parts = [part for each in asked for part in (each.flatten() if isinstance(each, exp.And) else (each,))]
-        for alias, key in _tables(select):
-            if key not in schema_of:  # a common table expression
+        for table in _tables(select):
+            alias, key = table.alias_or_name, table.name
+            if key not in schema_of or not may_go_first(table, select):  # a common table expression, or an outer join
                 continue
             spelled = {column.name.lower(): column.name for column in schema_of[key].columns}
             own = [_unqualified(part, spelled) for part in parts if _speaks_of(part, alias, spelled)]
@@ -71,10 +75,10 @@ class _Sealed:
     kept: list[exp.Expr] = field(default_factory=list)
 
     def of(self, query: exp.Query) -> exp.Query:
-        """Returns a copy of ``query`` with the comparisons of every WHERE and ON hidden."""
+        """Returns a copy of ``query`` with the comparisons of every WHERE, HAVING and ON hidden."""
         tree = query.copy()
-        for clause in list(tree.find_all(exp.Where, exp.Join)):
-            condition = clause.this if isinstance(clause, exp.Where) else clause.args.get("on")
+        for clause in list(tree.find_all(exp.Where, exp.Having, exp.Join)):
+            condition = clause.args.get("on") if isinstance(clause, exp.Join) else clause.this
             for leaf in [] if condition is None else list(_leaves(condition)):
                 parts = [exp.Literal.number(len(self.kept)), *_parts(leaf)]
                 self.kept.append(leaf.copy())
@@ -120,12 +124,12 @@ def _says_more(source: exp.Expr) -> bool:
     return renames or any(source.args.get(name) for name in ("joins", "laterals", "pivots", "sample"))
 
 
-def _tables(select: exp.Select) -> Iterator[tuple[str, str]]:
-    """Yields the aliases and keys of the tables that ``select`` itself reads."""
+def _tables(select: exp.Select) -> Iterator[exp.Table]:
+    """Yields the tables that ``select`` itself reads."""
     from_ = select.args.get("from_")
     for clause in ([from_] if from_ is not None else []) + list(select.args.get("joins") or ()):
         if isinstance(clause.this, exp.Table):
-            yield clause.this.alias_or_name, clause.this.name
+            yield clause.this
 
 
 def _speaks_of(condition: exp.Expr, alias: str, spelled: Mapping[str, str]) -> bool:

@@ -9,7 +9,14 @@ from metastore.views.binding import bind
 from metastore.views.expansion import ViewText, expand
 from metastore.views.push_down import conditions
 
-T = TupleSchema((SchemaColumn("Id", "INT"), SchemaColumn("odd name", "VARCHAR"), SchemaColumn("at", "TIMESTAMP")))
+T = TupleSchema(
+    (
+        SchemaColumn("Id", "INT"),
+        SchemaColumn("odd name", "VARCHAR"),
+        SchemaColumn("at", "TIMESTAMP"),
+        SchemaColumn("d", "DOUBLE"),
+    )
+)
 VIEWS = {
     "dfs.tmp.v": ViewText("SELECT Id AS k, `odd name` AS n FROM t WHERE `odd name` = 'a'", schema_path=("dfs", "tmp")),
     "dfs.tmp.grouped": ViewText("SELECT Id AS k, count(*) AS n FROM t GROUP BY Id", schema_path=("dfs", "tmp")),
@@ -43,7 +50,48 @@ def pruning(query: str) -> list[str]:
         ("SELECT j FROM (SELECT id > 3 AS j FROM t) x WHERE j", ["((`Id` > 3))"]),
         ("SELECT u.id FROM u WHERE u.id IN (SELECT id FROM t WHERE id + 1 < 0)", ["(`Id` + 1 < 0)"]),
         ("SELECT a.id FROM t a JOIN u b ON a.id = b.id AND a.id + 1 < 0", ["(`Id` + 1 < 0)"]),
+        ("SELECT k FROM grouped WHERE k > 3", ["(`Id` > 3)"]),
+        ("SELECT k FROM grouped WHERE k > 3 AND n > 3", ["(`Id` > 3)"]),
+        ("SELECT a.k FROM grouped a JOIN u b ON a.k = b.id WHERE a.k > 3 AND b.id = 1", ["(`Id` = 1)", "(`Id` > 3)"]),
+        (
+            "SELECT k FROM (SELECT k FROM (SELECT k, n FROM grouped WHERE n > 1) x) y WHERE k + 1 < 0",
+            ["(`Id` + 1 < 0)"],
+        ),
+        ("SELECT k, max(n) AS m FROM grouped GROUP BY k HAVING k > 3 AND max(n) > 1", ["(`Id` > 3)"]),
+        ("SELECT id, count(*) AS n FROM t GROUP BY id HAVING id > 3 OR id < 0", ["(`Id` > 3 OR `Id` < 0)"]),
+        ("WITH c AS (SELECT id, count(*) AS n FROM t GROUP BY id) SELECT n FROM c WHERE id = 3", ["(`Id` = 3)"]),
+        (
+            "SELECT n FROM (SELECT year(at) AS y, count(*) AS n FROM t GROUP BY year(at)) v WHERE y = 2024",
+            ["((YEAR(`at`)) = 2024)"],
+        ),
+        # Of a LEFT JOIN, the side that keeps all rows may lose those that WHERE drops.
+        ("SELECT a.id FROM t a LEFT JOIN u b ON a.id = b.id WHERE a.id > 3 AND b.id > 4", ["(`Id` > 3)"]),
+        (
+            "SELECT a.id FROM t a JOIN w b ON b.id > 5 LEFT JOIN u c ON a.id = c.id WHERE a.id > 3",
+            ["(`Id` > 3)", "(`Id` > 5)"],
+        ),
+        ("SELECT a.k FROM grouped a LEFT JOIN u b ON a.k = b.id WHERE a.k > 3", ["(`Id` > 3)"]),
         # Not one of these may leave rows out:
+        ("SELECT a.id FROM u b LEFT JOIN t a ON a.id = b.id JOIN w c ON a.id IS NULL", []),
+        ("SELECT n FROM (SELECT d, count(*) AS n FROM t GROUP BY d) v WHERE CAST(d AS STRING) = '0.0'", []),
+        ("SELECT n FROM (SELECT id / 2 AS h, count(*) AS n FROM t GROUP BY id / 2) v WHERE h = 1", []),
+        ("SELECT k FROM grouped WHERE k > n", []),
+        ("SELECT k FROM grouped WHERE k > 3 OR n > 3", []),
+        ("SELECT k FROM (SELECT id AS k, count(*) AS n FROM t GROUP BY id LIMIT 3) x WHERE k > 3", []),
+        ("SELECT k FROM (SELECT id AS k, rank() OVER (ORDER BY count(*)) AS r FROM t GROUP BY id) x WHERE k > 3", []),
+        ("SELECT k FROM (SELECT id AS k, count(*) AS n FROM t GROUP BY ROLLUP (id)) x WHERE k > 3", []),
+        (
+            "SELECT k FROM (SELECT id AS k, count(*) AS n FROM t GROUP BY GROUPING SETS ((id), ())) x WHERE k > 3",
+            [],
+        ),
+        ("SELECT a.id FROM t a LEFT JOIN grouped b ON a.id = b.k WHERE b.k IS NULL", []),
+        ("SELECT a.k FROM grouped a FULL JOIN t b ON a.k = b.id WHERE a.k IS NULL", []),
+        (
+            "WITH c AS (SELECT id, max(at) AS n FROM t GROUP BY id) SELECT x.n FROM c x, c y WHERE x.id = 1",
+            [],
+        ),
+        ("SELECT k FROM (SELECT max(id) AS k FROM t GROUP BY at) x WHERE k > 3", []),
+        ("SELECT k FROM grouped WHERE k > rand()", []),
         ("SELECT id FROM t", []),
         ("SELECT k FROM first WHERE k > 3", []),
         ("SELECT k FROM grouped WHERE n > 3", []),
