@@ -31,7 +31,7 @@ from metastore.analyze.tasks.chunks import (
 )
 from metastore.analyze.tasks.segments import MadeSegments, make_segments, segments_schema
 from metastore.analyze.units.gathering import Gathered, Gathering, files_in
-from metastore.analyze.units.partial_aggregates import Part, file_parts, segment_parts
+from metastore.analyze.units.partial_aggregates import Part, file_parts, lacks_count, segment_parts
 from metastore.analyze.units.rollup import segment_units, table_unit
 from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments, states_by_key
 from metastore.analyze.units.total import Total
@@ -57,7 +57,7 @@ _Segments = Mapping[str, Sequence[SourceFile]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result: file changes, rebuilt ``segments``, ``removed`` segments, units written, and the table's rows.
+    """The result: file changes, rebuilt ``segments``, ``removed`` segments, units written, the table's rows if known.
 
     ``without_bounds`` maps each column that cannot skip files to the reason.
     """
@@ -66,7 +66,7 @@ class Outcome:
     segments: int
     removed: frozenset[str]
     units: int
-    rows: int
+    rows: int | None
     without_bounds: Mapping[str, str]
 
 
@@ -92,6 +92,7 @@ class Execution:
         self._reading = Reading(source, wanted, engine, on_progress, limits)
         self._units = 0
         self._files = FileCounts()
+        self._counts_rows = True
         self._before: list[pa.Table] = []
 
     @property
@@ -208,6 +209,7 @@ class Execution:
         details = _with_descriptions(
             pa.concat_tables([kept, pa.Table.from_batches(found.details, UNIT_SCHEMA)]), described
         )
+        self._counts_rows = self._source.provided is None or not lacks_count(of_kind(details, MetadataType.FILE))
         return self._segments(file_parts(details, self._source.location), details, fresh)
 
     def _from_footers(
@@ -285,7 +287,8 @@ class Execution:
         )
         self._modify.overwrite(general)
         units = self._units + general.num_rows
-        return Outcome(self._files, segments, removed, units, total.part.rows, self._without_bounds(general))
+        rows = total.part.rows if self._counts_rows else None
+        return Outcome(self._files, segments, removed, units, rows, self._without_bounds(general))
 
     def _without_bounds(self, general: pa.Table) -> Mapping[str, str]:
         """The columns of the TABLE unit without bounds, each with the reason."""

@@ -17,7 +17,7 @@ class AnalyzeResult:
     * ``reason`` says why all files were affected, not only changed ones. It does not mean that all were read.
     * File counts compare the table with its metadata. If none of the metadata could be used, every file counts as new.
     * ``units`` is the number of units written. ``rows`` is the number of rows in the files, including rows that delete
-      files remove.
+      files remove. It is None if the log of a Delta table does not count the rows of every file.
     * ``version`` is the component's version that holds the result.
     * ``engine`` names the engine that read files; None if there were no files to read.
     * ``without_bounds`` maps each column that cannot skip files to the reason. It is empty if the run found nothing to
@@ -34,7 +34,7 @@ class AnalyzeResult:
     segments_written: int = 0
     segments_removed: int = 0
     units: int = 0
-    rows: int = 0
+    rows: int | None = 0
     seconds: float = 0.0
     reason: str | None = None
     engine: str | None = None

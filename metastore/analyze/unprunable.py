@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from metastore.formats.bounds_from_data import BoundsFrom
-from metastore.formats.names import ORC, PARQUET
+from metastore.formats.names import FORMATS, ORC, PARQUET
 from metastore.model.column_path import is_among, quote
 from metastore.model.drill_types import parse_type
 from metastore.model.statistics import ColumnStatistics
@@ -37,7 +37,9 @@ def columns_without_bounds(
         is_read = format_ != PARQUET and (format_ != ORC or bounds.source != "footers")
         was_read = bounds.source == "data" or is_among(path, bounds.columns) or is_read
         logical = schema.by_name[path[0]].leaf_property(LOGICAL_TYPE, path)
-        if was_read or (bounds.source == "auto" and logical == "int96"):
+        if format_ not in FORMATS:
+            found[name] = f"the metadata of the {format_} table lacks bounds of it in some file"
+        elif was_read or (bounds.source == "auto" and logical == "int96"):
             found[name] = "its values have no order that all engines agree on, or no bound that can be said"
         else:
             doubted = schema.by_name[path[0]].leaf_property(DOUBTED, path)

@@ -62,12 +62,15 @@ def _refusal(footer: Footer) -> str:
     """Returns why Arrow does not open the file of ``footer``: the columns, and what is wrong with each."""
     assert footer.accepted is not None
     found = [f"column {name} is {why}" for name, why in footer.accepted.unread.items()]
+    readers = "PyIceberg and other readers by Arrow open no such file" + (
+        ", and Spark does not read it" if found else ""
+    )
     found += [
         f"column {field.name} is or has a map whose keys are optional"
         for field in footer.metadata.schema.to_arrow_schema()
         if field.name not in footer.accepted.unread and has_map_as_list(field.type)
     ]
-    return f"{'; '.join(found)}: PyIceberg opens no such file, write it anew"
+    return f"{'; '.join(found)}: {readers}; write it anew"
 
 
 def _meant(footer: Footer, *, old_calendar: bool) -> pa.Schema:

@@ -251,6 +251,7 @@ class _Refresh:
         result = self._session.analyze(folder.table)
         unit = self._session.metastore.tables.requests.table_metadata(folder.table)
         assert unit is not None
+        assert result.rows is not None  # footers count rows
         return result.rows, TupleSchema.from_json(unit.schema or "{}")
 
     def other_types(self, schema: TupleSchema) -> str:

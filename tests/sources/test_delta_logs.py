@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from metastore.config import Settings
 from metastore.model.statistics import ColumnStatistics
+from metastore.session import connect
 from metastore.sources.delta import DeltaSource
 
 UTC = dt.timezone.utc
@@ -40,14 +42,14 @@ class Log:
             },
         ]
 
-    def add(self, name: str, rows: pa.Table, **stats: Any) -> None:
-        """Write a file, and what the log says of it."""
+    def add(self, name: str, rows: pa.Table, *, counted: bool = True, **stats: Any) -> None:
+        """Write a file, and what the log says of it; nothing unless ``counted``."""
         path = self.folder / name
         pq.write_table(rows, path)
         # As Spark writes them: deltalake reads escaped characters beyond the first plane as others.
         told = json.dumps({"numRecords": rows.num_rows, **stats}, ensure_ascii=False)
         action = {"path": name, "partitionValues": {}, "size": path.stat().st_size, "modificationTime": 10**12}
-        self._actions.append({"add": {**action, "dataChange": True, "stats": told}})
+        self._actions.append({"add": {**action, "dataChange": True, **({"stats": told} if counted else {})}})
         text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in self._actions)
         (self.folder / "_delta_log" / f"{0:020}.json").write_text(text, "utf-8")
 
@@ -63,6 +65,27 @@ class Log:
         source = DeltaSource(str(self.folder))
         [content] = source.contents(source.files())
         return {key.strip("`"): known for key, known in content.statistics.items()}
+
+
+def test_rows_that_a_log_does_not_count_are_unknown(tmp_path: Path) -> None:
+    """ANALYZE says None and not zero, in an increment too, and counts are those of the rows, which are read."""
+    log = Log(tmp_path / "t", [{"name": "i", "type": "long"}])
+    delta = {"type": "delta", "connection": "file:///", "workspaces": {"w": {"location": str(tmp_path)}}}
+    given = {"iceberg.location.base_path": f"{tmp_path}/m", "storage.delta": delta}
+    with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as session:
+        log.add("a.parquet", pa.table({"i": [1, 2]}))
+        assert session.analyze("delta.w.t").rows == 2
+        log.add("b.parquet", pa.table({"i": [3]}), counted=False)
+        found = session.analyze("delta.w.t")
+        assert (found.rows, found.new) == (None, 1)
+        assert found.without_bounds == {"i": "the metadata of the DELTA table lacks bounds of it in some file"}
+        log.add("c.parquet", pa.table({"i": [4]}))
+        assert session.analyze("delta.w.t").rows is None
+        assert session.tables.scan("delta.w.t").count() == 4
+        assert session.sql("SELECT count(*) AS n FROM delta.w.t").to_pylist() == [{"n": 4}]
+        told = session.information_schema.tables(["num_rows"], "table_name = 't'")
+        assert told.column(0).to_pylist() == [None]
+        assert session.tables.scan("delta.w.t", "i IS NULL").to_arrow().num_rows == 0
 
 
 def test_widened_types_are_read(tmp_path: Path) -> None:

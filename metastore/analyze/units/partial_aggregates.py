@@ -166,6 +166,12 @@ def row_counts(units: pa.Table) -> list[int]:
     return [int(holders[Statistic.ROW_COUNT]) for holders in read_many_holders(values(units, "metadataStatistics"))]
 
 
+def lacks_count(files: pa.Table) -> bool:
+    """Whether a FILE row has no count of its rows: it is stored as zero rows that are not exact."""
+    texts = values(files, "metadataStatistics")
+    return any(not rows and not counts_exactly(text) for rows, text in zip(row_counts(files), texts, strict=True))
+
+
 def statistics_of(part: Part, key: str, path: ColumnPath) -> ColumnStatistics:
     """The statistics of the leaf at ``path`` in ``part``; ``key`` is the leaf's key among statistics."""
     found = part.statistics.get(key)

@@ -38,6 +38,7 @@ from pyiceberg.types import (
     StringType,
 )
 from support.catalog_lake import Lake
+from support.odd_parquet import write_odd_parquet
 from support.snapshots import summary_of
 
 from metastore.engine import LocalEngine
@@ -478,6 +479,34 @@ def test_nulls_in_a_required_column(lake: Lake, put: Put) -> None:
     with pytest.raises(ProcedureError, match="NULL value not allowed for NOT NULL column: id .it has no such column"):
         lake.call(add_files, files=[put("none.parquet", pa.table({"n": pa.array([1], pa.int32())}))])
     lake.call(add_files, files=[put("good.parquet", pa.table({"id": pa.array([1], pa.int64())}))])
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (
+            "map_of_optional_keys",
+            "column v is or has a map whose keys are optional: PyIceberg and other readers .* file;",
+        ),
+        (
+            "map_of_optional_keys_in_list",
+            "column v is or has a map .*: PyIceberg and other readers .* open no such file;",
+        ),
+        ("map_of_three_fields", "column v is annotated as MAP.*: PyIceberg .* file, and Spark does not read it;"),
+        ("decimal_of_80", "column v is DECIMAL.80, .*: PyIceberg .* file, and Spark does not read it;"),
+    ],
+)
+def test_files_that_other_engines_refuse(lake: Lake, put: Put, tmp_path: Path, kind: str, message: str) -> None:
+    """Our scans read them. A table of Iceberg has other readers, too: they are refused by name, with who cannot."""
+    table = lake.table()
+    good = put("good.parquet", pa.table({"id": pa.array([1], pa.int64())}))
+    write_odd_parquet(tmp_path, [kind])
+    bad = tmp_path / f"{kind}.parquet"
+    with pytest.raises(pa.ArrowInvalid):
+        pq.ParquetFile(bad)
+    with pytest.raises(ProcedureError, match=f"1 of 2 files cannot be added, so none was: {bad}: .*{message}"):
+        lake.call(add_files, files=[good, str(bad)])
+    assert table.refresh().current_snapshot() is None
 
 
 def test_what_is_no_file_of_the_format(lake: Lake, rows: Callable[..., pa.Table], put: Put, tmp_path: Path) -> None:
