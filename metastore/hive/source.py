@@ -135,12 +135,12 @@ def _listing(
         listed = threads.map(
             lambda place: _files(place[0], place[1], options), places if table.is_partitioned else [(location, ())]
         )
-        files = sorted(file._replace(mtime_ns=_state(file, columns)) for found in listed for file in found)
+        files = sorted(file._replace(mtime_ns=state_with_columns(file, columns)) for found in listed for file in found)
     return Listing(location, files)
 
 
-def _state(file: SourceFile, columns: HiveColumns) -> int:
-    """The file's time to the second, and below that what differs when the file or the table's columns do."""
+def state_with_columns(file: SourceFile, columns: HiveColumns) -> int:
+    """Returns the file's time to the second, and below that what differs when the file or the table's columns do."""
     said = columns.state + str(file.mtime_ns).encode()
     below = number_of(said, 8) % _SECOND_NS
     return file.mtime_ns // _SECOND_NS * _SECOND_NS + below

@@ -27,6 +27,7 @@ from pyiceberg.types import (
     LongType,
     MapType,
     NestedField,
+    PrimitiveType,
     StringType,
     StructType,
 )
@@ -120,6 +121,13 @@ def values(type_: IcebergType) -> st.SearchStrategy[Any]:
     return TEXTS if isinstance(type_, StringType) else NUMBERS
 
 
+def fields_of(schema: Schema, place: str) -> tuple[NestedField, ...]:
+    """The fields of a struct."""
+    struct = schema.find_type(place)
+    assert isinstance(struct, StructType)
+    return struct.fields
+
+
 def append(table: Table, path: Path, rows: list[dict[str, Any]]) -> None:
     """Add one file, with the bounds that Iceberg for Java writes: of columns, and of fields of structs.
 
@@ -127,13 +135,13 @@ def append(table: Table, path: Path, rows: list[dict[str, Any]]) -> None:
     """
     schema = table.schema()
     pq.write_table(pa.Table.from_pylist(rows, schema_to_pyarrow(schema)), path)
-    metrics: dict[str, dict[int, Any]] = {"lower_bounds": {}, "upper_bounds": {}, "null_value_counts": {}}
-    structs = [("st", each) for each in schema.find_type("st").fields]  # type: ignore[union-attr]
+    metrics: dict[str, Any] = {"lower_bounds": {}, "upper_bounds": {}, "null_value_counts": {}}
+    structs = [("st", each) for each in fields_of(schema, "st")]
     for above, each in [("", schema.find_field("id")), *structs]:
         found = [row[above] if above else row for row in rows]
         known = [value[each.name] for value in found if value is not None and value[each.name] is not None]
         metrics["null_value_counts"][each.field_id] = len(rows) - len(known)
-        if known:
+        if known and isinstance(each.field_type, PrimitiveType):
             metrics["lower_bounds"][each.field_id] = to_bytes(each.field_type, min(known))
             metrics["upper_bounds"][each.field_id] = to_bytes(each.field_type, max(known))
     entry = DataFile.from_args(
@@ -179,7 +187,7 @@ def evolve(draw: Callable[[st.SearchStrategy[Any]], Any], table: Table, fresh: I
 
 def conditions(draw: Callable[[st.SearchStrategy[Any]], Any], schema: Schema) -> Iterator[str]:
     """Conditions that DuckDB and Spark read alike, on the struct that has bounds and on ids."""
-    for each in schema.find_type("st").fields:  # type: ignore[union-attr]
+    for each in fields_of(schema, "st"):
         is_text = isinstance(each.field_type, StringType)
         literal = "'a'" if is_text else str(draw(st.integers(-2, 9)))
         sign = draw(st.sampled_from(["=", "<>", "<", ">="]))
@@ -205,8 +213,9 @@ def tmp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 _numbers = itertools.count()
 
 
+# A failure is told as it was drawn: each example writes files, so making it smaller takes minutes.
 @settings(
-    max_examples=max(2, settings.default.max_examples // 25),
+    max_examples=settings().max_examples // 50,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],
 )

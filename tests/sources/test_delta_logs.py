@@ -42,14 +42,14 @@ class Log:
             },
         ]
 
-    def add(self, name: str, rows: pa.Table, *, counted: bool = True, **stats: Any) -> None:
-        """Write a file, and what the log says of it; nothing unless ``counted``."""
+    def add(self, name: str, rows: pa.Table, **stats: Any) -> None:
+        """Write a file, and what the log says of it."""
         path = self.folder / name
         pq.write_table(rows, path)
         # As Spark writes them: deltalake reads escaped characters beyond the first plane as others.
         told = json.dumps({"numRecords": rows.num_rows, **stats}, ensure_ascii=False)
         action = {"path": name, "partitionValues": {}, "size": path.stat().st_size, "modificationTime": 10**12}
-        self._actions.append({"add": {**action, "dataChange": True, **({"stats": told} if counted else {})}})
+        self._actions.append({"add": {**action, "dataChange": True, "stats": told}})
         text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in self._actions)
         (self.folder / "_delta_log" / f"{0:020}.json").write_text(text, "utf-8")
 
@@ -75,7 +75,7 @@ def test_rows_that_a_log_does_not_count_are_unknown(tmp_path: Path) -> None:
     with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as session:
         log.add("a.parquet", pa.table({"i": [1, 2]}))
         assert session.analyze("delta.w.t").rows == 2
-        log.add("b.parquet", pa.table({"i": [3]}), counted=False)
+        log.add("b.parquet", pa.table({"i": [3]}), numRecords=None)
         found = session.analyze("delta.w.t")
         assert (found.rows, found.new) == (None, 1)
         assert found.without_bounds == {"i": "the metadata of the DELTA table lacks bounds of it in some file"}

@@ -38,23 +38,17 @@ CONDITIONS = {
 def rows(number: int) -> pa.Table:
     """The rows of one file: ids from ten times ``number``."""
     first = number * 10
-    schema = pa.schema(
-        [
-            ("id", pa.int64()),
-            ("s", pa.string()),
-            ("at", pa.timestamp("us", "UTC")),
-            ("st", pa.struct([("x", pa.int64())])),
-            ("d", pa.float64()),
-        ]
-    )
-    columns = {
+    moment = pa.timestamp("us", "UTC")
+    struct = pa.struct([("x", pa.int64())])
+    schema = pa.schema({"id": pa.int64(), "s": pa.string(), "at": moment, "st": struct, "d": pa.float64()})
+    columns: dict[str, Any] = {
         "id": range(first, first + 10),
         "s": [f"v{first}"] * 10,
         "at": [f"2024-0{number + 1}-0{day}T00:00:00" for day in range(1, 10)] + [None],
         "st": [{"x": value} for value in range(first, first + 10)],
         "d": [float(value) for value in range(first, first + 10)],
     }
-    times = pa.array(columns["at"]).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    times = pa.array(columns["at"]).cast(pa.timestamp("us")).cast(moment)
     return pa.table({**columns, "at": times}, schema)
 
 
