@@ -5,6 +5,9 @@ hundred texts. Ours finds exact bounds and counts, distinct values, widths and h
 stands Spark's ``ANALYZE TABLE … FOR ALL COLUMNS``, which finds bounds, counts, distinct values and widths, on as many
 cores in the same process. Engines are warm: each contender runs once before its times count.
 
+Then bounds from data: ANALYZE of files whose times are INT96, without bounds in their footers, beside Spark's ``min``,
+``max`` and ``count`` of that column.
+
 Then a table of twelve files without statistics, as in Drill's own documentation: ANALYZE of its footers once a session
 is open, and again when nothing has changed.
 """
@@ -16,6 +19,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any, Final
 
@@ -28,21 +32,27 @@ from benchmarks.analyze import spark_session
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from metastore.config.settings import Settings
 from metastore.engine import Engine, LocalEngine
+from metastore.epoch import EPOCH_UTC
 from metastore.metastore import Metastore
-from metastore.model.statistics import ColumnStatistics
+from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.vocabulary import MetadataType
 from metastore.session import Session
 from metastore.spark.engine import SparkEngine
 
 QUESTION: Final = "COMPUTE STATISTICS"
 ALL_COLUMNS: Final = "distinct values and bounds of four columns"
+BOUNDS: Final = "bounds of INT96 times, from data"
 FEW_FILES: Final = "twelve large files, footers"
 UNCHANGED: Final = "twelve large files, nothing changed"
 
 ON_SPARK: Final = f"{OURS} on Spark, two cores"
 SPARKS: Final = "Spark ANALYZE TABLE FOR ALL COLUMNS"
+AGGREGATE: Final = "Spark min, max and count"
 
 ROWS: Final = 20_000_000
+_TIMES: Final = 3
+_MARGIN: Final = 26 * 3600 * 1_000_000
+"""By so many microseconds bounds of INT96 are wider than the values, since engines read them in different zones."""
 _FILES: Final = 10
 _FEW_FILES: Final = 12
 _GROUP: Final = 1 << 20
@@ -69,6 +79,15 @@ def run(folder: str, rows: int, seed: int, pace: Pace, say: Callable[[str], None
         steady = pace.beside_spark
         series = measure(QUESTION, ALL_COLUMNS, rows, contenders, steady, items=rows)
         spark.sql("DROP TABLE described")
+        say("bounds from data")
+        times = _times_written(os.path.join(folder, "times"), rows // 2, seed + 2)
+        timed = Target(local, times, os.path.join(folder, "timed"), statistics=False, bounds=("at",))
+        both = [
+            Contender(OURS, Target.analyze, timed.emptied, Target.times),
+            Contender(AGGREGATE, lambda _: _times_by_spark(spark, times), answer=lambda found: found),
+        ]
+        series += measure(QUESTION, BOUNDS, rows, both, steady, items=rows // 2)
+        timed.close()
         plain = Target(local, few, os.path.join(folder, "plain"), statistics=False)
         say("ANALYZE of twelve files")
         again = [Contender(OURS, Target.analyze, plain.emptied)]
@@ -81,10 +100,11 @@ def run(folder: str, rows: int, seed: int, pace: Pace, say: Callable[[str], None
 
 
 def verdicts(series: Sequence[Series]) -> list[Verdict]:
-    """What was promised: five times Spark's own statistics, and footers in no time."""
+    """What was promised: five times Spark's own statistics, three times its bounds, and footers in no time."""
     return [
         beside(series, QUESTION, ROWS, (ALL_COLUMNS, OURS), (ALL_COLUMNS, SPARKS), _PROMISED),
         beside(series, QUESTION, ROWS, (ALL_COLUMNS, ON_SPARK), (ALL_COLUMNS, SPARKS), _PROMISED),
+        beside(series, QUESTION, ROWS, (BOUNDS, OURS), (BOUNDS, AGGREGATE), _TIMES),
         _within(series, FEW_FILES, _FULL_SECONDS),
         _within(series, UNCHANGED, _UNCHANGED_SECONDS),
     ]
@@ -113,6 +133,7 @@ class Target:
     root: str
     folder: str
     statistics: bool
+    bounds: Sequence[str] | None = None
 
     @cached_property
     def _session(self) -> Session:
@@ -134,7 +155,7 @@ class Target:
 
     def analyze(self) -> Target:
         """The whole of an ANALYZE."""
-        self._session.analyze(self.root, statistics=self.statistics)
+        self._session.analyze(self.root, statistics=self.statistics, bounds=self.bounds)
         return self
 
     def seen(self) -> Seen:
@@ -147,6 +168,17 @@ class Target:
         holders = {each["statisticsKind"]["name"]: each["statisticsValue"] for each in json.loads(text)["statistics"]}
         distinct = holders["approx_count_distinct"]
         return Seen(known.min, known.max, _about(distinct, known.max - known.min + 1))
+
+    def times(self) -> tuple[int, int]:
+        """The bounds of the times, in microseconds."""
+        [unit] = self._session.tables.read().metadata_types(MetadataType.TABLE).to_arrow().to_pylist()
+        known = ColumnStatistics.from_json(dict(unit["columnsStatistics"])["`at`"])
+        return _micros(known.min), _micros(known.max)
+
+
+def _micros(moment: Value | None) -> int:
+    assert isinstance(moment, datetime)
+    return (moment.replace(tzinfo=timezone.utc) - EPOCH_UTC) // timedelta(microseconds=1)
 
 
 def _about(distinct: float, expected: int) -> bool:
@@ -167,6 +199,30 @@ def _written(folder: str, rows: int, files: int, seed: int) -> str:
         }
         pq.write_table(pa.table(columns), os.path.join(folder, f"part-{number:02d}.parquet"), row_group_size=_GROUP)
     return folder
+
+
+def _times_written(folder: str, rows: int, seed: int) -> str:
+    """Twenty files whose times are INT96, as Spark writes them, beside two other columns."""
+    os.makedirs(folder)
+    chance, each = np.random.default_rng(seed), max(1, rows // 20)
+    for number in range(20):
+        moments = pa.array(1_700_000_000_000_000 + chance.integers(0, 10**13, each), pa.int64()).cast(
+            pa.timestamp("us")
+        )
+        columns: dict[str, Any] = {
+            "at": moments,
+            "product": chance.integers(5_000, size=each),
+            "price": chance.random(each),
+        }
+        path = os.path.join(folder, f"part-{number:02d}.parquet")
+        pq.write_table(pa.table(columns), path, row_group_size=_GROUP, use_deprecated_int96_timestamps=True)
+    return folder
+
+
+def _times_by_spark(spark: SparkSession, folder: str) -> tuple[int, int]:
+    wanted = ("unix_micros(min(at))", "unix_micros(max(at))", "count(at)")
+    [row] = spark.read.parquet(folder).selectExpr(*wanted).collect()
+    return row[0] - _MARGIN, row[1] + _MARGIN
 
 
 def _sparks(spark: SparkSession) -> None:

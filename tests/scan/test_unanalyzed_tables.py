@@ -23,7 +23,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("kinds")
     with connect(settings_of_kinds(folder)) as opened:
         make_tables(opened, folder)
-        schema = pa.schema({"id": pa.int64(), "s": pa.string()})
+        types: dict[str, Any] = {"id": pa.int64(), "s": pa.string()}
+        schema = pa.schema(types)
         table = opened.catalogs.open("prod").create_table("db.many", schema)
         for first in range(0, 40, 10):
             rows = pa.table({"id": range(first, first + 10), "s": [f"v{first}"] * 10}, schema)

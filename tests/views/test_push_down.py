@@ -92,6 +92,8 @@ def pruning(query: str) -> list[str]:
         ),
         ("SELECT k FROM (SELECT max(id) AS k FROM t GROUP BY at) x WHERE k > 3", []),
         ("SELECT k FROM grouped WHERE k > rand()", []),
+        ("SELECT b FROM (SELECT rand() < 0.5 AS b, count(*) AS n FROM t GROUP BY rand() < 0.5) x WHERE b", []),
+        ("SELECT id, count(*) AS n FROM t GROUP BY id HAVING max(id) > 3 OR count(id) > 3", []),
         ("SELECT id FROM t", []),
         ("SELECT k FROM first WHERE k > 3", []),
         ("SELECT k FROM grouped WHERE n > 3", []),
