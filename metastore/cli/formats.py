@@ -43,9 +43,9 @@ def seconds(value: float) -> str:
     return f"{value // 60:.0f} min {value % 60:.0f} s"
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 file``, ``1,234 files``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def plural(count: int | None, noun: str) -> str:
+    """``1 file``, ``1,234 files``, ``an unknown number of files``."""
+    return f"an unknown number of {noun}s" if count is None else f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def visible(text: str) -> str:

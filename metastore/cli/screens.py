@@ -168,7 +168,7 @@ def _(result: AnalyzeResult) -> RenderableType:
     written = f"{plural(result.units, 'metadata unit')} in {plural(result.segments_written, 'segment')}"
     engine = f" by the {result.engine} engine" if result.engine else ""
     lines: list[RenderableType] = [
-        Text.assemble((str(result.table), "bold"), f": {what}, {_rows(result.rows)}"),
+        Text.assemble((str(result.table), "bold"), f": {what}, {plural(result.rows, 'row')}"),
         f"{written} written in {seconds(result.seconds)}{engine}",
     ]
     if result.segments_removed:
@@ -176,10 +176,6 @@ def _(result: AnalyzeResult) -> RenderableType:
     if result.reason is not None:
         lines.append(Text(f"all files concerned: {result.reason}", "dim"))
     return Group(*lines, *_cannot_prune(result.without_bounds), _footer("", result.version))
-
-
-def _rows(count: int | None) -> str:
-    return "number of rows unknown" if count is None else plural(count, "row")
 
 
 def _cannot_prune(reasons: Mapping[str, str]) -> Sequence[RenderableType]:
