@@ -27,7 +27,7 @@ from metastore.hive.partitions import partition_name, typed_value
 from metastore.hive.tables import MIGRATABLE, Columns, FileFormat, HivePartition, HiveTable
 from metastore.hive.text.serdes import Rows, TextSerde, text_serde
 from metastore.hive.types import HiveType, drill_type, leaves_of
-from metastore.model.column_path import quote
+from metastore.model.column_path import ColumnPath, quote
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, parse_many
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
@@ -83,7 +83,11 @@ class DescribedTable:
         """As :meth:`metastore.sources.provided.Provided.files`."""
         return sorted(self._listed)
 
-    def contents(self, files: Sequence[SourceFile]) -> Iterator[ProvidedFile]:
+    def contents(
+        self,
+        files: Sequence[SourceFile],
+        columns: Sequence[ColumnPath] | None = None,
+    ) -> Iterator[ProvidedFile]:
         """As :meth:`metastore.sources.provided.Provided.contents`; FormatError naming a file that cannot be read."""
         files = list(files)
         for batch in self._engine(len(files)).run(list(self._chunks(files)), describe, FRAGMENT):
