@@ -114,7 +114,7 @@ class Session:
         """
         from metastore.scan.tables import ScannedTables
 
-        return ScannedTables(self.metastore.tables.backing, self)
+        return ScannedTables(self.metastore.tables.backing, self, self._asking)
 
     @cached_property
     def views(self) -> DefinedViews:
@@ -286,23 +286,6 @@ class Session:
 
         find = {**FINDERS, "hive": _hive_table}[plugin.type]
         return find(found, plugin, self._asking)
-
-    def readable(self, table: TableLike) -> SourceTable:
-        """Return the source that a scan reads: as :meth:`source`, or a table of a configured catalog.
-
-        A storage plugin hides a catalog of the same name. Raises NotFoundError if there is neither.
-        """
-        try:
-            return self.source(table)
-        except NotFoundError:
-            named = self.table_info(table)
-            catalogs = {name.lower() for name in self.settings.catalogs}
-            if named.storage_plugin in self.settings.storage or named.storage_plugin.lower() not in catalogs:
-                raise
-        from metastore.sources.finders import table_of_catalog
-
-        schema, _, name = f"{named.workspace}.{named.name}".rpartition(".")
-        return table_of_catalog(SourceTable(named, ""), (named.storage_plugin, schema, name), self._asking)
 
     def table_info(self, table: TableLike) -> TableInfo:
         """Return the name of ``table`` in the metastore; its plugin need not be configured."""

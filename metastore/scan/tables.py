@@ -38,6 +38,8 @@ from metastore.scan.partition_groups import GROUP_COLUMNS, components_of, partit
 from metastore.scan.plan import PLAN_COLUMNS, ScanPlan, Where, mutated_partitions, only_row_groups, plan
 from metastore.scan.rows import RowNumbers, take_rows
 from metastore.scan.scan import Scan
+from metastore.sources.finders import readable_table
+from metastore.sources.kinds import Asking
 from metastore.sources.provided import ReadableTable
 from metastore.sources.source_table import SourceTable
 from metastore.storage.table import shared_look
@@ -52,8 +54,8 @@ TableLike = str | TableInfo | PurePath
 class Places(Protocol):
     """The interface of a session that a scan needs."""
 
-    def readable(self, table: TableLike) -> SourceTable:
-        """Return the source of the data of ``table``, which may be a table of a catalog."""
+    def source(self, table: TableLike) -> SourceTable:
+        """Return the source of the data of ``table``. Raise NotFoundError for an unconfigured plugin."""
 
     def table_info(self, table: TableLike) -> TableInfo:
         """Return the metastore's name of ``table``."""
@@ -70,9 +72,11 @@ class ScannedTables(Tables):
     InvalidRequestError for a question or a column that does not fit it.
     """
 
-    def __init__(self, backing: Backing, places: Places) -> None:
+    def __init__(self, backing: Backing, places: Places, asking: Asking | None = None) -> None:
+        """Without ``asking``, tables of catalogs have a name only through a storage plugin."""
         super().__init__(TABLES, backing)
         self._places = places
+        self._asking = asking
 
     @shared_look()
     def scan(  # noqa: PLR0913 - the options of a scan
@@ -103,7 +107,7 @@ class ScannedTables(Tables):
         """
         time_zone = time_zone or _UTC
         zone = zone_named(time_zone)
-        source = self._places.readable(table)
+        source = self._readable(table)
         if row_id or exclude is not None or among is not None:
             _require_ids(source)
         whole = partial(
@@ -136,7 +140,7 @@ class ScannedTables(Tables):
         Raises StaleRowIdError, with the partition's name, for an id of a partition that changed since the id was
         created, and InvalidRequestError for an id that is not of this table.
         """
-        source = self._places.readable(table)
+        source = self._readable(table)
         _require_ids(source)
         planned = self._plan(source, None, row_ids=True, only=self._partitions_named(source, ids))
         scan = Scan.of(planned, columns, zone=zone_named(_UTC), row_id=row_id)
@@ -213,13 +217,24 @@ class ScannedTables(Tables):
         skipped = planned.pruned.files_count.skipped or any(file.row_groups is not None for file in planned.files)
         return replace(planned, is_everything=listed and not skipped)
 
+    def _readable(self, table: TableLike) -> SourceTable:
+        """Return the source of ``table``: of a storage plugin, else of a configured catalog with the plugin's name."""
+        try:
+            return self._places.source(table)
+        except NotFoundError:
+            named = self._places.table_info(table)
+            of_catalog = None if self._asking is None else readable_table(named, self._asking)
+            if of_catalog is None:
+                raise
+            return of_catalog
+
     def unstored(self, table: TableInfo) -> TableMetadataUnit | None:
         """Return a TABLE unit, without statistics, of an Iceberg or Delta table that nobody has analyzed.
 
         Return None if there is no such table.
         """
         try:
-            source = self._places.readable(table)
+            source = self._readable(table)
             kept_by = source.provided if isinstance(source.provided, ReadableTable) else None
             schema = None if kept_by is None else kept_by.schema
         except NotFoundError:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from metastore.config.settings import StoragePluginSettings, StoragePluginType
+from metastore.model.identity import TableInfo
 from metastore.sources.database import DatabaseSource
 from metastore.sources.delta import DeltaSource
 from metastore.sources.iceberg import IcebergSource
@@ -27,6 +28,20 @@ def table_of_catalog(source: SourceTable, name: tuple[str, str, str], asking: As
     """Returns ``source`` as the Iceberg table ``name``: catalog, schema, table. Raises NotFoundError if none exists."""
     iceberg = IcebergSource(lambda: asking.catalogs().table(*name).load())
     return replace(source, location=iceberg.location, provided=iceberg, partition_columns={})
+
+
+def readable_table(named: TableInfo, asking: Asking) -> SourceTable | None:
+    """Returns the table ``named`` of a configured catalog; None if no catalog has the name of the plugin.
+
+    A storage plugin hides a catalog of the same name: the caller asks here only for names that no plugin has.
+    """
+    catalogs = asking.catalogs()
+    if named.storage_plugin.lower() not in {name.lower() for name in catalogs.metastore.settings.catalogs}:
+        return None
+    if named.storage_plugin in catalogs.metastore.settings.storage:
+        return None
+    schema, _, name = f"{named.workspace}.{named.name}".rpartition(".")
+    return table_of_catalog(SourceTable(named, ""), (named.storage_plugin, schema, name), asking)
 
 
 def delta_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:  # noqa: ARG001 - a finder

@@ -59,15 +59,15 @@ NAMES = ("a", "b", "c", "d")
 class Place:
     """The source of one table, whose descriptor changes."""
 
-    source: SourceTable
+    table: SourceTable
 
-    def readable(self, _table: TableLike) -> SourceTable:
+    def source(self, _table: TableLike) -> SourceTable:
         """The table, whatever was asked for."""
-        return self.source
+        return self.table
 
     def table_info(self, _table: TableLike) -> TableInfo:
         """Its name."""
-        return self.source.table
+        return self.table.table
 
     def no_metadata(self, table: TableInfo) -> NotFoundError:
         """The error of a table without metadata."""
