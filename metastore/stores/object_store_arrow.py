@@ -21,8 +21,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from obstore.exceptions import GenericError
 
+from metastore.stores.bucket_prefix import BucketPrefix
 from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_client import Bucket, Buckets
+from metastore.stores.parallel_listing import AT_ONCE, list_in_parallel
+from metastore.stores.request_pace import RequestPace
 from metastore.stores.whole_files import WHOLE_BYTES, RangedFile
 
 TAIL_BYTES: Final = 64 << 10
@@ -82,6 +85,7 @@ class ObjectArrow(pafs.FileSystemHandler):
     def __init__(self, buckets: Buckets, tail_bytes: int | None = None) -> None:
         self._buckets = buckets
         self._tail_bytes = tail_bytes
+        self._pace = RequestPace(AT_ONCE)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """Open a small object by one request; a larger one by ranges."""
@@ -128,16 +132,16 @@ class ObjectArrow(pafs.FileSystemHandler):
         """List a directory; FileNotFoundError if it is empty, unless the selector allows that."""
         place, bucket = self._at(selector.base_dir)
         base = selector.base_dir.rstrip("/")
-        with bucket.plain_errors():
-            listed = self._recursive if selector.recursive else self._direct
-            found = list(listed(place, bucket, base))
+        listed = self._recursive if selector.recursive else self._direct
+        found = list(listed(place, bucket, base))
         if not found and place.key.strip("/") and not selector.allow_not_found:
             raise FileNotFoundError(f"there is nothing below {selector.base_dir}")
         return found
 
     def _direct(self, place: StoreLocation, bucket: Bucket, base: str) -> Iterator[pafs.FileInfo]:
         key = place.key.strip("/")
-        found = obstore.list_with_delimiter(bucket.store, key or None)
+        with bucket.plain_errors():
+            found = obstore.list_with_delimiter(bucket.store, key or None)
         for prefix in found["common_prefixes"]:
             yield pafs.FileInfo(f"{base}/{posixpath.basename(prefix.rstrip('/'))}", pafs.FileType.Directory)
         for entry in found["objects"]:
@@ -147,12 +151,11 @@ class ObjectArrow(pafs.FileSystemHandler):
         key = place.key.strip("/")
         before = len(key) + 1 if key else 0
         seen: set[str] = {""}
-        for page in obstore.list(bucket.store, key or None):
-            for entry in page:
-                below = entry["path"][before:]
-                for folder in reversed(list(_above(posixpath.dirname(below), seen))):
-                    yield pafs.FileInfo(f"{base}/{folder}", pafs.FileType.Directory)
-                yield _file_info(f"{base}/{below}", entry)
+        for entry in list_in_parallel(BucketPrefix(bucket, place), self._pace):
+            below = entry["path"][before:]
+            for folder in reversed(list(_above(posixpath.dirname(below), seen))):
+                yield pafs.FileInfo(f"{base}/{folder}", pafs.FileType.Directory)
+            yield _file_info(f"{base}/{below}", entry)
 
     def create_dir(self, path: str, recursive: bool) -> None:
         """Do nothing: a directory exists with its first object."""
