@@ -16,6 +16,7 @@ class AnalyzeResult:
     * ``status`` is "analyzed" or "up to date".
     * ``reason`` says why all files were affected, not only changed ones. It does not mean that all were read.
     * File counts compare the table with its metadata. If none of the metadata could be used, every file counts as new.
+    * ``files`` is the number of files of the table, or of its parts that were named.
     * ``units`` is the number of units written. ``rows`` is the number of rows in the files, including rows that delete
       files remove.
     * ``version`` is the component's version that holds the result.

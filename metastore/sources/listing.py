@@ -75,6 +75,16 @@ def list_files(
         raise StorageError(f"cannot list {location}: {error}") from showable(error)
 
 
+def data_files(
+    location: str, root: str, found: Iterable[fs.FileInfo], passed_over: Sequence[str]
+) -> Sequence[SourceFile]:
+    """Returns the data files among the files ``found`` below ``root``, which is ``location`` on its store.
+
+    Raises InvalidRequestError if one of them is a view.
+    """
+    return _sorted_out(location, root, _entries(found), passed_over).files
+
+
 def directories_at(location: str, options: Mapping[str, str] | None = None) -> list[str]:
     """Returns the sorted names of the directories directly below ``location`` that may hold data.
 
