@@ -36,7 +36,8 @@ _BESIDE_DATA = frozenset(
 _ABOUT_DATA = frozenset(("readme", "license", "licence", "notice", "changelog"))
 """Names, up to the first dot, of texts that are never data unless their suffix tells a format."""
 _LISTING_THREADS = 8
-"""Directories listed at once when only some are wanted; enough to hide an object store's latency."""
+_LISTING_THREADS_ON_OBJECT_STORES = 64
+"""Directories listed at once when only some are wanted."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,8 @@ def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> 
     directories = [entry for entry in first if entry.type == fs.FileType.Directory]
     chosen = [entry for entry in directories if _is_data_name(entry.base_name) and wanted(entry.base_name)]
     files = [entry for entry in first if entry.type != fs.FileType.Directory or entry.base_name == SINK_LOG]
-    with ThreadPoolExecutor(_LISTING_THREADS) as threads:
+    at_once = _LISTING_THREADS_ON_OBJECT_STORES if lists_by_prefix(store) else _LISTING_THREADS
+    with ThreadPoolExecutor(at_once) as threads:
         below = threads.map(lambda entry: store.get_file_info(fs.FileSelector(entry.path, recursive=True)), chosen)
         return list(chain(files, chosen, chain.from_iterable(below)))
 

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypeAlias
 
-Objects = Sequence[Mapping[str, Any]]
-"""Objects as obstore describes them: ``path``, ``size``, ``last_modified`` …"""
+ListedObject: TypeAlias = tuple[str, int, int]
+"""Path, size in bytes, and time of modification in epoch ns; plain, since a listing has millions of them."""
+
+Objects: TypeAlias = Sequence[ListedObject]
 
 _FREE_GUESSES: Final = 3
 """Poor requests allowed before full pages earn more."""
@@ -66,7 +68,7 @@ class KeyRanges:
 
         Raises :class:`OutOfOrderError`, also if too few objects have content to tell whether they are in order.
         """
-        if sum(entry["size"] > 0 for entry in first) < _TELLING:
+        if sum(size > 0 for _, size, _ in first) < _TELLING:
             raise OutOfOrderError
         self._in_work += 1
         return self.answer(KeyRange("", None), first)
@@ -95,7 +97,7 @@ class KeyRanges:
         if range_.after in self._guesses and len(kept) * 4 < self._page:
             self._poor += 1
         if is_full and not ends:
-            after = max(last, page[-1]["path"])
+            after = max(last, page[-1][0])
             if after <= range_.after:
                 raise OutOfOrderError(after)
             self._divide(KeyRange(after, range_.until), page)
@@ -117,7 +119,7 @@ class KeyRanges:
         if known:
             count = min(most, len(known))
             return [known[number * len(known) // count] for number in range(count)]
-        names = [entry["path"] for entry in page if entry["size"]]
+        names = [path for path, size, _ in page if size]
         if not names or names[-1] != left.after:
             return []
         guessed = guessed_borders(names[0], left.after, {char for name in names[::50] for char in name})
@@ -158,11 +160,11 @@ def _looks_hexadecimal(last: str, seen: set[str]) -> bool:
 
 def _within(range_: KeyRange, page: Objects) -> tuple[Objects, str, bool]:
     """Return the page's objects in the range, the last key that is in order, and whether the page exceeds the range."""
-    kept: list[Mapping[str, Any]] = []
+    kept: list[ListedObject] = []
     last = range_.after
     for entry in page:
-        if entry["size"]:
-            path = entry["path"]
+        path, size, _ = entry
+        if size:
             if path <= last:
                 raise OutOfOrderError(path)
             if range_.until is not None and path > range_.until:

@@ -13,7 +13,6 @@ import io
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta, timezone
 from typing import Any, Final, NoReturn
 
 import obstore
@@ -21,7 +20,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from obstore.exceptions import GenericError
 
-from metastore.stores.bucket_prefix import BucketPrefix
+from metastore.stores.bucket_prefix import BucketPrefix, epoch_ns
 from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_client import Bucket, Buckets
 from metastore.stores.parallel_listing import AT_ONCE, list_in_parallel
@@ -37,8 +36,6 @@ _PART_BYTES: Final = 16 << 20
 
 _PIECES_AT_ONCE: Final = 8
 """A long range is fetched in pieces of :data:`WHOLE_BYTES`; this many are fetched concurrently."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class PartsUpload(io.RawIOBase):
@@ -151,11 +148,14 @@ class ObjectArrow(pafs.FileSystemHandler):
         key = place.key.strip("/")
         before = len(key) + 1 if key else 0
         seen: set[str] = {""}
-        for entry in list_in_parallel(BucketPrefix(bucket, place), self._pace):
-            below = entry["path"][before:]
+        left = list_in_parallel(BucketPrefix(bucket, place), self._pace)
+        left.reverse()
+        while left:  # what is passed on is freed: there may be millions
+            path, size, mtime_ns = left.pop()
+            below = path[before:]
             for folder in reversed(list(_above(posixpath.dirname(below), seen))):
                 yield pafs.FileInfo(f"{base}/{folder}", pafs.FileType.Directory)
-            yield _file_info(f"{base}/{below}", entry)
+            yield pafs.FileInfo(f"{base}/{below}", pafs.FileType.File, size=size, mtime_ns=mtime_ns)
 
     def create_dir(self, path: str, recursive: bool) -> None:
         """Do nothing: a directory exists with its first object."""
@@ -251,12 +251,7 @@ def _ranges(place: StoreLocation, bucket: Bucket, size: int, e_tag: str | None, 
 
 
 def _file_info(path: str, entry: Any) -> pafs.FileInfo:
-    return pafs.FileInfo(path, pafs.FileType.File, size=entry["size"], mtime_ns=_ns(entry["last_modified"]))
-
-
-def _ns(time: datetime) -> int:
-    """Return exact epoch nanoseconds."""
-    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
+    return pafs.FileInfo(path, pafs.FileType.File, size=entry["size"], mtime_ns=epoch_ns(entry["last_modified"]))
 
 
 def _above(folder: str, seen: set[str]) -> Iterable[str]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import chain
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Final, Protocol
 
 from metastore.interrupts import result_of
-from metastore.stores.key_ranges import KeyRange, KeyRanges, Objects, OutOfOrderError
+from metastore.stores.key_ranges import KeyRange, KeyRanges, ListedObject, Objects, OutOfOrderError
 from metastore.stores.request_pace import RequestPace
 
 AT_ONCE: Final = 96
@@ -48,8 +49,11 @@ class ListedPrefix(Protocol):
         """Return all pages of the prefix, or of the directory ``path`` below it, requested one after the other."""
 
 
-def list_in_parallel(prefix: ListedPrefix, pace: RequestPace) -> Objects:
-    """Return all objects of ``prefix`` sorted by path. An empty object that is listed twice is there once."""
+def list_in_parallel(prefix: ListedPrefix, pace: RequestPace) -> list[ListedObject]:
+    """Return all objects of ``prefix`` sorted by path, each path once.
+
+    Some servers list an object twice, and the keys ``a`` and ``a/`` have one path: that of ``a``, which is first.
+    """
     first = pace.ask(lambda: prefix.page_after(""))
     if len(first) < prefix.page:
         return _sorted([first])
@@ -66,7 +70,7 @@ def list_in_parallel(prefix: ListedPrefix, pace: RequestPace) -> Objects:
 
 def _by_ranges(prefix: ListedPrefix, pace: RequestPace, threads: ThreadPoolExecutor, first: Objects) -> list[Objects]:
     ranges = KeyRanges(AT_ONCE, prefix.page)
-    pages = [ranges.begin(first)]
+    pages = [("", ranges.begin(first))]
     running: dict[Future[Objects], KeyRange] = {}
     level = threads.submit(pace.ask, prefix.level) if _holds_few_directories(prefix, first) else None
     try:
@@ -77,9 +81,10 @@ def _by_ranges(prefix: ListedPrefix, pace: RequestPace, threads: ThreadPoolExecu
             while (next_range := ranges.take()) is not None:
                 running[threads.submit(_page_of, prefix, pace, next_range)] = next_range
             if not running:
-                return pages
+                return [page for _, page in sorted(pages, key=itemgetter(0))]
             answered = wait(running, _NOTICED_AFTER_S, FIRST_COMPLETED).done
-            pages += [ranges.answer(running.pop(future), future.result()) for future in answered]
+            for future, range_ in [(future, running.pop(future)) for future in answered]:
+                pages.append((range_.after, ranges.answer(range_, future.result())))
     finally:
         for future in running:
             future.cancel()
@@ -102,14 +107,11 @@ def _by_directories(prefix: ListedPrefix, pace: RequestPace, threads: ThreadPool
 def _holds_few_directories(prefix: ListedPrefix, page: Objects) -> bool:
     """Whether the first-level directories in ``page`` hold many objects each."""
     begin = len(prefix.key) + 1 if prefix.key else 0
-    below = (entry["path"][begin:].partition("/") for entry in page)
+    below = (path[begin:].partition("/") for path, _, _ in page)
     return len({name for name, slash, _ in below if slash}) * _MANY <= len(page)
 
 
-def _sorted(pages: Iterable[Objects]) -> Objects:
-    found = sorted(chain.from_iterable(pages), key=lambda entry: entry["path"])
-    return [
-        entry
-        for before, entry in zip([None, *found], found, strict=False)
-        if before is None or entry["size"] or before["size"] or entry["path"] != before["path"]
-    ]
+def _sorted(pages: Iterable[Objects]) -> list[ListedObject]:
+    """Return the objects of ``pages``, which are in the order of keys, by path: each path once, as reads find it."""
+    found = sorted(chain.from_iterable(pages), key=itemgetter(0))
+    return [entry for before, entry in pairwise([("", 0, 0), *found]) if entry[0] != before[0]]

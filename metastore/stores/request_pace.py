@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 _LONGEST_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
 """Upper limits of the pauses before each repetition, in seconds."""
 
-_SLOW_DOWN: Final = re.compile(r"\b503 Service|\b429 Too Many|SlowDown")
+_SLOW_DOWN: Final = re.compile(r"\b503 S|\b429 Too Many|SlowDown")
 
 
 def asks_to_slow_down(error: OSError) -> bool:
