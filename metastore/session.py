@@ -200,24 +200,10 @@ class Session:
         """
         from metastore.analyze.named_parts import NamedParts
         from metastore.analyze.run import Request, analyze
-        from metastore.sources.partition_choice import PartitionChoice
-        from metastore.sources.path_lists import paths_of
 
         told_apart = self.settings.case_sensitive if case_sensitive is None else case_sensitive
-        request = Request(
-            columns=columns,
-            level=level,
-            statistics=statistics,
-            sample=sample,
-            format=format,
-            schema=schema,
-            options=options,
-            bounds=bounds,
-            case_sensitive=told_apart,
-        )
-        choice = PartitionChoice.of(partitions, since, case_sensitive=told_apart)
-        named = None if paths is None else tuple(paths_of(paths))
-        parts = None if choice is None and named is None else NamedParts(choice, named)
+        request = Request(columns, level, statistics, sample, format, schema, options, bounds, told_apart)
+        parts = NamedParts.of(partitions, since, paths, case_sensitive=told_apart)
         tables, source = self.metastore.tables, self.source(table)
         return analyze(tables, source, self.engine_for, request, parts=parts, on_progress=on_progress)
 

@@ -7,8 +7,9 @@ were not named count as the last run found them, so the run's result is that of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from metastore.analyze.changes import KnownTable, is_flat, segments_of
 from metastore.analyze.states import segment_state
@@ -20,19 +21,34 @@ from metastore.model.vocabulary import DEFAULT_SEGMENT
 from metastore.sources.directories import Directories
 from metastore.sources.named_paths import files_at
 from metastore.sources.partition_choice import PartitionChoice
+from metastore.sources.path_lists import paths_of
 from metastore.sources.source_table import SourceTable
 
 
 @dataclass(frozen=True)
 class NamedParts:
-    """The parts of a table to bring up to date: partitions, or files by their paths; one of them is given."""
+    """The parts of a table to bring up to date: ``partitions``, or else files by their ``paths``."""
 
     partitions: PartitionChoice | None = None
-    paths: Sequence[str] | None = None
+    paths: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        if (self.partitions is None) is (self.paths is None):
+    @classmethod
+    def of(
+        cls,
+        partitions: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
+        since: Mapping[str, Any] | None,
+        paths: Iterable[str | Mapping[str, Any]] | None,
+        *,
+        case_sensitive: bool,
+    ) -> NamedParts | None:
+        """The parts for the arguments of :meth:`Session.analyze`; None if they name none.
+
+        Raises InvalidRequestError for both kinds at once, and as the makers of each.
+        """
+        choice = PartitionChoice.of(partitions, since, case_sensitive=case_sensitive)
+        if choice is not None and paths is not None:
             raise InvalidRequestError("name either partitions or paths, not both")
+        return None if choice is None and paths is None else cls(choice, tuple(paths_of(paths or ())))
 
 
 @dataclass(frozen=True)
@@ -43,12 +59,14 @@ class FoundFiles:
     * ``states`` has the state of every segment, that of others in short form.
     * ``looked_at`` are the files that were found on the store.
     * ``others`` are the directories of files in other segments.
+    * ``passed_over`` are the named paths where there is no data file, and none was recorded.
     """
 
     segments: Mapping[str, Sequence[SourceFile]]
     states: Mapping[str, str]
     looked_at: Sequence[SourceFile]
     others: Collection[Directories] = ()
+    passed_over: Sequence[str] = ()
 
     @classmethod
     def whole(cls, files: Sequence[SourceFile]) -> FoundFiles:
@@ -66,18 +84,21 @@ def found_parts(source: SourceTable, stored: Stored, parts: NamedParts) -> Found
     known = stored.known
     if known is None:
         raise whole_is_needed(source, "it was not analyzed before")
+    if known.location != source.location:
+        raise whole_is_needed(source, f"it has moved from {known.location}")
     if source.provided is not None or source.lister is not None:
         raise whole_is_needed(source, "its catalog says which files it has")
+    passed_over: Sequence[str] = ()
     if parts.partitions is not None:
         looked_at, segments = _in_partitions(source, stored, known, parts.partitions)
     else:
-        looked_at, segments = _at_paths(source, stored, known, parts.paths or ())
+        looked_at, segments, passed_over = _at_paths(source, stored, known, parts.paths)
     segments |= _flat_files(source, stored, known, segments)
     states = {key: state for key, state in stored.states.items() if key not in segments}
     present = {key: own for key, own in segments.items() if own}
     others = stored.directories(states.keys())
     states |= {key: segment_state(own) for key, own in present.items()}
-    return FoundFiles(present, states, looked_at, others)
+    return FoundFiles(present, states, looked_at, others, passed_over)
 
 
 _Segments = dict[str, list[SourceFile]]
@@ -106,7 +127,7 @@ def _in_partitions(
 
 def _at_paths(
     source: SourceTable, stored: Stored, known: KnownTable, paths: Sequence[str]
-) -> tuple[Sequence[SourceFile], _Segments]:
+) -> tuple[Sequence[SourceFile], _Segments, Sequence[str]]:
     looked = files_at(source, paths)
     found = sorted(file for file in looked.values() if file is not None)
     start = len(source.location) + 1
@@ -116,7 +137,9 @@ def _at_paths(
     for key, files in kept.items():
         staying = [file for file in files if file.path not in looked]
         segments[key] = sorted([*staying, *segments.get(key, ())])
-    return found, segments
+    recorded = {file.path for files in kept.values() for file in files}
+    passed_over = [path for path, file in looked.items() if file is None and path not in recorded]
+    return found, segments, passed_over
 
 
 def _flat_files(source: SourceTable, stored: Stored, known: KnownTable, segments: _Segments) -> _Segments:
@@ -131,10 +154,14 @@ def _recorded(source: SourceTable, stored: Stored, known: KnownTable, keys: Coll
     """The files that the metadata of the segments ``keys`` records."""
     if not keys:
         return {}
-    if not stored.keeps_files:
-        raise whole_is_needed(source, f"no files are kept at its level {known.level}")
+    files = stored.files(keys)
+    if files is None:
+        why = (
+            "another program wrote its units" if stored.keeps_files else f"no files are kept at its level {known.level}"
+        )
+        raise whole_is_needed(source, why)
     by_key: _Segments = {key: [] for key in keys}
-    for file in stored.files(keys):
+    for file in files:
         by_key[metadata_key(file.directories)].append(file)
     return by_key
 

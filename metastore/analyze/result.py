@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metastore.model.identity import TableInfo
@@ -23,6 +23,7 @@ class AnalyzeResult:
     * ``engine`` names the engine that read files; None if there were no files to read.
     * ``without_bounds`` maps each column that cannot skip files to the reason. It is empty if the run found nothing to
       do.
+    * ``passed_over`` are the named paths where there is no data file and, as far as the metadata knows, was none.
     """
 
     status: str
@@ -40,6 +41,7 @@ class AnalyzeResult:
     reason: str | None = None
     engine: str | None = None
     without_bounds: Mapping[str, str] = field(default_factory=dict)
+    passed_over: Sequence[str] = ()
 
     def _repr_html_(self) -> str:
         """The notebook view of the result; zero counts are left out."""
@@ -58,6 +60,7 @@ class AnalyzeResult:
                 ("time", f"{self.seconds:.2f} s"),
                 ("engine", self.engine),
                 ("all files concerned", self.reason),
+                ("paths without a data file", len(self.passed_over) or None),
                 *((f"{column} cannot skip files", why) for column, why in self.without_bounds.items()),
                 ("version", str(self.version)),
             ],

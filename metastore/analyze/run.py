@@ -196,7 +196,8 @@ def _analyzed(
     if isinstance(decision, Unchanged):
         if files.states and asked.named:
             refuse_unknown_columns(asked.named, stored.schema)
-        return AnalyzeResult("up to date", source.table, version, len(files.looked_at))
+        files_found = len(files.looked_at)
+        return AnalyzeResult("up to date", source.table, version, files_found, passed_over=files.passed_over)
     if parts is not None and decision.reason is not None:
         raise whole_is_needed(source, decision.reason)
     modify = tables.modify()
@@ -227,6 +228,7 @@ def _analyzed(
         reason=decision.reason,
         engine=execution.engine,
         without_bounds=outcome.without_bounds,
+        passed_over=files.passed_over,
     )
 
 

@@ -107,17 +107,21 @@ class Stored:
         schema = pa.schema([UNIT_SCHEMA.field(name) for name in OF_SEGMENTS])
         return top_level(of_keys.columns(*OF_SEGMENTS).to_arrow().cast(schema)) if keys else schema.empty_table()
 
-    def files(self, keys: Collection[str]) -> list[SourceFile]:
+    def files(self, keys: Collection[str]) -> list[SourceFile] | None:
         """The files of the top-level segments ``keys`` as the last run found them, sorted.
 
-        Units of files must be stored (:attr:`keeps_files`).
+        None if their units do not tell: the table's level is above FILE, or another program wrote them.
         """
+        if not self.keeps_files:
+            return None
         if not keys:
             return []
         of_keys = self._read_kinds(MetadataType.FILE).filter(In(term="metadataKey", literals=set(keys)))
         rows = of_keys.columns("path", "metadataStatistics").to_arrow().to_pylist()
         root = self.known.location if self.known is not None and self.known.location is not None else ""
-        return sorted(_recorded(row["path"], row["metadataStatistics"] or (), root) for row in rows)
+        files = [_recorded(row["path"], row["metadataStatistics"] or (), root) for row in rows]
+        known = [file for file in files if file is not None]
+        return sorted(known) if len(known) == len(files) else None
 
     def directories(self, keys: Collection[str]) -> set[Directories]:
         """The directories that hold files of the top-level segments ``keys``; may include those above them.
@@ -170,7 +174,9 @@ class Stored:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at_seen(self._version)
 
 
-def _recorded(path: str, holders: Sequence[str], root: str) -> SourceFile:
+def _recorded(path: str, holders: Sequence[str], root: str) -> SourceFile | None:
     known = read_holders(holders)
-    size, mtime_ns = known[Statistic.LENGTH], known[Statistic.MODIFICATION_TIME_NANOS]
+    size, mtime_ns = known.get(Statistic.LENGTH), known.get(Statistic.MODIFICATION_TIME_NANOS)
+    if not isinstance(size, int) or not isinstance(mtime_ns, int):
+        return None
     return SourceFile(directories_of(path, root), path.rpartition("/")[2], path, size, mtime_ns)

@@ -141,6 +141,9 @@ class TestLaw:
         result = session.analyze("lake.w.t", **part)
         assert (result.files, result.changed) == counts
         assert result.new == result.removed == 0
+        assert len(result.passed_over) == sum(
+            "/_S" in str(path) or ".crc" in str(path) for path in part.get("paths", ())
+        )
         assert session.analyze("lake.w.t").changed == len(FILES) - counts[1]
 
     def test_a_path_that_is_gone_leaves_its_segment(self, session: Session, lake: Lake) -> None:
@@ -149,6 +152,7 @@ class TestLaw:
         lake.remove("k=10/a.parquet")
         result = session.analyze("lake.w.t", paths=["k=1/a.parquet", "k=10/a.parquet", "k=7/never.parquet"])
         assert (result.removed, result.segments_removed, result.new, result.changed) == (2, 1, 0, 0)
+        assert result.passed_over == [f"{lake.root}/k=7/never.parquet"]
         assert session.analyze("lake.w.t").status == "up to date"
 
     @pytest.mark.parametrize(
@@ -191,6 +195,19 @@ class TestLaw:
                 session.analyze("lake.w.t", **part)
         assert session.analyze("lake.w.t", partitions={"k": "2"}).segments_written == 1
         assert session.analyze("lake.w.t", level="SEGMENT").status == "up to date"
+
+    def test_units_of_another_program_do_not_tell_files(self, session: Session, lake: Lake) -> None:
+        """Its units record neither size nor time, so files beside a path are not known; whole partitions are."""
+        tables = session.metastore.tables
+        units = tables.read().metadata_types(MetadataType.ALL).filter("metadataKey = 'k=1'").to_arrow()
+        at = units.schema.get_field_index("metadataStatistics")
+        nothing = pa.nulls(units.num_rows, units.schema.field(at).type)
+        tables.modify().overwrite(units.set_column(at, units.schema.field(at), nothing)).execute()
+        lake.touch("k=1/a.parquet")
+        with pytest.raises(InvalidRequestError, match="another program wrote its units; analyze it whole"):
+            session.analyze("lake.w.t", paths=["k=1/a.parquet"])
+        assert session.analyze("lake.w.t", partitions={"k": "1"}).segments_written == 1
+        assert session.analyze("lake.w.t").status == "up to date"
 
     def test_a_stream_s_table_takes_no_paths(self, session: Session, lake: Lake) -> None:
         """Its log says which files count."""

@@ -120,6 +120,8 @@ def test_analyze_takes_parts(run: Run, site: Site, tmp_path: Path) -> None:
     found = run("analyze", TABLE, "--paths", str(tmp_path / "events"), "--json").document
     assert (found["files"], found["new"]) == (2, 2)
     assert run("analyze", TABLE, "--json").document["status"] == "up to date"
+    (tmp_path / "events").write_text("month=1/_SUCCESS\n")
+    assert "no data file at 1 named path" in run("analyze", TABLE, "--paths", str(tmp_path / "events")).out
     assert "one table" in run("analyze", "dfs.shop", "--partition", "month=1").err
     assert "write column=value" in run("analyze", TABLE, "--partition", "month").err
     assert "not both" in run("analyze", TABLE, "--partition", "month=1", "--paths", str(tmp_path / "events")).err
