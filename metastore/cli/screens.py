@@ -176,7 +176,7 @@ def _(result: AnalyzeResult) -> RenderableType:
 
 
 def _notes(reasons: Mapping[str, str], paths: Sequence[str] = ()) -> Sequence[RenderableType]:
-    """Returns a line for each column that cannot skip files, for the first few, and one about ``paths`` without data."""
+    """Returns a line for each column that cannot skip files, for the first few, and one for ``paths`` without data."""
     lines = [Text(f"{name} cannot skip files: {reason}", "dim") for name, reason in reasons.items()]
     lines = lines[:_MOST_NOTES] + [Text(f"… and {len(lines) - _MOST_NOTES} more")] * (len(lines) > _MOST_NOTES)
     return lines + [Text(f"no data file at {plural(len(paths), 'named path')}, such as {path}") for path in paths[:1]]
