@@ -63,7 +63,7 @@ def test_a_part_ends_where_a_whole_run_does(
         place = Path(folder) / "lake"
         place.mkdir()
         lake = Lake(place / "t")
-        change(lake, {"k=1/z": 0, **first})
+        change(lake, {"a": 0, **first})
         with open_session(place) as session:
             session.analyze("lake.w.t", level="ROW_GROUP" if by_path else level)
             for step in steps:
@@ -146,6 +146,22 @@ class TestLaw:
             "/_S" in str(path) or ".crc" in str(path) for path in part.get("paths", ())
         )
         assert session.analyze("lake.w.t").changed == len(FILES) - counts[1]
+
+    def test_the_first_directory_and_the_last(
+        self, session: Session, lake: Lake, as_units: Callable[[pa.Table], list[str]]
+    ) -> None:
+        """Files in no directory have another segment then, though nobody named them."""
+        for name in FILES[2:]:
+            lake.remove(f"{name}.parquet")
+        result = session.analyze("lake.w.t", paths=[f"{name}.parquet" for name in FILES[2:]])
+        assert (result.removed, result.segments_removed) == (8, 4)
+        lake.write("k=1/a.parquet", {"x": [1]})
+        for part in ({"paths": ["k=1/a.parquet"]}, {}):
+            session.analyze("lake.w.t", **part)
+            kept = units(session)
+            session.drop_metadata("lake.w.t")
+            session.analyze("lake.w.t")
+            assert as_units(kept) == as_units(units(session))
 
     def test_a_path_that_is_gone_leaves_its_segment(self, session: Session, lake: Lake) -> None:
         """And a segment without files goes, with the rest of the table as it was."""
