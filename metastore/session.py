@@ -181,30 +181,31 @@ class Session:
         options: Mapping[str, Any] | None = None,
         bounds: Sequence[str] | str | None = None,
         case_sensitive: bool | None = None,
+        partitions: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        since: Mapping[str, Any] | None = None,
+        paths: Iterable[str | Mapping[str, Any]] | None = None,
         on_progress: Progress | None = None,
     ) -> AnalyzeResult:
         """Bring the metadata of ``table`` up to date with its files; the number of files to read chooses the engine.
+
+        For a table of directories that was analyzed before, only named parts can be looked at; all else stays as it
+        was. ``partitions`` are values of columns of directories, such as ``{"day": "2026-11-24"}``, with ``*`` and
+        ``?`` for any text; ``since`` are the least values. ``paths`` are files, or events of a store as decoded JSON
+        (:mod:`metastore.sources.path_lists`): nothing is listed, and a file that is gone is removed.
 
         The options are those of :class:`metastore.analyze.run.Request`; ``case_sensitive`` defaults to the setting
         ``drill.metastore.case_sensitive``. ``on_progress`` is called with the number of files read and the number to
         read. Raises the errors of :func:`metastore.analyze.run.analyze`, and EngineError when the engine is not
         available.
         """
+        from metastore.analyze.named_parts import NamedParts
         from metastore.analyze.run import Request, analyze
 
         told_apart = self.settings.case_sensitive if case_sensitive is None else case_sensitive
-        request = Request(
-            columns=columns,
-            level=level,
-            statistics=statistics,
-            sample=sample,
-            format=format,
-            schema=schema,
-            options=options,
-            bounds=bounds,
-            case_sensitive=told_apart,
-        )
-        return analyze(self.metastore.tables, self.source(table), self.engine_for, request, on_progress=on_progress)
+        request = Request(columns, level, statistics, sample, format, schema, options, bounds, told_apart)
+        parts = NamedParts.of(partitions, since, paths, case_sensitive=told_apart)
+        tables, source = self.metastore.tables, self.source(table)
+        return analyze(tables, source, self.engine_for, request, parts=parts, on_progress=on_progress)
 
     def tables_matching(self, *patterns: str) -> list[TableInfo]:
         """Return the tables, with or without metadata, that match a pattern like ``dfs.shop.a*``; by default all."""

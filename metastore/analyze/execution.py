@@ -9,7 +9,7 @@ driver takes a few known segments at a time, so stored units are never all in me
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -47,6 +47,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.modify import Modify
 from metastore.sketches.description import Describing, descriptions_in, descriptions_text
+from metastore.sources.directories import Directories
 from metastore.sources.source_table import SourceTable
 from metastore.storage.file_groups import FileGroup
 
@@ -117,9 +118,19 @@ class Execution:
         return self._outcome(Total.added(tops), segments, fresh, len(fresh), frozenset(), owner)
 
     def incremental(
-        self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored, *, owner: str
+        self,
+        segments: _Segments,
+        fresh: Mapping[str, str],
+        decision: Changed,
+        stored: Stored,
+        *,
+        owner: str,
+        others: Collection[Directories] = (),
     ) -> Outcome:
-        """Rebuilds the changed segments, on top of the ``stored`` units."""
+        """Rebuilds the changed segments, on top of the ``stored`` units.
+
+        ``segments`` may lack unchanged ones; ``others`` are then the directories of their files.
+        """
         segment_changes = changed_segments(stored.states, short_states(fresh))
         # At level TABLE no SEGMENT unit is written that would replace the stored ones.
         gone = frozenset(stored.states) if self._wanted.level is MetadataType.TABLE else segment_changes.removed
@@ -133,7 +144,7 @@ class Execution:
         tops = self._made_anew({key: segments[key] for key in sorted(touched)}, fresh, decision, stored)
         keys = touched | segment_changes.removed
         total = _total(stored, pa.concat_tables(self._before), tops, keys)
-        return self._outcome(total, segments, fresh, len(touched), gone, owner)
+        return self._outcome(total, segments, fresh, len(touched), gone, owner, others)
 
     def _made_anew(
         self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored
@@ -280,8 +291,9 @@ class Execution:
         segments: int,
         removed: frozenset[str],
         owner: str,
+        others: Collection[Directories] = (),
     ) -> Outcome:
-        directories = {file.directories for files in all_segments.values() for file in files}
+        directories = {file.directories for files in all_segments.values() for file in files} | set(others)
         general = table_unit(
             self._source, UNIT_SCHEMA, total, directories, owner=owner, wanted=self._wanted, states=fresh
         )

@@ -23,13 +23,12 @@ from metastore.analyze.changes import (
     Unchanged,
     WantedMetadata,
     decide,
-    segments_of,
 )
 from metastore.analyze.execution import Execution
 from metastore.analyze.levels import level_named
+from metastore.analyze.named_parts import FoundFiles, NamedParts, found_parts, whole_is_needed
 from metastore.analyze.reading import Progress
 from metastore.analyze.result import AnalyzeResult
-from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
 from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.units.rollup import refuse_unknown_columns
@@ -127,6 +126,7 @@ def analyze(
     engine: Engine | Callable[[int], Engine],
     request: Request | None = None,
     *,
+    parts: NamedParts | None = None,
     clock: Callable[[], float] = time.monotonic,
     on_progress: Progress | None = None,
     limits: Limits | None = None,
@@ -137,6 +137,10 @@ def analyze(
     changed files are read. Another level, other columns or new statistics: only what is missing is read of unchanged
     files. Everything is rebuilt if the table moved, or has another format or another declared schema.
 
+    With ``parts``, only these are looked at, and all other files count as the last run found them. The level is then
+    the table's own, unless the request has another than the default. Raises InvalidRequestError if the table was not
+    analyzed before, or if all its files are affected.
+
     Raises NotFoundError if nothing lies at the location, and InvalidRequestError for a view or an unknown column, level
     or format. Raises FormatError naming a corrupt file, and ConflictError if concurrent runs over this table keep
     committing first. On any error the metadata stays as it was. ``limits`` default to the values that measured best.
@@ -146,7 +150,7 @@ def analyze(
     lost = ConflictError(f"other runs kept analyzing {source.table}; nothing was changed by this one, run it again")
     result = on_newest(
         tables.metadata,
-        lambda version: _analyzed(tables, version, source, engine, asked, on_progress, limits or Limits()),
+        lambda version: _analyzed(tables, version, source, engine, asked, parts, on_progress, limits or Limits()),
         lost,
         attempts=_DECISIONS,
     )
@@ -159,16 +163,19 @@ def _analyzed(
     source: SourceTable,
     engine: Engine | Callable[[int], Engine],
     asked: WantedMetadata,
+    parts: NamedParts | None,
     on_progress: Progress | None,
     limits: Limits,
 ) -> AnalyzeResult | None:
     """Runs :func:`analyze` on top of ``version``; returns None if others have changed the table's metadata since."""
     stored = Stored(tables, source.table, version)
-    files = _listed_while(source, lambda: stored.known)
+    if parts is None:
+        files = FoundFiles.whole(_listed_while(source, lambda: stored.known))
+    else:
+        files = found_parts(source, stored, parts)
+        asked = _at_own_level(asked, stored.known)
     known = stored.known
-    segments = segments_of(files)
-    fresh = {key: segment_state(own) for key, own in segments.items()}
-    found = _with_format(source, files, known, asked)
+    found = _with_format(source, files.looked_at, known, asked)
     if source.provided is not None and asked.describing is not None:
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
@@ -180,24 +187,29 @@ def _analyzed(
     others = known is not None and _has_other_columns(source, stored.schema, asked)
     decision = decide(
         known,
-        fresh,
+        files.states,
         location=source.location,
         asked=found,
         other_columns=others,
         lacks_bounds=stored.lacks_bounds,
     )
     if isinstance(decision, Unchanged):
-        if fresh and asked.named:
+        if files.states and asked.named:
             refuse_unknown_columns(asked.named, stored.schema)
-        return AnalyzeResult("up to date", source.table, version, len(files))
+        files_found = len(files.looked_at)
+        return AnalyzeResult("up to date", source.table, version, files_found, passed_over=files.passed_over)
+    if parts is not None and decision.reason is not None:
+        raise whole_is_needed(source, decision.reason)
     modify = tables.modify()
     execution = Execution(modify, source, engine, decision.wanted, on_progress, limits)
     owner = source.owner or _owner(source.location)
     try:
         if isinstance(decision, Full):
-            outcome = execution.full(segments, fresh, owner=owner, known=known is not None)
+            outcome = execution.full(files.segments, files.states, owner=owner, known=known is not None)
         else:
-            outcome = execution.incremental(segments, fresh, decision, stored, owner=owner)
+            outcome = execution.incremental(
+                files.segments, files.states, decision, stored, owner=owner, others=files.others
+            )
         committed = modify.execute_unless_changed(version, of_table(source.table))
     finally:
         modify.abandon()
@@ -207,7 +219,7 @@ def _analyzed(
         status="analyzed",
         table=source.table,
         version=committed,
-        files=len(files),
+        files=len(files.looked_at),
         **outcome.files._asdict(),
         segments_written=outcome.segments,
         segments_removed=len(outcome.removed),
@@ -216,7 +228,15 @@ def _analyzed(
         reason=decision.reason,
         engine=execution.engine,
         without_bounds=outcome.without_bounds,
+        passed_over=files.passed_over,
     )
+
+
+def _at_own_level(asked: WantedMetadata, known: KnownTable | None) -> WantedMetadata:
+    """``asked`` at the level of the table's metadata, if it has the default level."""
+    if known is None or known.level is None or asked.level is not MetadataType.ROW_GROUP:
+        return asked
+    return replace(asked, level=known.level)
 
 
 def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: WantedMetadata) -> bool:

@@ -135,9 +135,9 @@ def segment_state(files: Sequence[SourceFile]) -> str:
     return _of_form("\0".join((*map("/".join, directories), *names, *paths, repr((sizes, times)))))
 
 
-def table_fingerprint(states: Mapping[str, str]) -> str:
-    """The state of a table's files, from its segments' states by key."""
-    return _of_form(repr(sorted(states.items())))
+def table_fingerprint(states: Mapping[str, str | None]) -> str:
+    """The state of a table's files, from its segments' states by key, whole or in the form of :func:`short_states`."""
+    return _of_form(repr(sorted(short_states(states).items())))
 
 
 def short_states(states: Mapping[str, str | None]) -> dict[str, str]:

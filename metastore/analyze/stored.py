@@ -6,7 +6,7 @@ reads the units of all other segments only if the table's unit does not hold the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -23,14 +23,16 @@ from metastore.components.requests import of_table
 from metastore.components.tables import Tables
 from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import PARQUET
+from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
-from metastore.model.statistics_json import read_level
+from metastore.model.statistics_json import read_holders, read_level
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
-from metastore.model.vocabulary import MetadataType
+from metastore.model.vocabulary import DEFAULT_SEGMENT, MetadataType, Statistic
 from metastore.operations.read import Read
+from metastore.sources.directories import Directories, directories_of
 from metastore.storage.file_groups import FileGroup
 
 _OF_TABLE: Final = ("location", "interestingColumns", "tableType", "partitionKeys", *OF_PARTS)
@@ -105,6 +107,33 @@ class Stored:
         schema = pa.schema([UNIT_SCHEMA.field(name) for name in OF_SEGMENTS])
         return top_level(of_keys.columns(*OF_SEGMENTS).to_arrow().cast(schema)) if keys else schema.empty_table()
 
+    def files(self, keys: Collection[str]) -> list[SourceFile] | None:
+        """The files of the top-level segments ``keys`` as the last run found them, sorted.
+
+        None if their units do not tell: the table's level is above FILE, or another program wrote them.
+        """
+        if not self.keeps_files:
+            return None
+        if not keys:
+            return []
+        of_keys = self._read_kinds(MetadataType.FILE).filter(In(term="metadataKey", literals=set(keys)))
+        rows = of_keys.columns("path", "metadataStatistics").to_arrow().to_pylist()
+        root = self.known.location if self.known is not None and self.known.location is not None else ""
+        files = [_recorded(row["path"], row["metadataStatistics"] or (), root) for row in rows]
+        known = [file for file in files if file is not None]
+        return sorted(known) if len(known) == len(files) else None
+
+    def directories(self, keys: Collection[str]) -> set[Directories]:
+        """The directories that hold files of the top-level segments ``keys``; may include those above them.
+
+        Opens files of segments only if the table has directories below directories.
+        """
+        if all(level == "dir0" for _, level in self._unit["partitionKeys"][0].as_py() or ()):
+            return {() if key == DEFAULT_SEGMENT else (key,) for key in keys}
+        of_keys = self._read_kinds(MetadataType.SEGMENT).filter(In(term="metadataKey", literals=set(keys)))
+        values = of_keys.columns("partitionValues").to_arrow()["partitionValues"].to_pylist() if keys else []
+        return {tuple(each or ()) for each in values}
+
     @cached_property
     def modified(self) -> int:
         """When the table's latest file was modified, in epoch ms."""
@@ -143,3 +172,11 @@ class Stored:
 
     def _read_kinds(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at_seen(self._version)
+
+
+def _recorded(path: str, holders: Sequence[str], root: str) -> SourceFile | None:
+    known = read_holders(holders)
+    size, mtime_ns = known.get(Statistic.LENGTH), known.get(Statistic.MODIFICATION_TIME_NANOS)
+    if not isinstance(size, int) or not isinstance(mtime_ns, int):
+        return None
+    return SourceFile(directories_of(path, root), path.rpartition("/")[2], path, size, mtime_ns)

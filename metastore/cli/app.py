@@ -121,21 +121,40 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
             help="Whether names that differ in case alone are different columns; by default as configured.",
         ),
     ] = None,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this partition: day=2026-11-24, 'day=2026-11-*', year=2026/month=11; repeatable."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only partitions with at least these values: day=2026-11-20.")
+    ] = None,
+    paths: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Only the files that FILE names, without a listing: paths, events of S3 or GCS as JSON, S3 Inventory.",
+        ),
+    ] = None,
 ) -> object:
     """Bring the metadata of a table, or of many, up to date with its files."""
-    from metastore.cli.commands import many
+    from metastore.cli.commands import many, named_parts
     from metastore.cli.commands import statistics as wishes
 
     asked = wishes.request(
         columns, level.value, statistics, sample, format_, schema, option or (), case_sensitive, bounds
     )
+    parts = named_parts.arguments(partition or (), since, paths)
+    if parts and (table is None or every or many.is_several(invocation.session, table)):
+        raise InvalidRequestError(
+            "--partition, --since and --paths are for one table: plugin.workspace.table or a path"
+        )
     if (table is None) is every and (every or many.is_several(invocation.session, table or "")):
         with invocation.output.progress("analyze tables", "tables") as on_progress:
             return many.analyze(invocation.session, None if every else table, vars(asked), on_progress)
     if table is None or every:
         raise InvalidRequestError("say which table: plugin.workspace.table, a path, a pattern, or --all alone")
     with invocation.output.progress(f"analyze {table}", "files") as on_progress:
-        return invocation.session.analyze(table, **vars(asked), on_progress=on_progress)
+        return invocation.session.analyze(table, **vars(asked), **parts, on_progress=on_progress)
 
 
 @command

@@ -114,7 +114,7 @@ def _(result: TableDescription) -> RenderableType:
         Text(summary.table, "bold"),
         *(Text.assemble((f"{label:<15}", "dim"), fact) for label, fact in facts.items()),
         columns,
-        *_cannot_prune({each.name: each.cannot_prune for each in result.columns if each.cannot_prune is not None}),
+        *_notes({each.name: each.cannot_prune for each in result.columns if each.cannot_prune is not None}),
         _footer(plural(len(result.columns), "column"), result.version),
     )
 
@@ -158,10 +158,8 @@ def _(result: FileList) -> RenderableType:
 @screen.register
 def _(result: AnalyzeResult) -> RenderableType:
     if result.status == "up to date":
-        return Group(
-            f"{result.table} is up to date: {plural(result.files, 'file')}, {seconds(result.seconds)}",
-            _footer("", result.version),
-        )
+        told = f"{result.table} is up to date: {plural(result.files, 'file')}, {seconds(result.seconds)}"
+        return Group(told, *_notes({}, result.passed_over), _footer("", result.version))
     changes = ((result.new, "new"), (result.changed, "changed"), (result.removed, "removed"))
     told = ", ".join(f"{count:,} {state}" for count, state in changes if count)
     what = f"analyzed {plural(result.files, 'file')} ({told})" if told else "analyzed"
@@ -173,15 +171,15 @@ def _(result: AnalyzeResult) -> RenderableType:
     ]
     if result.segments_removed:
         lines.append(f"{plural(result.segments_removed, 'segment')} removed")
-    if result.reason is not None:
-        lines.append(Text(f"all files concerned: {result.reason}", "dim"))
-    return Group(*lines, *_cannot_prune(result.without_bounds), _footer("", result.version))
+    lines += [] if result.reason is None else [Text(f"all files concerned: {result.reason}", "dim")]
+    return Group(*lines, *_notes(result.without_bounds, result.passed_over), _footer("", result.version))
 
 
-def _cannot_prune(reasons: Mapping[str, str]) -> Sequence[RenderableType]:
-    """Returns one line for each column that cannot skip files, for the first few."""
+def _notes(reasons: Mapping[str, str], paths: Sequence[str] = ()) -> Sequence[RenderableType]:
+    """Returns a line for each column that cannot skip files, for the first few, and one for ``paths`` without data."""
     lines = [Text(f"{name} cannot skip files: {reason}", "dim") for name, reason in reasons.items()]
-    return lines[:_MOST_NOTES] + [Text(f"… and {len(lines) - _MOST_NOTES} more")] * (len(lines) > _MOST_NOTES)
+    lines = lines[:_MOST_NOTES] + [Text(f"… and {len(lines) - _MOST_NOTES} more")] * (len(lines) > _MOST_NOTES)
+    return lines + [Text(f"no data file at {plural(len(paths), 'named path')}, such as {path}") for path in paths[:1]]
 
 
 @screen.register

@@ -36,7 +36,8 @@ _BESIDE_DATA = frozenset(
 _ABOUT_DATA = frozenset(("readme", "license", "licence", "notice", "changelog"))
 """Names, up to the first dot, of texts that are never data unless their suffix tells a format."""
 _LISTING_THREADS = 8
-"""Directories listed at once when only some are wanted; enough to hide an object store's latency."""
+_LISTING_THREADS_ON_OBJECT_STORES = 64
+"""Directories listed at once when only some are wanted."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,16 @@ def list_files(
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot list {location}: {error}") from showable(error)
+
+
+def data_files(
+    location: str, root: str, found: Iterable[fs.FileInfo], passed_over: Sequence[str]
+) -> Sequence[SourceFile]:
+    """Returns the data files among the files ``found`` below ``root``, which is ``location`` on its store.
+
+    Raises InvalidRequestError if one of them is a view.
+    """
+    return _sorted_out(location, root, _entries(found), passed_over).files
 
 
 def directories_at(location: str, options: Mapping[str, str] | None = None) -> list[str]:
@@ -154,7 +165,8 @@ def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> 
     directories = [entry for entry in first if entry.type == fs.FileType.Directory]
     chosen = [entry for entry in directories if _is_data_name(entry.base_name) and wanted(entry.base_name)]
     files = [entry for entry in first if entry.type != fs.FileType.Directory or entry.base_name == SINK_LOG]
-    with ThreadPoolExecutor(_LISTING_THREADS) as threads:
+    at_once = _LISTING_THREADS_ON_OBJECT_STORES if lists_by_prefix(store) else _LISTING_THREADS
+    with ThreadPoolExecutor(at_once) as threads:
         below = threads.map(lambda entry: store.get_file_info(fs.FileSelector(entry.path, recursive=True)), chosen)
         return list(chain(files, chosen, chain.from_iterable(below)))
 

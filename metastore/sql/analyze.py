@@ -2,14 +2,17 @@
 
 ::
 
-    ANALYZE TABLE plugin.workspace.name [(format => 'CSV', schema => 'a INT, b VARCHAR', delimiter => ';', …)]
+    ANALYZE TABLE plugin.workspace.name
+        [PARTITION (day = '2026-11-24', …), …]
+        [(format => 'CSV', schema => 'a INT, b VARCHAR', delimiter => ';', …)]
         [COLUMNS (a, b.c, …) | COLUMNS NONE]
         [REFRESH METADATA ['level' LEVEL]]
         [COMPUTE STATISTICS [(a, …)] | ESTIMATE STATISTICS [(a, …)]] [SAMPLE number PERCENT]
     ANALYZE TABLE plugin.workspace.name DROP METADATA [IF EXISTS]
 
-REFRESH METADATA or STATISTICS, or both, is required; STATISTICS also refreshes the metadata. The table may also be
-given as the path of its data, in quotes.
+REFRESH METADATA or STATISTICS, or both, is required, unless partitions are named; STATISTICS also refreshes the
+metadata. The table may also be given as the path of its data, in quotes. A partition's value may have ``*`` and ``?``
+for any text; ``day >= '2026-11-20'`` means all since that value, and is the same in every partition that is named.
 """
 
 from __future__ import annotations
@@ -65,10 +68,49 @@ def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
             cursor.expect_word("EXISTS")
         cursor.end()
         return _dropped(table, dropped=target.drop_metadata(table, if_exists=if_exists))
-    return _answer(target.analyze(table, **vars(_request(cursor)), on_progress=statement.on_progress))
+    partitions, since = _partitions(cursor)
+    request = _request(cursor, needs_words=partitions is None and since is None)
+    found = target.analyze(
+        table, **vars(request), partitions=partitions, since=since, on_progress=statement.on_progress
+    )
+    return _answer(found)
 
 
-def _request(cursor: Cursor) -> Request:
+def _partitions(cursor: Cursor) -> tuple[list[dict[str, str]] | None, dict[str, str] | None]:
+    """The values of each partition that is named, and the least values, by column; None without any."""
+    if not cursor.accept_word("PARTITION"):
+        return None, None
+    partitions: list[dict[str, str]] = []
+    bounds: list[dict[str, str]] = []
+    while True:
+        values, since = _partition(cursor)
+        if bounds and since != bounds[0]:
+            raise cursor.unexpected("the same >= in every partition")
+        partitions.append(values)
+        bounds.append(since)
+        if not cursor.accept(TokenType.COMMA):
+            break
+    return partitions if any(partitions) else None, bounds[0] or None
+
+
+def _partition(cursor: Cursor) -> tuple[dict[str, str], dict[str, str]]:
+    values: dict[str, str] = {}
+    since: dict[str, str] = {}
+    cursor.expect(TokenType.L_PAREN, "(")
+    while True:
+        column = cursor.name("the column of a directory").text
+        chosen = since if cursor.accept(TokenType.GTE) else values
+        if chosen is values:
+            cursor.expect(TokenType.EQ, "= or >=")
+        if column in chosen:
+            raise cursor.unexpected(f"{column} once")
+        chosen[column] = _option_value(cursor)
+        if cursor.accept(TokenType.R_PAREN):
+            return values, since
+        cursor.expect(TokenType.COMMA, ", or )")
+
+
+def _request(cursor: Cursor, *, needs_words: bool = True) -> Request:
     options = _options(cursor)
     columns = _columns(cursor)
     bounds = _bounds(cursor)
@@ -79,7 +121,7 @@ def _request(cursor: Cursor) -> Request:
     if cursor.accept_word("COMPUTE") or cursor.accept_word("ESTIMATE"):
         cursor.expect_word("STATISTICS")
         statistics = _paths(cursor) if cursor.ahead(TokenType.L_PAREN) else True
-    elif not refreshes and bounds is None:
+    elif not refreshes and bounds is None and needs_words:
         raise cursor.unexpected("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
     sample = _sample(cursor) if statistics is not False else None
     bounds = bounds or _bounds(cursor)

@@ -13,7 +13,6 @@ import io
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta, timezone
 from typing import Any, Final, NoReturn
 
 import obstore
@@ -21,8 +20,11 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from obstore.exceptions import GenericError
 
+from metastore.stores.bucket_prefix import BucketPrefix, epoch_ns
 from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_client import Bucket, Buckets
+from metastore.stores.parallel_listing import AT_ONCE, list_in_parallel
+from metastore.stores.request_pace import RequestPace
 from metastore.stores.whole_files import WHOLE_BYTES, RangedFile
 
 TAIL_BYTES: Final = 64 << 10
@@ -34,8 +36,6 @@ _PART_BYTES: Final = 16 << 20
 
 _PIECES_AT_ONCE: Final = 8
 """A long range is fetched in pieces of :data:`WHOLE_BYTES`; this many are fetched concurrently."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class PartsUpload(io.RawIOBase):
@@ -82,6 +82,7 @@ class ObjectArrow(pafs.FileSystemHandler):
     def __init__(self, buckets: Buckets, tail_bytes: int | None = None) -> None:
         self._buckets = buckets
         self._tail_bytes = tail_bytes
+        self._pace = RequestPace(AT_ONCE)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """Open a small object by one request; a larger one by ranges."""
@@ -128,16 +129,16 @@ class ObjectArrow(pafs.FileSystemHandler):
         """List a directory; FileNotFoundError if it is empty, unless the selector allows that."""
         place, bucket = self._at(selector.base_dir)
         base = selector.base_dir.rstrip("/")
-        with bucket.plain_errors():
-            listed = self._recursive if selector.recursive else self._direct
-            found = list(listed(place, bucket, base))
+        listed = self._recursive if selector.recursive else self._direct
+        found = list(listed(place, bucket, base))
         if not found and place.key.strip("/") and not selector.allow_not_found:
             raise FileNotFoundError(f"there is nothing below {selector.base_dir}")
         return found
 
     def _direct(self, place: StoreLocation, bucket: Bucket, base: str) -> Iterator[pafs.FileInfo]:
         key = place.key.strip("/")
-        found = obstore.list_with_delimiter(bucket.store, key or None)
+        with bucket.plain_errors():
+            found = obstore.list_with_delimiter(bucket.store, key or None)
         for prefix in found["common_prefixes"]:
             yield pafs.FileInfo(f"{base}/{posixpath.basename(prefix.rstrip('/'))}", pafs.FileType.Directory)
         for entry in found["objects"]:
@@ -147,12 +148,14 @@ class ObjectArrow(pafs.FileSystemHandler):
         key = place.key.strip("/")
         before = len(key) + 1 if key else 0
         seen: set[str] = {""}
-        for page in obstore.list(bucket.store, key or None):
-            for entry in page:
-                below = entry["path"][before:]
-                for folder in reversed(list(_above(posixpath.dirname(below), seen))):
-                    yield pafs.FileInfo(f"{base}/{folder}", pafs.FileType.Directory)
-                yield _file_info(f"{base}/{below}", entry)
+        left = list_in_parallel(BucketPrefix(bucket, place), self._pace)
+        left.reverse()
+        while left:  # what is passed on is freed: there may be millions
+            path, size, mtime_ns = left.pop()
+            below = path[before:]
+            for folder in reversed(list(_above(posixpath.dirname(below), seen))):
+                yield pafs.FileInfo(f"{base}/{folder}", pafs.FileType.Directory)
+            yield pafs.FileInfo(f"{base}/{below}", pafs.FileType.File, size=size, mtime_ns=mtime_ns)
 
     def create_dir(self, path: str, recursive: bool) -> None:
         """Do nothing: a directory exists with its first object."""
@@ -248,12 +251,7 @@ def _ranges(place: StoreLocation, bucket: Bucket, size: int, e_tag: str | None, 
 
 
 def _file_info(path: str, entry: Any) -> pafs.FileInfo:
-    return pafs.FileInfo(path, pafs.FileType.File, size=entry["size"], mtime_ns=_ns(entry["last_modified"]))
-
-
-def _ns(time: datetime) -> int:
-    """Return exact epoch nanoseconds."""
-    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
+    return pafs.FileInfo(path, pafs.FileType.File, size=entry["size"], mtime_ns=epoch_ns(entry["last_modified"]))
 
 
 def _above(folder: str, seen: set[str]) -> Iterable[str]:

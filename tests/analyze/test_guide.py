@@ -21,16 +21,26 @@ from metastore.config import load_text
 from metastore.session import Session, connect
 
 GUIDE = (Path(metastore.__file__).parents[1] / "docs/guide/analyze.md").read_text()
-BLOCKS = dict(re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL))
+EVERY = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
+BLOCKS = dict(EVERY)
+
+
+def lines(language: str) -> list[str]:
+    """The lines of all blocks of a language."""
+    return [line for kind, block in EVERY if kind == language for line in block.strip().splitlines()]
 
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Path:
     """The configuration of the guide, for a folder of this test, with the tables that it speaks of."""
     sales = {"id": range(100), "price": [Decimal(n) for n in range(100)], "customer": [f"c{n % 7}" for n in range(100)]}
-    for path in (tmp_path / "shop/sales", tmp_path / "shop/orders", tmp_path / "delta"):
+    days = [tmp_path / f"shop/days/day={day}" for day in ("2026-11-24", "2026-12-01")]
+    for path in (tmp_path / "shop/sales", tmp_path / "shop/orders", tmp_path / "delta", *days):
         path.mkdir(parents=True)
     pq.write_table(pa.table(sales), tmp_path / "shop/sales/a.parquet")
+    for folder, name in zip(days, ("a", "b"), strict=True):
+        pq.write_table(pa.table(sales), folder / f"{name}.parquet")
+    (tmp_path / "written.txt").write_text("day=2026-11-24/a.parquet\n")
     (tmp_path / "shop/orders/part-0").write_text("zip,amount\n007,1.50\n")
     write_deltalake(str(tmp_path / "delta/sales"), pa.table({"id": [1, 2]}))
     with sqlite3.connect(tmp_path / "shop.db") as database:
@@ -47,23 +57,26 @@ def conf(tmp_path: Path) -> Path:
 def ms(conf: Path) -> Iterator[Session]:
     """A session with it."""
     with connect(load_text(conf.read_text())) as session:
+        session.analyze("dfs.shop.days")
         yield session
 
 
 def test_statements(ms: Session) -> None:
     """Every line is a statement that does what it says."""
-    for statement in BLOCKS["sql"].strip().splitlines():
+    for statement in lines("sql"):
         assert ms.sql(statement)["ok"].to_pylist() == [True], statement
 
 
 def test_python(ms: Session) -> None:
-    """The three lines, in this order."""
-    exec(BLOCKS["python"], {"ms": ms})  # noqa: S102 - the guide's own lines
+    """The lines, in this order."""
+    exec("\n".join(lines("python")), {"ms": ms})  # noqa: S102 - the guide's own lines
 
 
-def test_command_line(conf: Path) -> None:
+@pytest.mark.usefixtures("ms")
+def test_command_line(conf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every line ends well."""
-    for line in BLOCKS["sh"].strip().splitlines():
+    monkeypatch.chdir(conf.parent)
+    for line in lines("sh"):
         ran = CliRunner().invoke(app, [*shlex.split(line)[1:], "--conf", str(conf)])
         assert ran.exit_code == 0, ran.output
 

@@ -106,6 +106,27 @@ def test_analyze_takes_statistics(run: Run) -> None:
     assert "distinct" in run("describe", TABLE).out
 
 
+def test_analyze_takes_parts(run: Run, site: Site, tmp_path: Path) -> None:
+    """Partitions by value, pattern and least value, and the files of a list; not of several tables."""
+    run("analyze", TABLE)
+    for number, parts in enumerate(
+        (["--partition", "month=1"], ["--partition", "month=2", "--partition", "month=1?"], ["--since", "month=2"]), 2
+    ):
+        for month in (1, 2, 10):
+            site.write(month, number)
+        found = run("analyze", TABLE, *parts, "--json").document
+        assert (found["new"], found["changed"]) == ({2: 1, 3: 4, 4: 2}[number], 0)
+    (tmp_path / "events").write_text(f'{{"path": "{site.data}/month=1/part-4.parquet"}}\nmonth=1/part-3.parquet\n')
+    found = run("analyze", TABLE, "--paths", str(tmp_path / "events"), "--json").document
+    assert (found["files"], found["new"]) == (2, 2)
+    assert run("analyze", TABLE, "--json").document["status"] == "up to date"
+    (tmp_path / "events").write_text("month=1/_SUCCESS\n")
+    assert "no data file at 1 named path" in run("analyze", TABLE, "--paths", str(tmp_path / "events")).out
+    assert "one table" in run("analyze", "dfs.shop", "--partition", "month=1").err
+    assert "write column=value" in run("analyze", TABLE, "--partition", "month").err
+    assert "not both" in run("analyze", TABLE, "--partition", "month=1", "--paths", str(tmp_path / "events")).err
+
+
 def test_tables_are_listed_by_pattern(run: Run, analyzed: Session, site: Site) -> None:
     """A shell pattern over the whole name."""
     site.write(1, 0)

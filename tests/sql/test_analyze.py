@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,3 +106,52 @@ def test_format_and_schema_can_be_told(session: Session) -> None:
     assert set(statistics) == {"`b`"}
     assert '"007"' in statistics["`b`"]
     assert "up to date" in session.sql("ANALYZE TABLE dfs.shop.plain REFRESH METADATA")["summary"][0].as_py()
+
+
+class TestPartitions:
+    """Named partitions, in SQL."""
+
+    @pytest.fixture
+    def days(self, session: Session, tmp_path: Path) -> Path:
+        """A table of three days, analyzed before another file came to each."""
+        root = tmp_path / "data/days"
+        for file in (1, 2):
+            for day in ("2026-11-23", "2026-11-24", "2026-12-01"):
+                path = root / f"day={day}" / f"{file}.parquet"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pq.write_table(pa.table({"id": [file]}), path)
+            if file == 1:
+                session.sql("ANALYZE TABLE dfs.shop.days REFRESH METADATA")
+        return root
+
+    @pytest.mark.parametrize(
+        ("text", "new"),
+        [
+            ("PARTITION (day = '2026-11-24')", 1),
+            ("partition (day = '2026-11-*') refresh metadata", 2),
+            ("PARTITION (day >= '2026-11-24')", 2),
+            ("PARTITION (day = '2026-11-*', day >= '2026-11-24') REFRESH METADATA 'ROW_GROUP' LEVEL", 1),
+            ("PARTITION (day = '2026-11-23'), (`dir0` = 'day=2026-12-01')", 2),
+        ],
+    )
+    @pytest.mark.usefixtures("days")
+    def test_only_they_are_looked_at(self, session: Session, text: str, new: int) -> None:
+        """By value, pattern, or least value."""
+        [row] = session.sql(f"ANALYZE TABLE dfs.shop.days {text}").to_pylist()
+        assert (row["new"], row["files"]) == (new, 2 * new)
+        assert session.analyze("dfs.shop.days").new == 3 - new
+
+    @pytest.mark.parametrize(
+        ("text", "error"),
+        [
+            ("PARTITION", "( is expected, not the end"),
+            ("PARTITION (day)", "= or >= is expected"),
+            ("PARTITION (day = 'a', day = 'b')", "day once is expected"),
+            ("PARTITION (day = 'a', k >= 1), (day = 'b')", "the same >= in every partition is expected"),
+            ("PARTITION (day = '2026-11-24') LEVEL", "is expected, not LEVEL"),
+        ],
+    )
+    def test_what_it_cannot_mean_is_an_error(self, session: Session, text: str, error: str) -> None:
+        """With its place."""
+        with pytest.raises(InvalidRequestError, match=f"line 1, column .*{re.escape(error)}"):
+            session.sql(f"ANALYZE TABLE dfs.shop.days {text}")

@@ -6,6 +6,7 @@ requests says so here. What is just opened asks once whether the server lists in
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -19,6 +20,7 @@ from support.store_server import StoreServer
 
 from metastore.components.tables import Tables
 from metastore.config.settings import Settings
+from metastore.errors import InvalidRequestError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
@@ -151,6 +153,37 @@ class TestData:
                 put(bucket, 1, list(range(values)))
                 assert ms.analyze("lake.w.t").changed == 1
                 require(seen, requests, depth)
+
+    def test_analyze_of_named_paths(
+        self, lake: Callable[[], Session], seen: Seen, bucket: ObjectStore, root: str
+    ) -> None:
+        """Nothing is listed: by the events of the bucket, one request looks at each file, and one reads its footer."""
+        with lake() as ms:
+            put(bucket, 1, [77])
+            ms.analyze("lake.w.t")  # a writer's first commit probes the store
+            put(bucket, 1, [78])
+            put(bucket, 7, [79])
+            bucket.delete("w/t/k=2/2.parquet")
+            keys = ("w/t/k%3D1/1.parquet", "w/t/k%3D1/7.parquet", "w/t/k%3D2/2.parquet", "w/t/k%3D2/2.parquet")
+            where = {"name": root.partition("://")[2]}
+            records = [{"s3": {"bucket": where, "object": {"key": key}}} for key in keys]
+            seen.clear()
+            result = ms.analyze("lake.w.t", paths=[{"Records": records}])
+            assert (result.files, result.new, result.changed, result.removed) == (2, 0, 2, 1)
+            assert not [request for request in seen.requests if re.search("prefix=w%2Ft(%2F)?(&|$)", request)]
+            require(seen, requests=27, depth=15)
+            assert ms.analyze("lake.w.t").status == "up to date"
+            with pytest.raises(InvalidRequestError, match="no path of a file below"):
+                ms.analyze("lake.w.t", paths=["s3://another-bucket/w/t/k=1/1.parquet"])
+
+    def test_analyze_of_a_partition(self, lake: Callable[[], Session], seen: Seen, bucket: ObjectStore) -> None:
+        """Only its own directory is listed below the table."""
+        with lake() as ms:
+            put(bucket, 1, [77])
+            seen.clear()
+            assert ms.analyze("lake.w.t", partitions={"k": 1}).changed == 1
+            listed = {prefix[1] for request in seen.requests if (prefix := re.search("prefix=(w%2Ft[^&]*)", request))}
+            assert listed == {"w%2Ft%2F", "w%2Ft%2Fk%3D1%2F"}
 
     def test_questions(self, lake: Callable[[], Session], seen: Seen) -> None:
         """A prune, a scan of one file, and the same in SQL, all of them warm."""

@@ -23,6 +23,7 @@ from metastore.errors import OutcomeUnknownError, StorageError
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.sources.listing import list_files
 from metastore.stores.conditional_put import PAUSES_S, RefusedError, create_object
 from metastore.stores.hadoop_properties import file_io_properties
 from metastore.stores.locations import StoreLocation
@@ -393,3 +394,33 @@ class TestRefused:
         keys = {"drill.metastore.iceberg.location.base_path": base}
         with pytest.raises(StorageError, match=reason):
             Metastore.open(Settings.from_mapping(keys, environ={}))
+
+
+class TestListing:
+    """A listing of data is whole, or an error, whatever the store answers to its requests."""
+
+    @pytest.fixture
+    def files(self, bucket: ObjectStore) -> list[str]:
+        """Names of the objects that lie there."""
+        names = [f"k={number % 3}/{number}.csv" for number in range(30)]
+        for name in names:
+            bucket.put(f"listed/{name}", b"1")
+        return sorted(names)
+
+    @pytest.mark.parametrize("fault", ["unavailable", "refuse", "forget"])
+    def test_an_answer_that_is_lost_is_asked_for_again(
+        self, server: StoreServer, root: str, proxy: Proxy, files: list[str], fault: str
+    ) -> None:
+        """Twice, each time."""
+        faults = iter([fault, fault])
+        proxy.fault = lambda *_: next(faults, None)
+        listing = list_files(f"{root}/listed", options=server.hadoop(proxy.endpoint))
+        assert [file.path.removeprefix(f"{root}/listed/") for file in listing.files] == files
+        assert proxy.seen[f"GET {fault}"] == 2
+
+    def test_no_answer_is_an_error(self, server: StoreServer, root: str, proxy: Proxy, files: list[str]) -> None:
+        """And no listing of less."""
+        assert files
+        proxy.fault = always("forbid")
+        with pytest.raises(StorageError, match="cannot list"):
+            list_files(f"{root}/listed", options=server.hadoop(proxy.endpoint))

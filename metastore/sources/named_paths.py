@@ -1,0 +1,74 @@
+"""Looks at single files of a table by their paths, without a listing: which exist, with size and time.
+
+Place in the flow: ANALYZE of named paths. The rules for what is data are those of :mod:`metastore.sources.listing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import fs
+
+from metastore.errors import InvalidRequestError, StorageError
+from metastore.formats.source_file import SourceFile
+from metastore.redaction import showable
+from metastore.sources.listing import SINK_LOG, data_files
+from metastore.sources.source_table import SourceTable
+from metastore.stores.arrow import open_location
+from metastore.stores.locations import one_spelling
+
+_AT_ONCE: Final = 64
+"""Files looked at concurrently, one request each on an object store."""
+
+
+def files_at(source: SourceTable, paths: Iterable[str]) -> Mapping[str, SourceFile | None]:
+    """Returns the table's data file at each of ``paths``, by its path as listings have it; None if there is none.
+
+    Raises InvalidRequestError for a path outside of the table, a directory, a view, or a table whose files a stream's
+    log names; StorageError if the store fails.
+    """
+    wanted = sorted({path_within(source, path) for path in paths})
+    if not wanted:
+        return {}
+    try:
+        store, root = open_location(source.location, source.options)
+        start = len(source.location)
+        log = f"{root}/{SINK_LOG}"
+        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted) + 1), "metastore-paths") as threads:
+            places = [log, *(root + path[start:] for path in wanted)]
+            [logged, *found] = threads.map(partial(_look_at, store), places)
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot look at files of {source.location}: {error}") from showable(error)
+    if logged.type == fs.FileType.Directory:
+        raise InvalidRequestError(
+            f"{source.table} is written by a stream, whose log {SINK_LOG} says which files count; analyze it whole: "
+            f"metastore analyze {source.table}"
+        )
+    for path, info in zip(wanted, found, strict=True):
+        if info.type == fs.FileType.Directory:
+            raise InvalidRequestError(f"{path} is a directory; name its files, or name partitions instead of paths")
+    there = data_files(source.location, root, [info for info in found if info.is_file], source.passed_over)
+    return dict.fromkeys(wanted) | {file.path: file for file in there}
+
+
+def _look_at(store: fs.FileSystem, place: str) -> fs.FileInfo:
+    return store.get_file_info(place)
+
+
+def path_within(source: SourceTable, path: str) -> str:
+    """Returns ``path`` as a listing of the table has it; raises InvalidRequestError if it is not below the table.
+
+    A path that is neither absolute nor a URI is relative to the table.
+    """
+    given = path.removeprefix("file://") if path.startswith("file:///") else one_spelling(path)
+    if "://" not in given and not given.startswith("/"):
+        given = f"{source.location}/{given}"
+    own = f"{one_spelling(source.location)}/"
+    below = given.removeprefix(own)
+    if not given.startswith(own) or not below or {"", ".", ".."} & set(below.split("/")):
+        raise InvalidRequestError(f"{path} is no path of a file below {source.location}, where {source.table} lies")
+    return f"{source.location}/{below}"

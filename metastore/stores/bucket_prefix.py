@@ -1,0 +1,81 @@
+"""One prefix of a bucket, as :mod:`metastore.stores.parallel_listing` lists it: the requests, through obstore.
+
+A request is sent once without the client's own retries, so that a store that is too busy is noticed at the first
+refusal. After any other error it is sent again by the client that retries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import obstore
+
+from metastore.stores.key_ranges import Objects
+from metastore.stores.locations import StoreLocation
+from metastore.stores.object_store_client import Bucket, Store
+from metastore.stores.request_pace import asks_to_slow_down
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta  # a type that exists only in the stubs
+
+Answer = TypeVar("Answer")
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+_PAGE: Final = 1000
+"""Objects in a page, as stores send them."""
+
+
+class BucketPrefix:
+    """The objects below ``place``; ``page`` is the number of objects of a full page.
+
+    S3 and GCS list in the order of keys from any key on, except S3's directory buckets. Azure cannot begin at a key.
+    """
+
+    def __init__(self, bucket: Bucket, place: StoreLocation, page: int = _PAGE) -> None:
+        self._bucket = bucket
+        self.key = place.key.strip("/")
+        self.page = page
+        self.in_order = place.kind != "azure" and not place.bucket.endswith("--x-s3")
+
+    def page_after(self, key: str) -> Objects:
+        """Return one page of the objects after ``key``, by one request."""
+
+        def page(store: Store) -> Objects:
+            pages = obstore.list(store, self.key or None, offset=key or None, chunk_size=self.page)
+            return _objects(next(pages, ()))
+
+        return self._answer(page)
+
+    def level(self) -> tuple[Objects, Sequence[str]]:
+        """Return the objects directly below the prefix, and the paths of the directories there."""
+        found = self._answer(lambda store: obstore.list_with_delimiter(store, self.key or None))
+        return _objects(found["objects"]), found["common_prefixes"]
+
+    def all_pages(self, path: str | None = None) -> Iterator[Objects]:
+        """Return all pages of the prefix, or of the directory ``path`` below it, requested one after the other."""
+        with self._bucket.plain_errors():
+            yield from map(_objects, obstore.list(self._bucket.store, path or self.key or None))
+
+    def _answer(self, request: Callable[[Store], Answer]) -> Answer:
+        try:
+            with self._bucket.plain_errors():
+                return request(self._bucket.once)
+        except (FileNotFoundError, PermissionError):
+            raise
+        except OSError as error:
+            if asks_to_slow_down(error):
+                raise
+        with self._bucket.plain_errors():
+            return request(self._bucket.store)
+
+
+def _objects(listed: Iterable[ObjectMeta]) -> Objects:
+    return [(entry["path"], entry["size"], epoch_ns(entry["last_modified"])) for entry in listed]
+
+
+def epoch_ns(time: datetime) -> int:
+    """Return exact epoch nanoseconds."""
+    return (time - _EPOCH) // timedelta(microseconds=1) * 1000

@@ -1,0 +1,174 @@
+"""Divides the keys below a prefix into ranges that are listed at the same time. Pure: no request is sent here.
+
+An object store lists keys in their order, 1,000 a page, from any key on. How the keys are distributed is not known
+before, so :class:`KeyRanges` learns it from the pages: what is left of a range after a full page is divided again, as
+long as fewer ranges are in work than may be. The directories below the prefix are borders, if they are known. Else the
+borders are names that the keys of the page suggest: the next digits at the places where keys of a table differ.
+
+A border is a guess. A wrong one costs a request that finds little, never a key: ranges are disjoint and cover all keys.
+Fewer borders are guessed after requests that found little.
+
+An object without content may be a marker: the store lists its key ``a/`` as ``a``, out of order. Only objects with
+content are believed to be in order, and markers may be found twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+ListedObject: TypeAlias = tuple[str, int, int]
+"""Path, size in bytes, and time of modification in epoch ns; plain, since a listing has millions of them."""
+
+Objects: TypeAlias = Sequence[ListedObject]
+
+_FREE_GUESSES: Final = 3
+"""Poor requests allowed before full pages earn more."""
+
+_TELLING: Final = 6
+"""Number of keys that prove an ordered listing: by chance they are in order once in 720 times."""
+
+_DIGITS: Final = "0123456789"
+_HEXADECIMAL: Final = "0123456789abcdef"
+
+
+class OutOfOrderError(Exception):
+    """The store does not list in the order of keys, so ranges cannot be listed; never leaves this package."""
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """Keys after ``after``, up to and including ``until``; None: up to the last."""
+
+    after: str
+    until: str | None
+
+
+class KeyRanges:
+    """The ranges of a listing. :meth:`take` gives one to request, :meth:`answer` takes its page.
+
+    ``at_once`` is the number of ranges in work at most, ``page`` the number of objects of a full page.
+    """
+
+    def __init__(self, at_once: int, page: int) -> None:
+        self._at_once = at_once
+        self._page = page
+        self._waiting: deque[KeyRange] = deque()
+        self._in_work = 0
+        self._full_pages = 0
+        self._poor = 0
+        self._guesses: set[str] = set()
+        self._directories: Sequence[str] = ()
+
+    def begin(self, first: Objects) -> Objects:
+        """Take the first page of all keys; returns its objects.
+
+        Raises :class:`OutOfOrderError`, also if too few objects have content to tell whether they are in order.
+        """
+        if sum(size > 0 for _, size, _ in first) < _TELLING:
+            raise OutOfOrderError
+        self._in_work += 1
+        return self.answer(KeyRange("", None), first)
+
+    def know_directories(self, directories: Sequence[str]) -> None:
+        """Use ``directories``, the paths of those directly below the prefix, as borders from now on."""
+        self._directories = sorted(directories)
+
+    def take(self) -> KeyRange | None:
+        """Return a range to request now; None if there is none before other answers."""
+        if not self._waiting:
+            return None
+        self._in_work += 1
+        return self._waiting.popleft()
+
+    def answer(self, range_: KeyRange, page: Objects) -> Objects:
+        """Take the ``page`` that begins after ``range_.after``; returns its objects that belong to the range.
+
+        What is left of the range waits. Raises :class:`OutOfOrderError`.
+        """
+        self._in_work -= 1
+        kept, last, ends = _within(range_, page)
+        is_full = len(page) >= self._page
+        if is_full:
+            self._full_pages += 1
+        if range_.after in self._guesses and len(kept) * 4 < self._page:
+            self._poor += 1
+        if is_full and not ends:
+            after = max(last, page[-1][0])
+            if after <= range_.after:
+                raise OutOfOrderError(after)
+            self._divide(KeyRange(after, range_.until), page)
+        return kept
+
+    def _divide(self, left: KeyRange, page: Objects) -> None:
+        idle = self._at_once - self._in_work - len(self._waiting) - 1
+        guesses = max(0, min(idle, _FREE_GUESSES + self._full_pages // 2 - self._poor))
+        borders = [] if guesses == 0 else self._borders(left, page, guesses)
+        self._guesses.update(borders)
+        starts = [left.after, *borders]
+        ends: list[str | None] = [*borders, left.until]
+        self._waiting.extend(map(KeyRange, starts, ends))
+
+    def _borders(self, left: KeyRange, page: Objects, most: int) -> list[str]:
+        begin = bisect_right(self._directories, left.after)
+        end = len(self._directories) if left.until is None else bisect_right(self._directories, left.until)
+        known = [each for each in self._directories[begin:end] if each != left.until]
+        if known:
+            count = min(most, len(known))
+            return [known[number * len(known) // count] for number in range(count)]
+        names = [path for path, size, _ in page if size]
+        if not names or names[-1] != left.after:
+            return []
+        guessed = guessed_borders(names[0], left.after, {char for name in names[::50] for char in name})
+        fitting = [each for each in guessed if each > left.after and (left.until is None or each < left.until)]
+        return sorted(fitting[:most])
+
+
+def guessed_borders(first: str, last: str, seen: set[str]) -> list[str]:
+    """Return keys after ``last`` between which many keys may lie, the likeliest first.
+
+    The page of ``last`` began with ``first``; ``seen`` are the characters of its keys. Keys count: ``last`` is
+    followed by keys with a higher digit at a place before the one where the page's own keys differ.
+    """
+    pairs = enumerate(zip(first, last, strict=False))
+    differ = next((place for place, (one, other) in pairs if one != other), len(first))
+    digits = _HEXADECIMAL if _looks_hexadecimal(last, seen) else _DIGITS
+    steps: list[tuple[int, int, str]] = []
+    last_letter = None
+    for place in range(min(differ + 1, len(last))):
+        char = last[place]
+        if char in digits:
+            higher = digits[digits.index(char) + 1 :]
+            steps += [(step, place, last[:place] + each) for step, each in enumerate(higher)]
+        elif char.isascii() and char.isalpha():
+            last_letter = place
+            if place == differ:
+                higher = "".join(sorted(each for each in seen if each > char and each.isascii() and each.isalpha()))
+                steps += [(step, place, last[:place] + each) for step, each in enumerate(higher)]
+    if last_letter is not None and last[last_letter] not in "zZ":
+        steps.append((0, -1, last[:last_letter] + chr(ord(last[last_letter]) + 1)))
+    return list(dict.fromkeys(border for _, _, border in sorted(steps)))
+
+
+def _looks_hexadecimal(last: str, seen: set[str]) -> bool:
+    name = last.rpartition("/")[2].partition(".")[0]
+    return len(name) >= 8 and set(name) <= {*_HEXADECIMAL, "-"} and len(seen & set(_HEXADECIMAL)) > 12
+
+
+def _within(range_: KeyRange, page: Objects) -> tuple[Objects, str, bool]:
+    """Return the page's objects in the range, the last key that is in order, and whether the page exceeds the range."""
+    kept: list[ListedObject] = []
+    last = range_.after
+    for entry in page:
+        path, size, _ = entry
+        if size:
+            if path <= last:
+                raise OutOfOrderError(path)
+            if range_.until is not None and path > range_.until:
+                return kept, last, True
+            last = path
+        kept.append(entry)
+    return kept, last, False
