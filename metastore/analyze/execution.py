@@ -31,7 +31,13 @@ from metastore.analyze.tasks.chunks import (
 )
 from metastore.analyze.tasks.segments import MadeSegments, make_segments, segments_schema
 from metastore.analyze.units.gathering import Gathered, Gathering, files_in
-from metastore.analyze.units.partial_aggregates import Part, file_parts, lacks_count, segment_parts
+from metastore.analyze.units.partial_aggregates import (
+    Part,
+    file_parts,
+    incomplete_segments,
+    lacks_count,
+    segment_parts,
+)
 from metastore.analyze.units.rollup import segment_units, table_unit
 from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments, states_by_key
 from metastore.analyze.units.total import Total
@@ -39,6 +45,7 @@ from metastore.analyze.units.unit_rows import of_kind, values
 from metastore.analyze.unprunable import columns_without_bounds
 from metastore.components.requests import of_table
 from metastore.engine import Engine, ResultsTooLargeError
+from metastore.errors import FormatError
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
 from metastore.model.identity import metadata_key
@@ -344,11 +351,17 @@ def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozens
     if not others:
         return Total.added(tops)
     total = stored.total(keys, states_by_key(before))
-    exchanged = None if total is None else total.exchanged(segment_parts(before), tops)
-    if exchanged is not None:
-        return exchanged
-    is_other = pc.is_in(stored.segments["metadataKey"], pa.array(others, pa.string()))
-    return Total.added([*tops, *segment_parts(stored.segments.filter(is_other))])
+    if total is not None and not incomplete_segments(before):
+        exchanged = total.exchanged(segment_parts(before), tops)
+        if exchanged is not None:
+            return exchanged
+    kept = stored.segments.filter(pc.is_in(stored.segments["metadataKey"], pa.array(others, pa.string())))
+    if incomplete := incomplete_segments(kept):
+        raise FormatError(
+            f"{stored.table}: the metadata of the directory {incomplete[0]!r} lacks a row count, schema or statistics: "
+            "another program wrote it; drop the table's metadata with `metastore drop-metadata`, and analyze it again"
+        )
+    return Total.added([*tops, *segment_parts(kept)])
 
 
 def _later(files: Sequence[SourceFile], modified: int) -> int:

@@ -45,7 +45,7 @@ class Stored:
 
     def __init__(self, tables: Tables, table: TableInfo, version: int) -> None:
         self._tables = tables
-        self._table = table
+        self.table = table
         self._version = version
 
     @cached_property
@@ -171,7 +171,7 @@ class Stored:
         return told if partitions == len(told.states) + 1 else None
 
     def _read_kinds(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
-        return self._tables.read().metadata_types(*kinds).filter(of_table(self._table)).at_seen(self._version)
+        return self._tables.read().metadata_types(*kinds).filter(of_table(self.table)).at_seen(self._version)
 
 
 def _recorded(path: str, holders: Sequence[str], root: str) -> SourceFile | None:

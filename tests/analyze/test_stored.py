@@ -17,9 +17,11 @@ from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.states import TableState
 from metastore.engine import Engine
-from metastore.errors import StorageError
+from metastore.errors import FormatError, StorageError
+from metastore.mapping.rows import from_arrow
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
+from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.sources.source_table import SourceTable
@@ -216,3 +218,24 @@ def test_as_many_segments_as_before_need_not_be_the_same_ones(
     run()
     [unit] = metastore.tables.read().metadata_types(MetadataType.TABLE).execute()
     assert '{"java.lang.Long":5}' in (unit.metadata_statistics or [""])[0]
+
+
+@pytest.mark.parametrize("lost", ["metadata_statistics", "columns_statistics", "schema", "locations"])
+def test_a_segment_of_another_program_that_lacks_figures_is_replaced_or_refused(
+    open_metastore: Callable[..., Metastore], lake: Lake, run: Callable[..., AnalyzeResult], lost: str
+) -> None:
+    """A changed segment is made from its files; an unchanged one would spoil the table's figures, so it is an error."""
+    for month in (1, 2, 3):
+        lake.write(f"month={month}/a.parquet", {"x": [month]})
+    run()
+    tables = open_metastore().tables
+    segments = from_arrow(TableMetadataUnit, tables.read().metadata_types(MetadataType.ALL).to_arrow())
+    own = [unit for unit in segments if unit.metadata_key == "month=1"]
+    tables.modify().overwrite(
+        [replace(unit, **{lost: None}) if unit.metadata_type == MetadataType.SEGMENT else unit for unit in own]
+    ).execute()
+    lake.write("month=2/b.parquet", {"x": [7], "y": [1]})
+    with pytest.raises(FormatError, match=r"dfs\.tmp\.t: .*'month=1' .*metastore drop-metadata"):
+        run()
+    lake.write("month=1/b.parquet", {"x": [9], "y": [1]})
+    assert run().rows == 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -96,8 +96,16 @@ class Part:
         ]
 
 
+def incomplete_segments(rows: pa.Table) -> list[str]:
+    """The keys of SEGMENT rows that lack what a part needs; only units of other programs do."""
+    needed = ("schema", "columnsStatistics", "metadataStatistics", "lastModifiedTime", "locations")
+    lacking: Any = reduce(pc.or_, (pc.is_null(rows[name]) for name in needed))
+    known = zip(values(rows, "metadataKey"), values(rows, "metadataStatistics"), lacking.to_pylist(), strict=True)
+    return [key for key, texts, lacks in known if lacks or Statistic.ROW_COUNT not in read_holders(texts)]
+
+
 def segment_parts(rows: pa.Table) -> list[Part]:
-    """The parts that SEGMENT rows represent; fragments and stored units are alike."""
+    """The parts that complete SEGMENT rows represent; fragments and stored units are alike."""
     return [
         Part(
             directories=tuple(row["partitionValues"] or ()),
