@@ -26,18 +26,28 @@ from pyiceberg.types import PrimitiveType
 from metastore.errors import StorageError
 from metastore.iceberg.believed_metrics import Metrics, believed_manifest, primitive_leaves
 from metastore.iceberg.iceberg_private import metrics_evaluator
-from metastore.iceberg.manifest_reader import read_live_entries
+from metastore.iceberg.manifest_reader import read_list, read_live_entries
 from metastore.iceberg.schemas import schema_of
+from metastore.iceberg.version_3_fields import content_offset
 
 _THREADS: Final = 8
 
 
+class EntryKey(NamedTuple):
+    """What identifies an entry of a manifest; ``offset`` is 0 but for deletion vectors."""
+
+    path: str
+    sequence_number: int
+    offset: int = 0
+
+
 class LiveFile(NamedTuple):
-    """A data or delete file in a snapshot."""
+    """A data or delete file in a snapshot; ``added_number`` is the sequence number of the commit that added it."""
 
     file: DataFile
     sequence_number: int
     manifest: str
+    added_number: int = 0
 
     @property
     def path(self) -> str:
@@ -45,9 +55,12 @@ class LiveFile(NamedTuple):
         return self.file.file_path
 
     @property
-    def entry(self) -> tuple[str, int]:
-        """Path and sequence number: identifies an entry across snapshots, unless a file was added twice."""
-        return self.path, self.sequence_number
+    def entry(self) -> EntryKey:
+        """Path, sequence number, and place in the file: identifies an entry across snapshots.
+
+        A file that was added twice has two such entries. A Puffin file has one for each of its deletion vectors.
+        """
+        return EntryKey(self.path, self.sequence_number, content_offset(self.file) or 0)
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,8 @@ class LiveFiles:
 
 def live_file(entry: ManifestEntry, manifest: ManifestFile) -> LiveFile:
     """Return the file of a live entry."""
-    return LiveFile(entry.data_file, entry.sequence_number or 0, manifest.manifest_path)
+    number = entry.sequence_number or 0
+    return LiveFile(entry.data_file, number, manifest.manifest_path, entry.file_sequence_number or number)
 
 
 def live_files(
@@ -94,7 +108,7 @@ def live_files(
         ]
 
     try:
-        manifests = snapshot.manifests(io)
+        manifests = read_list(io, snapshot.manifest_list)
         wanted = [
             manifest
             for manifest in manifests

@@ -8,7 +8,7 @@ snapshot. If the outcome of a commit is unknown, all files stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -122,10 +122,14 @@ class _Change:
         relations = Relations(self._target)
         relations.pin(self._table, loaded, None if self._only_adds else live)
         plan = self._planner(Reading(job, loaded, live, relations))
+        if plan.changes is not None and metadata.format_version > 2:
+            job = replace(job, keeps_lineage=True)
         self._writer = TableWriter(job)
         changed = plan.changes.changed_files if plan.changes else []
-        gone = [*plan.dropped, *(live.files[number] for number in changed)]
+        rewritten = [live.files[number] for number in changed]
+        gone = [*plan.dropped, *rewritten]
         files = self._writer.write(_rows(job, live, plan), _row_bytes(plan, gone)) if changed or plan.inserted else []
+        gone += live.vectors_of(rewritten)
         if self._only_adds:
             self._appended = metadata, files, plan
         return files, plan, gone
@@ -135,7 +139,12 @@ def _rows(job: RewriteJob, live: LiveRows, plan: RowPlan) -> Iterator[pa.RecordB
     if plan.changes is not None:
         yield from plan.changes.rows(job, live)
     if plan.inserted is not None:
-        yield from plan.inserted.to_batches()
+        rows = plan.inserted
+        if job.keeps_lineage:
+            for field in job.arrow_schema:
+                if field.name not in rows.schema.names:
+                    rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        yield from rows.to_batches()
 
 
 def _row_bytes(plan: RowPlan, gone: Sequence[LiveFile]) -> int:

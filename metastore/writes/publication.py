@@ -71,7 +71,7 @@ def _without(made: NewSnapshot, gone: Sequence[LiveFile]) -> Iterator[ManifestFi
     io = made.table.io
     left = Counter((live.manifest, live.entry) for live in gone)
     changed = {manifest for manifest, _ in left}
-    for manifest in made.parent.manifests(io) if made.parent else ():
+    for manifest in made.parent_manifests():
         if manifest.manifest_path not in changed:
             yield manifest
             continue

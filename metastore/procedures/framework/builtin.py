@@ -32,6 +32,7 @@ MODULES: Final = (
     "metastore.procedures.tables.rewrite_manifests",
     "metastore.procedures.tables.register",
     "metastore.procedures.tables.set_property",
+    "metastore.procedures.tables.upgrade",
     "metastore.procedures.tables.table_stats",
     "metastore.procedures.tables.drop_stats",
     "metastore.procedures.tables.rewrite_path",
