@@ -23,6 +23,9 @@ LAST_UPDATED: Final = NestedField(2147483539, "_last_updated_sequence_number", L
 LINEAGE_IDS: Final = frozenset({ROW_ID.field_id, LAST_UPDATED.field_id})
 """The columns' ids and names in data files, as the specification has them."""
 
+VERSION_OF_LINEAGE: Final = 3
+"""The first format version whose rows have lineage."""
+
 _compute: Any = pc
 """Arrow's functions, for arguments that the stubs do not accept."""
 

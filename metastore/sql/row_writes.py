@@ -19,6 +19,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.live_files import LiveFile
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.rewrite.job import RewriteJob
@@ -122,7 +123,7 @@ class _Change:
         relations = Relations(self._target)
         relations.pin(self._table, loaded, None if self._only_adds else live)
         plan = self._planner(Reading(job, loaded, live, relations))
-        if plan.changes is not None and metadata.format_version > 2:
+        if plan.changes is not None and metadata.format_version >= VERSION_OF_LINEAGE:
             job = replace(job, keeps_lineage=True)
         self._writer = TableWriter(job)
         changed = plan.changes.changed_files if plan.changes else []

@@ -13,6 +13,7 @@ from sqlglot import TokenType
 
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.iceberg_private import upgrade
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.procedures.tables.set_property import require_settable
 from metastore.sql.partition_fields import Change, PartitionChange, PartitionTerm, term_of_text
 from metastore.sql.statement import Cursor
@@ -91,6 +92,8 @@ def _raise_format_version(transaction: Transaction, version: int) -> None:
     if version < present:
         raise InvalidRequestError(f"the table has format version {present}, which cannot be lowered to {version}")
     if version > present:
+        if version == VERSION_OF_LINEAGE:
+            with_lineage(transaction.table_metadata.schema())
         upgrade(transaction, cast("TableVersion", version))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Record
 from support.delete_files import delete_equal, delete_positions, with_ids
 
-from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, OutcomeUnknownError, ProcedureError
+from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, OutcomeUnknownError
 from metastore.iceberg.target import TargetTable
 from metastore.session import Session
 
@@ -407,19 +406,6 @@ def test_types_are_widened(session: Session) -> None:
     assert row["t"] == datetime(2020, 1, 1)
     assert (row["l"], row["d"], str(row["e"]), row["z"], row["b"]) == (3, 1.25, "7.000", 1577836800.0, None)
     assert str(row["u"]).endswith("0001")
-
-
-def test_a_table_of_version_3_is_refused(session: Session, tmp_path: Path) -> None:
-    """Its manifests carry row lineage, which is not written here; nothing is changed."""
-    made(session)
-    change(session, f"INSERT INTO {TABLE} VALUES {ROWS}")
-    path = Path(loaded(session).metadata_location.removeprefix("file://"))
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format-version": 3, "next-row-id": 0}))
-    files = files_of(tmp_path / "lake")
-    for statement in ("DELETE FROM {t}", "INSERT INTO {t} (id) VALUES (1)", "UPDATE {t} SET id = 1"):
-        with pytest.raises(ProcedureError, match="format version 3"):
-            session.sql(statement.format(t=TABLE))
-    assert files_of(tmp_path / "lake") == files
 
 
 FAILING = [

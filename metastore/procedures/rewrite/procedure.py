@@ -21,6 +21,7 @@ from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from metastore.iceberg.delete_index import unpartitioned_specs
 from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.iceberg.live_files import live_files
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.arguments import Argument
@@ -220,7 +221,7 @@ def _job(context: RewriteCall) -> RewriteJob:
         sort_order_id=context.sort_order_id,
         keep_going=context.options.partial_progress,
         format_version=metadata.format_version,
-        keeps_lineage=metadata.format_version > 2,
+        keeps_lineage=metadata.format_version >= VERSION_OF_LINEAGE,
     )
 
 

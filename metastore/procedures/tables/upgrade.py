@@ -16,21 +16,20 @@ from pyiceberg.typedef import TableVersion
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.iceberg_private import pending, upgrade
-from metastore.iceberg.row_lineage import with_lineage
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext, columns
 
 _RESULT: Final = columns(previous_version=pa.int32(), current_version=pa.int32(), message=pa.string())
 
-_NEWEST: Final = 3
+_NEWEST: Final = VERSION_OF_LINEAGE
 
 LOST_READERS: Final[Mapping[int, str]] = {
     2: "readers of format version 1 only, such as Iceberg for Java before 0.12, cannot read it",
     3: (
-        "engines on Iceberg for Java before 1.10 (older releases of Spark's and Flink's runtimes, Trino, Presto, Hive and "
-        "Impala) and Apache Drill cannot read it, and PyIceberg before 0.10; PyIceberg 0.12 and DuckDB read it, and "
-        "write it in part or not at all"
+        "engines on Iceberg for Java before 1.10 (older releases of Spark, Flink, Trino, Presto, Hive and Impala) and "
+        "Apache Drill cannot read it; PyIceberg 0.12 reads it, and does not write it"
     ),
 }
 """Which engines of note cannot read a table of a version that they could read before."""
