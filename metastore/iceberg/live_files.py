@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import (
@@ -62,6 +62,11 @@ class LiveFile(NamedTuple):
         """
         return EntryKey(self.path, self.sequence_number, content_offset(self.file) or 0)
 
+    @property
+    def place(self) -> Place:
+        """The manifest, and what the entry in it is of, which may stand there more than once."""
+        return self.manifest, self.entry
+
 
 @dataclass(frozen=True)
 class LiveFiles:
@@ -79,6 +84,9 @@ class LiveFiles:
     def deletes(self) -> tuple[LiveFile, ...]:
         """The delete files of both kinds."""
         return self.position_deletes + self.equality_deletes
+
+
+Place: TypeAlias = tuple[str, EntryKey]
 
 
 def live_file(entry: ManifestEntry, manifest: ManifestFile) -> LiveFile:

@@ -25,10 +25,10 @@ Column = Any
 
 
 def conformed(columns: Mapping[str, Column], schema: Schema, arrow: pa.Schema, length: int) -> pa.Table:
-    """Returns all columns of ``schema``, whose Arrow types are ``arrow``; columns that ``columns`` lacks have
-    their write default, or NULL.
+    """Returns all columns of ``schema``, whose Arrow types are ``arrow``.
 
-    Raises InvalidRequestError for a column that does not fit, and for NULL in a required one.
+    Columns that ``columns`` lacks have their write default, or NULL. Raises InvalidRequestError for a column that does
+    not fit, and for NULL in a required one.
     """
     arrays = []
     for field, wanted in zip(schema.fields, arrow, strict=True):

@@ -10,8 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.typedef import Record
 from services.hive_tables import HiveMaker
 from services.iceberg_java import IcebergJava
+from support.delete_files import delete_equal, with_ids
 
 from metastore.session import Session
 
@@ -111,9 +113,12 @@ def judged(session: Session, hive: HiveMaker, iceberg_java: IcebergJava) -> Judg
     return Judged(session, hive, iceberg_java)
 
 
-MADE_THERE = (
+CREATE_THERE = (
     "CREATE TABLE {t} (id BIGINT, k STRING) USING iceberg PARTITIONED BY (bucket(2, id)) TBLPROPERTIES "
-    "('format-version'='3', 'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read')",
+    "('format-version'='3', 'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read')"
+)
+MADE_THERE = (
+    CREATE_THERE,
     "INSERT INTO {t} SELECT id, 'a' FROM range(0, 60)",
     "INSERT INTO {t} SELECT id, 'b' FROM range(60, 100)",
     "DELETE FROM {t} WHERE id % 10 = 3",
@@ -142,7 +147,8 @@ def test_rewriting_keeps_rows_and_their_lineage(judged: Judged) -> None:
     }
     judged.call("rewrite_data_files", options={"rewrite-all": "true"}, sorted_by=["id DESC"])
     assert judged.lineage() == after
-    judged.theirs(f"CALL lake.system.rewrite_data_files('{judged.schema}.{judged.table}', map('rewrite-all', 'true'))")
+    name = f"{judged.schema}.{judged.table}"
+    judged.theirs(f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))")
     assert judged.lineage() == after
 
 
@@ -154,7 +160,7 @@ def test_statements_keep_the_lineage_of_rows(judged: Judged) -> None:
     before = {key: row for key, row in before.items() if key >= 20}
     assert judged.lineage() == before
     judged.ours(
-        "MERGE INTO {t} AS t USING (SELECT range AS id FROM range(95, 102)) s ON t.id = s.id "
+        "MERGE INTO {t} AS t USING (SELECT range AS id FROM range(96, 102)) s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET k = 'm' WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, 'n')"
     )
     after = judged.lineage()
@@ -210,6 +216,39 @@ def test_files_of_others_in_a_table_made_here(judged: Judged, tmp_path: Path) ->
     assert sorted(before) == [0, 1, 2, 3, 4, 10, 11]
     judged.call("rewrite_data_files", options={"rewrite-all": "true"})
     assert judged.lineage() == before
+    judged.assert_both_read_the_same()
+
+
+def test_deletes_that_become_vectors(judged: Judged) -> None:
+    """Equality deletes and position deletes of before an upgrade; Java reads the vectors, and writes the next ones."""
+    judged.theirs(
+        "CREATE TABLE {t} (id BIGINT, k STRING) USING iceberg PARTITIONED BY (bucket(2, id)) TBLPROPERTIES "
+        "('format-version'='2', 'write.delete.mode'='merge-on-read')",
+        "INSERT INTO {t} SELECT id, 'a' FROM range(0, 60)",
+        "DELETE FROM {t} WHERE id % 10 = 3",
+        "DELETE FROM {t} WHERE id % 10 = 4",
+    )
+    call = judged.call
+    plain = {key: row[0] for key, row in judged.lineage("VERSION AS OF 'main'").items()}
+    assert call("rewrite_position_delete_files", options={"rewrite-all": "true"})["added_delete_files_count"] == 2
+    assert {key: row[0] for key, row in judged.lineage("VERSION AS OF 'main'").items()} == plain
+    table = judged.session.catalogs.open("lake").load_table((judged.schema, judged.table))
+    keys = with_ids(pa.table({"id": [0, 7, 13, 1000]}), 1)
+    for bucket in (0, 1):
+        delete_equal(table.refresh(), keys, [1], Record(bucket))
+    call("upgrade_format_version")
+    judged.ours("INSERT INTO {t} VALUES (7, 'again')")
+    before = judged.lineage()
+    assert before[7][0] == "again"
+    assert 0 not in before
+    done = call("convert_equality_deletes")
+    assert (done["deleted_rows_count"], done["rewritten_delete_files_count"]) == (2, 2)
+    assert judged.lineage() == before
+    assert call("rewrite_position_delete_files")["rewritten_delete_files_count"] > 0
+    assert judged.lineage() == before
+    judged.assert_both_read_the_same()
+    judged.theirs("DELETE FROM {t} WHERE id % 10 = 6")
+    assert judged.lineage() == {key: row for key, row in before.items() if key % 10 != 6}
     judged.assert_both_read_the_same()
 
 

@@ -37,6 +37,8 @@ MODULES: Final = (
     "metastore.procedures.tables.drop_stats",
     "metastore.procedures.tables.rewrite_path",
     "metastore.procedures.rewrite.procedure",
+    "metastore.procedures.deletes.convert_equality",
+    "metastore.procedures.deletes.rewrite_positions",
     "metastore.procedures.hive.migrate",
     "metastore.procedures.hive.revert",
     "metastore.procedures.hive.verify",

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, TypeAlias
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
@@ -25,17 +24,14 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of
 
 from metastore.clock import Clock
 from metastore.errors import ConflictError, StorageError
+from metastore.iceberg.changed_manifests import changed_manifests
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.delete_index import Deletes, unpartitioned_specs
-from metastore.iceberg.live_files import EntryKey, LiveFile, live_file
+from metastore.iceberg.live_files import EntryKey, LiveFile, Place, live_file
 from metastore.iceberg.manifest_reader import read_live_entries
-from metastore.iceberg.manifests import added, deleted, existing
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
-
-_ENTRIES: Final = 10_000
-"""Entries of one manifest."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +106,12 @@ class ReplaceCommit:
         if not removed and not dropped:
             return Committed(None, done, failed, 0)
         new = [file for group in kept for file in group.added]
-        going = Counter([*removed, *map(_place, dropped)])
+        going = Counter([*removed, *(live.place for live in dropped)])
         with snapshot.taken_back_unless_published():
             number = self.pinned.snapshot.sequence_number
             keeps = self.keep_sequence and table.metadata.format_version > 1
-            listed, gone = _written(snapshot, manifests, read, going, new, number if keeps else None)
+            data_number = number if keeps else None
+            listed, gone = changed_manifests(snapshot, manifests, read.entries, new, going, data_number)
             snapshot.publish(self.target, listed, _summary(new, gone, snapshot.parent))
         return Committed(snapshot.id, done, failed, len(dropped))
 
@@ -142,7 +139,7 @@ class ReplaceCommit:
         table: Table,
         manifests: Sequence[ManifestFile],
         groups: Sequence[Rewritten],
-        removed: Sequence[_Place],
+        removed: Sequence[Place],
         read: _Manifests,
     ) -> list[LiveFile]:
         """Delete files of the pinned snapshot that may apply to no file once ``removed`` are gone.
@@ -162,7 +159,7 @@ class ReplaceCommit:
             else:
                 found = read.live(manifest)
                 deletes += [live for live in found if live.path in meant and live.sequence_number <= pinned]
-        wanted = {_place(live): live for live in deletes}
+        wanted = {live.place: live for live in deletes}
         unpartitioned = unpartitioned_specs(table.metadata)
         index = Deletes(deletes, unpartitioned)
         specs = {live.file.spec_id for live in deletes}
@@ -172,20 +169,12 @@ class ReplaceCommit:
             if not wanted or not (everywhere or manifest.partition_spec_id in specs):
                 continue
             for data in _Manifests(table.io).live(manifest):
-                if left[_place(data)]:
-                    left[_place(data)] -= 1
+                if left[data.place]:
+                    left[data.place] -= 1
                     continue
                 for delete in index.of(data):
-                    wanted.pop(_place(delete), None)
+                    wanted.pop(delete.place, None)
         return list(wanted.values())
-
-
-_Place: TypeAlias = tuple[str, EntryKey]
-"""A manifest, and what an entry in it is of: which may stand there more than once."""
-
-
-def _place(live: LiveFile) -> _Place:
-    return live.manifest, live.entry
 
 
 @dataclass(frozen=True)
@@ -238,10 +227,10 @@ class _Head:
                         inputs.setdefault(live.entry, []).append(live)
         return cls(inputs, Deletes(deletes, unpartitioned_specs(table.metadata)))
 
-    def entries_of(self, groups: Iterable[Rewritten]) -> list[_Place]:
+    def entries_of(self, groups: Iterable[Rewritten]) -> list[Place]:
         """Where the inputs of ``groups`` stand, which do not conflict: an entry of its own for each."""
         standing = {entry: iter(found) for entry, found in self.inputs.items()}
-        return [_place(next(standing[each.live.entry])) for group in groups for each in group.inputs]
+        return [next(standing[each.live.entry]).place for group in groups for each in group.inputs]
 
 
 class _Manifests:
@@ -261,49 +250,6 @@ class _Manifests:
     def live(self, manifest: ManifestFile) -> list[LiveFile]:
         """The live files."""
         return [live_file(entry, manifest) for entry in self.entries(manifest)]
-
-
-def _written(
-    snapshot: NewSnapshot,
-    manifests: Sequence[ManifestFile],
-    read: _Manifests,
-    going: Mapping[_Place, int],
-    new: Sequence[DataFile],
-    number: int | None,
-) -> tuple[list[ManifestFile], list[DataFile]]:
-    """Return the manifests with ``new`` and without the entries that ``going`` counts, and the files of these.
-
-    New files get the data sequence number ``number``; None: that of the commit.
-    """
-    made: list[ManifestFile] = []
-
-    def write(entries: Sequence[ManifestEntry], spec_id: int, content: ManifestContent) -> None:
-        parts = (entries[first : first + _ENTRIES] for first in range(0, len(entries), _ENTRIES))
-        made.extend(snapshot.write_manifest(part, spec_id, content) for part in parts)
-
-    adding = [added(file, snapshot.id) for file in new]
-    for entry in adding if number is not None else ():
-        entry.sequence_number = number
-    write(adding, new[0].spec_id if new else 0, ManifestContent.DATA)
-    changed = {path for path, _ in going}
-    gone: list[DataFile] = []
-    left = Counter(going)
-    of_kind: dict[tuple[ManifestContent, int], list[ManifestEntry]] = {}
-    for manifest in manifests:
-        if manifest.manifest_path not in changed:
-            continue
-        entries = of_kind.setdefault((manifest.content, manifest.partition_spec_id), [])
-        for entry in read.entries(manifest):
-            place = _place(live_file(entry, manifest))
-            if left[place]:
-                left[place] -= 1
-                gone.append(entry.data_file)
-                entries.append(deleted(entry, snapshot.id))
-            else:
-                entries.append(existing(entry))
-    for (content, spec_id), entries in of_kind.items():
-        write(entries, spec_id, content)
-    return [*made, *(each for each in manifests if each.manifest_path not in changed)], gone
 
 
 def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot | None) -> Summary:

@@ -66,7 +66,7 @@ def _slice_rows(
     wanted = job.file_schema.field_ids | {column for delete in by_equality for column in delete.equality_ids}
     columns = [field.name for field in held.fields if not Schema(field).field_ids.isdisjoint(wanted)]
     constants = partition_constants(job.spec(cut.spec_id), cut.partition)
-    for batches in _gathered(_live(file.batches(cut.first, cut.end, columns), cut, deleted, lineage)):
+    for batches in gathered(_live(file.batches(cut.first, cut.end, columns), cut, deleted, lineage)):
         yield from map(projection.apply, equality.without(batches, held, constants, by_equality))
 
 
@@ -86,7 +86,7 @@ def _live(
                 yield batch
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
     """Neighbours together, so that keys are looked up for many rows at once."""
     group: list[pa.RecordBatch] = []
     size = 0
