@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,7 +41,7 @@ class Lake:
         for statement in statements:
             self.session.sql(statement.format(t=TABLE))
 
-    def call(self, name: str, **arguments: object) -> dict[str, object]:
+    def call(self, name: str, **arguments: Any) -> dict[str, object]:
         """Call a procedure on the table; its row."""
         [row] = self.session.call(f"lake.system.{name}", schema="db", table_name="t", **arguments).to_pylist()
         return dict(row)
@@ -48,7 +49,7 @@ class Lake:
     def read(self) -> Version3:
         """The newest version, as the specification reads it; SELECT must have the same rows."""
         found = version_3(self.session.catalogs.target("lake", "db", "t").load().metadata_location)
-        ids = self.session.sql(f"SELECT id FROM {TABLE}")["id"].to_pylist()
+        ids: list[Any] = self.session.sql(f"SELECT id FROM {TABLE}")["id"].to_pylist()
         assert sorted(ids) == sorted(found.rows)
         return found
 

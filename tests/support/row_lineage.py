@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import fastavro
 import pyarrow.parquet as pq
 
-Row = tuple[int | None, int | None]
+Row = tuple[int, int]
 """Row id, and the sequence number of the commit that changed the row last."""
 
 
