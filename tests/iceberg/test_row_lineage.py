@@ -18,14 +18,13 @@ from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.session import Session
 from metastore.writes.publication import publish_change
 
-TABLE = "lake.db.t"
-
 
 class Lake:
     """A session whose catalog ``lake`` has the table ``db.t``."""
 
-    def __init__(self, folder: Path, kind: str) -> None:
-        catalog = {"type": kind, "warehouse": f"{folder}/wh"}
+    def __init__(self, folder: Path, kind: str, uri: str = "") -> None:
+        self.schema = f"db_{folder.name}" if uri else "db"
+        catalog = {"type": kind, "uri": uri} if uri else {"type": kind, "warehouse": f"{folder}/wh"}
         if kind == "sql":
             catalog |= {"uri": f"sqlite:///{folder}/c.db", "warehouse": f"file://{folder}/wh"}
         settings = {
@@ -34,22 +33,22 @@ class Lake:
             "engine.processes": 1,
         }
         self.session: Session = metastore.connect(Settings.from_mapping({"drill.metastore": settings}, environ={}))
-        self.run("CREATE SCHEMA lake.db")
+        self.run(f"CREATE SCHEMA lake.{self.schema}")
 
     def run(self, *statements: str) -> None:
         """Run statements on the table ``{t}``."""
         for statement in statements:
-            self.session.sql(statement.format(t=TABLE))
+            self.session.sql(statement.format(t=f"lake.{self.schema}.t"))
 
     def call(self, name: str, **arguments: Any) -> dict[str, object]:
         """Call a procedure on the table; its row."""
-        [row] = self.session.call(f"lake.system.{name}", schema="db", table_name="t", **arguments).to_pylist()
+        [row] = self.session.call(f"lake.system.{name}", schema=self.schema, table_name="t", **arguments).to_pylist()
         return dict(row)
 
     def read(self) -> Version3:
         """The newest version, as the specification reads it; SELECT must have the same rows."""
-        found = version_3(self.session.catalogs.target("lake", "db", "t").load().metadata_location)
-        ids: list[Any] = self.session.sql(f"SELECT id FROM {TABLE}")["id"].to_pylist()
+        found = version_3(self.session.catalogs.target("lake", self.schema, "t").load().metadata_location)
+        ids: list[Any] = self.session.sql(f"SELECT id FROM lake.{self.schema}.t")["id"].to_pylist()
         assert sorted(ids) == sorted(found.rows)
         return found
 
@@ -59,10 +58,10 @@ class Lake:
         return self.read().rows
 
 
-@pytest.fixture(params=["sql", "filesystem"])
+@pytest.fixture(params=["sql", "filesystem", pytest.param("rest", marks=pytest.mark.rest)])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
-    """Either kind of catalog whose metadata this package writes."""
-    made = Lake(tmp_path, request.param)
+    """Both kinds of catalog whose metadata this package writes, and a server that writes it itself."""
+    made = Lake(tmp_path, request.param, request.getfixturevalue("rest_catalog") if request.param == "rest" else "")
     with made.session:
         yield made
 
@@ -165,7 +164,7 @@ def test_an_upgrade_gives_ids_with_the_next_commit(lake: Lake, version: int, by:
 def test_others_on_another_branch_take_ids_first(filled: Lake) -> None:
     """A commit that was planned before theirs is a lost race, though its own branch has not moved; nothing is left."""
     filled.call("create_branch", branch="other")
-    target = filled.session.catalogs.target("lake", "db", "t")
+    target = filled.session.catalogs.target("lake", filled.schema, "t")
     stale = target.load()
     filled.run("INSERT INTO {t} VALUES (70, 'a')")
     filled.call("fast_forward", branch="other", to="main")
