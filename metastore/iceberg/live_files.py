@@ -21,6 +21,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
 from metastore.errors import StorageError
@@ -139,6 +140,15 @@ def live_files(
     )
 
 
+def partition_test(
+    metadata: TableMetadata, spec: PartitionSpec, expression: BooleanExpression
+) -> Callable[[Record], bool]:
+    """Return a test of partitions of ``spec``: False only if no row of the partition can match ``expression``."""
+    required = inclusive_projection(metadata.schema(), spec, case_sensitive=True)(expression)
+    partitions = Schema(*spec.partition_type(schema_of(metadata, spec)).fields)
+    return expression_evaluator(partitions, required, case_sensitive=True)
+
+
 @dataclass(frozen=True)
 class _FileTest:
     """A filter compiled for manifests and files of one spec."""
@@ -151,7 +161,7 @@ class _FileTest:
         schema = schema_of(metadata, spec)
         required = inclusive_projection(metadata.schema(), spec, case_sensitive=True)(expression)
         partitions = Schema(*spec.partition_type(schema).fields)
-        of_partition = expression_evaluator(partitions, required, case_sensitive=True)
+        of_partition = partition_test(metadata, spec, expression)
         of_metrics = metrics_evaluator(metadata.schema(), expression)
         of_manifest = manifest_evaluator(spec, schema, required, case_sensitive=True)
         types = [field.field_type for field in partitions.fields if isinstance(field.field_type, PrimitiveType)]

@@ -127,10 +127,10 @@ class _Change:
             job = replace(job, keeps_lineage=True)
         self._writer = TableWriter(job)
         changed = plan.changes.changed_files if plan.changes else []
-        rewritten = [live.files[number] for number in changed]
-        gone = [*plan.dropped, *rewritten]
+        gone = [*plan.dropped, *(live.files[number] for number in changed)]
         files = self._writer.write(_rows(job, live, plan), _row_bytes(plan, gone)) if changed or plan.inserted else []
-        gone += live.vectors_of(rewritten)
+        known = {each.place for each in gone}
+        gone += [each for each in live.vectors_of(gone) if each.place not in known]
         if self._only_adds:
             self._appended = metadata, files, plan
         return files, plan, gone

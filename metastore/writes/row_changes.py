@@ -40,6 +40,8 @@ class LiveRows:
     files: tuple[LiveFile, ...]
     tasks: tuple[FileScanTask, ...]
     deletes: tuple[LiveFile, ...]
+    hidden: frozenset[int] = frozenset()
+    """The numbers of files whose rows a query does not see."""
 
     @classmethod
     def of(cls, metadata: TableMetadata, io: FileIO) -> LiveRows:
