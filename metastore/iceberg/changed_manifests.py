@@ -57,7 +57,7 @@ def changed_manifests(
     for manifest in manifests:
         if manifest.manifest_path not in changed:
             continue
-        of_kind = kept.setdefault((manifest.content, manifest.partition_spec_id), [])
+        of_kind = kept.setdefault((ManifestContent(manifest.content), manifest.partition_spec_id), [])
         for entry in read(manifest):
             place = live_file(entry, manifest).place
             if left[place]:
