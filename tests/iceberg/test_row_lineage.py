@@ -134,6 +134,7 @@ def test_a_pick_and_added_files(filled: Lake, tmp_path: Path) -> None:
     picked = filled.rows
     assert {key: picked[key] for key in before} == before
     assert sorted(picked.keys() - before.keys()) == [50, 51, 60]
+    assert min(picked[key][0] for key in (50, 51)) >= added.metadata["next-row-id"]
 
 
 @pytest.mark.parametrize("version", [1, 2])

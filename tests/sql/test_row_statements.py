@@ -512,3 +512,16 @@ def test_a_covered_file_with_position_deletes_is_read(session: Session) -> None:
     [counts] = session.sql(f"DELETE FROM {TABLE} WHERE k = 'a'").to_pylist()
     assert counts["deleted"] == 1
     assert session.sql(f"SELECT n FROM {TABLE}")["n"].to_pylist() == [3]
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
+def test_a_year_is_covered_by_all_of_its_days_only(session: Session, kind: str) -> None:
+    """A condition on months deletes those months; the files of a year before them may be gone."""
+    session.sql(f"CREATE TABLE {TABLE} (d {kind}, n INTEGER) PARTITIONED BY (years(d))")
+    session.sql(f"INSERT INTO {TABLE} SELECT (DATE '2023-01-15' + to_months(i))::{kind}, i FROM range(24) r(i)")
+    for task in loaded(session).scan().plan_files():
+        if task.file.partition[0] == 2023 - 1970:
+            Path(task.file.file_path.removeprefix("file://")).unlink()
+    [counts] = session.sql(f"DELETE FROM {TABLE} WHERE d < '2024-03-01'").to_pylist()
+    assert counts["deleted"] == 14
+    assert sorted(session.sql(f"SELECT n FROM {TABLE}")["n"].to_pylist()) == list(range(14, 24))

@@ -47,6 +47,7 @@ def version_3(metadata_location: str) -> Version3:
                 continue
             file = entry["data_file"]
             first = file.get("first_row_id")
+            assert entry["status"] != 1 or first is None
             if first is None:
                 first, next_id = next_id, next_id + file["record_count"]
             number = entry.get("file_sequence_number")

@@ -21,6 +21,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table.locations import load_location_provider
 
+from metastore.errors import StorageError
 from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.deletion_vectors import vector_blob
 from metastore.iceberg.equality_deletes import EqualityDeletes
@@ -77,8 +78,10 @@ def write_deletes(chunk: DeleteChunk) -> Iterator[pa.RecordBatch]:
     try:
         entries = (_vectors if chunk.vectors else _position_file)(chunk.job, files, found) if found else []
         flush(files.created)
-    except BaseException:
+    except BaseException as error:
         files.discard()
+        if isinstance(error, OSError):
+            raise StorageError(f"cannot write delete files of {chunk.job.name}: {error}") from error
         raise
     columns: list[Any] = [
         pa.array([each.cut.path for each in found], pa.string()),
