@@ -16,6 +16,7 @@ from metastore.config import Settings
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, MetastoreError, ProcedureError
 from metastore.iceberg.live_files import LiveFiles, live_files
+from metastore.iceberg.version_3_fields import referenced_data_file
 from metastore.session import Session, connect
 
 TABLE = "lake.db.t"
@@ -199,6 +200,22 @@ def test_vectors_of_one_puffin_file_go_one_by_one(lake: Lake) -> None:
     lake.call("rewrite_data_files", options={"delete-file-threshold": "1"})
     assert lake.counts() == (0, 0)
     assert lake.ids == lake.by_pyiceberg == expected
+
+
+def test_a_vector_takes_over_what_the_one_before_deleted(lake: Lake) -> None:
+    """A data file has one vector at a time; one in which equality deletes find nothing keeps its own."""
+    lake.create()
+    paths = lake.paths()
+    delete_positions(lake.load(), {path: [3, 4] for path in paths})
+    delete_equal(lake.load(), keys(0, 4, 5), [1])
+    lake.raised(3)
+    expected = lake.ids
+    lake.call("rewrite_position_delete_files")
+    [kept] = [live for live in lake.live.deletes if referenced_data_file(live.file) == paths[1]]
+    done = lake.call("convert_equality_deletes")
+    assert (done["deleted_rows_count"], done["rewritten_delete_files_count"], lake.counts()) == (2, 2, (2, 0))
+    assert lake.ids == lake.by_pyiceberg == expected
+    assert kept.entry in {live.entry for live in lake.live.deletes}
 
 
 @pytest.mark.parametrize("version", [2, 3])
