@@ -49,12 +49,7 @@ def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -
 def _default(field: NestedField, wanted: pa.Field[Any], length: int) -> Column:
     if field.write_default is None:
         return pa.nulls(length)
-    try:
-        return pa.repeat(pa.scalar(field.write_default, wanted.type), length)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InvalidRequestError(
-            f"column {field.name} has a write default that cannot be stored here ({error}); give it a value"
-        ) from error
+    return pa.repeat(pa.scalar(field.write_default, wanted.type), length)
 
 
 def _cast(field: NestedField, wanted: Any, values: Any) -> Any:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
-from pyiceberg.types import DateType, LongType, NestedField, StringType
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
 
 from metastore.errors import InvalidRequestError
 from metastore.writes.conforming import conformed
@@ -33,8 +45,16 @@ def test_a_required_column_with_a_default_may_be_left_out() -> None:
         conformed({}, without, schema_to_pyarrow(without), 1)
 
 
-def test_a_default_that_does_not_fit_is_named() -> None:
-    """No value is made up."""
-    schema = Schema(NestedField(1, "d", DateType(), write_default="no date"))
-    with pytest.raises(InvalidRequestError, match="column d has a write default that cannot be stored here"):
-        conformed({}, schema, schema_to_pyarrow(schema), 1)
+@pytest.mark.parametrize(
+    ("kind", "written", "value"),
+    [
+        (DateType(), "2024-01-02", date(2024, 1, 2)),
+        (DecimalType(9, 2), "1.50", Decimal("1.50")),
+        (TimestamptzType(), "2024-01-02T00:00:00+00:00", datetime(2024, 1, 2, tzinfo=timezone.utc)),
+        (BinaryType(), "00ff", b"\0\xff"),
+    ],
+)
+def test_defaults_are_read_from_json(kind: Any, written: str, value: Any) -> None:
+    """As the specification writes them."""
+    schema = Schema(NestedField(1, "d", kind, write_default=written))
+    assert conformed({}, schema, schema_to_pyarrow(schema), 2)["d"].to_pylist() == [value, value]
