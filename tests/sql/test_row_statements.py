@@ -524,4 +524,5 @@ def test_a_year_is_covered_by_all_of_its_days_only(session: Session, kind: str) 
             Path(task.file.file_path.removeprefix("file://")).unlink()
     [counts] = session.sql(f"DELETE FROM {TABLE} WHERE d < '2024-03-01'").to_pylist()
     assert counts["deleted"] == 14
-    assert sorted(session.sql(f"SELECT n FROM {TABLE}")["n"].to_pylist()) == list(range(14, 24))
+    left: list[Any] = session.sql(f"SELECT n FROM {TABLE}")["n"].to_pylist()
+    assert sorted(left) == list(range(14, 24))
