@@ -59,6 +59,11 @@ def keep(record: Record, content: Encoded) -> Encoded:
     return content
 
 
+def forget(record: Record) -> None:
+    """Drop the bytes kept with ``record``, because it was changed."""
+    vars(record).pop(_NOTE, None)
+
+
 def schema_text(schema: Schema, name: str) -> str:
     """Return the JSON of ``schema`` for file headers; equal texts are one object, so comparing them is free."""
     return intern(json.dumps(AvroSchemaConversion().iceberg_to_avro(schema, schema_name=name)))

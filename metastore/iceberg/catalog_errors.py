@@ -45,6 +45,9 @@ _REFUSALS: Final = (
 )
 """Error classes of a catalog that checked the commit and refused it."""
 
+_OUT_OF_ORDER: Final = "ValidationException: Cannot add"
+"""How Iceberg's REST server refuses a snapshot that does not continue the table."""
+
 _THRIFT_NOT_OPEN: Final = 1
 
 Fate = Literal["lost", "refused", "unknown"]
@@ -92,6 +95,9 @@ def fate_of_commit(error: Exception, *, validated_here: bool) -> Fate:
         return "lost"
     if validated_here and type(error) in (KeyError, ValueError):
         # The updates do not fit the table as others changed it: no next version was written.
+        return "lost"
+    if isinstance(error, BadRequestError) and _OUT_OF_ORDER in str(error):
+        # Another branch took the snapshot's sequence number or row ids first; the server answers as for a bad request.
         return "lost"
     if isinstance(error, _REFUSALS):
         return "refused"

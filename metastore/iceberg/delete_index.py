@@ -16,6 +16,7 @@ from pyiceberg.transforms import VoidTransform
 from metastore.errors import FormatError
 from metastore.iceberg.live_files import LiveFile
 from metastore.iceberg.schemas import PATH_ID
+from metastore.iceberg.version_3_fields import referenced_data_file
 
 
 class Delete(NamedTuple):
@@ -59,9 +60,12 @@ class Deletes:
 
 
 def only_path(file: DataFile) -> str | None:
-    """Return the only data file that a position delete file names, if its bounds prove that."""
+    """Return the only data file that a position delete file names, if its entry says so or its bounds prove it."""
     if file.content != DataFileContent.POSITION_DELETES:
         return None
+    named = referenced_data_file(file)
+    if named is not None:
+        return named
     lower = (file.lower_bounds or {}).get(PATH_ID)
     upper = (file.upper_bounds or {}).get(PATH_ID)
     return lower.decode() if lower is not None and lower == upper else None

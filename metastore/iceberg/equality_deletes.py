@@ -76,7 +76,17 @@ class EqualityDeletes:
         constants: Mapping[int, Any],
         deletes: Iterable[Delete],
     ) -> list[pa.RecordBatch]:
-        """Yield rows of ``batches`` that no file of ``deletes`` deletes; the batches have the columns ``held``.
+        """Yield rows of ``batches`` that no file of ``deletes`` deletes; arguments and errors as :meth:`mask`."""
+        return list(_kept(batches, self.mask(batches, held, constants, deletes)))
+
+    def mask(
+        self,
+        batches: Sequence[pa.RecordBatch],
+        held: Schema,
+        constants: Mapping[int, Any],
+        deletes: Iterable[Delete],
+    ) -> Any:
+        """Return a NumPy array: whether a file of ``deletes`` deletes each row. The batches have the columns ``held``.
 
         ``batches`` must have every column that the file has and that the deletes name by id; ``constants`` are as for
         :class:`Projection`. Raises StorageError and FormatError, which name the delete file.
@@ -89,7 +99,7 @@ class EqualityDeletes:
             rows = self._columns(batches, held, constants, ids)
             for keys in self._pieces(sorted(files), ids):
                 gone |= equal_to_one(rows, keys)
-        return list(_kept(batches, gone))
+        return gone
 
     def _columns(
         self, batches: Sequence[pa.RecordBatch], held: Schema, constants: Mapping[int, Any], ids: Iterable[int]

@@ -40,7 +40,7 @@ from pyiceberg.view.metadata import ViewVersion
 
 from metastore.errors import DamageError, FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.catalog_errors import UNREADABLE
-from metastore.iceberg.lossless_metadata import WRITTEN_BY_PYICEBERG, next_document
+from metastore.iceberg.lossless_metadata import WRITTEN_BY_PYICEBERG, first_document, next_document
 from metastore.iceberg.metadata_json import read_document
 from metastore.iceberg.next_metadata import in_order, serialized, updated
 from metastore.iceberg.version_files import FoundVersion, VersionFiles
@@ -129,7 +129,7 @@ class FileSystemCatalog(Catalog):
             )
         metadata = new_table_metadata(schema, partition_spec, sort_order, self.location_of(key), dict(properties))
         versions = self._versions(metadata.location)
-        if versions.current() is not None or not versions.publish(1, serialized(metadata)):
+        if versions.current() is not None or not versions.publish(1, _first_content(metadata)):
             raise TableAlreadyExistsError(f"an Iceberg table stands at {metadata.location} already")
         return self._table(key, metadata, versions.location_of(1))
 
@@ -375,3 +375,10 @@ class FileSystemCatalog(Catalog):
 
 def _version_of(metadata_location: str) -> int:
     return int(metadata_location.rsplit("/v", 1)[1].split(".", 1)[0])
+
+
+def _first_content(metadata: TableMetadata) -> bytes:
+    """Return the version file of a new table."""
+    if metadata.format_version <= WRITTEN_BY_PYICEBERG:
+        return serialized(metadata)
+    return json.dumps(first_document(metadata)).encode()

@@ -5,7 +5,7 @@ PyIceberg has no public equivalent, and a copy here would have to be maintained.
 the table properties for writing data files. ``MetastoreCatalog._write_metadata`` writes metadata.json for every catalog
 that stores a pointer to it. ``_pyarrow_to_schema_without_ids`` creates a schema for the columns of a query, which get
 their ids afterwards. ``Transaction._updates`` are the updates that a transaction would commit; this package commits
-them by its own rules.
+them by its own rules. ``_apply_table_update`` applies one update; here it learns the upgrade to format version 3.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from pydantic import Field
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
@@ -22,7 +23,15 @@ from pyiceberg.io.pyarrow import _get_parquet_writer_kwargs, _pyarrow_to_schema_
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Transaction
-from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
+from pyiceberg.table.update import (
+    TableRequirement,
+    TableUpdate,
+    UpgradeFormatVersionUpdate,
+    _apply_table_update,
+    _TableMetadataUpdateContext,
+)
+from pyiceberg.typedef import TableVersion
 
 
 def metrics_evaluator(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
@@ -46,9 +55,35 @@ def writing_metadata_by(write: Callable[..., None], catalog: Catalog) -> Catalog
     return catalog
 
 
+class UpgradeToVersion3(UpgradeFormatVersionUpdate):
+    """The update to format version 3: PyIceberg refuses its own, although it has all that the update needs."""
+
+    format_version: int = Field(alias="format-version", default=3)
+
+
+@_apply_table_update.register(UpgradeToVersion3)
+def _upgraded(
+    update: UpgradeToVersion3, base_metadata: TableMetadata, context: _TableMetadataUpdateContext
+) -> TableMetadata:
+    context.add_update(update)
+    return TableMetadataV3.model_construct(**{**dict(base_metadata), "format_version": 3, "next_row_id": 0})
+
+
+def upgrade(transaction: Transaction, version: TableVersion) -> None:
+    """Raise the format version of the table. ValueError for one that is lower than the table's."""
+    if version == 3 and transaction.table_metadata.format_version < version:
+        transaction._apply((UpgradeToVersion3(),))  # noqa: SLF001
+    else:
+        transaction.upgrade_table_version(version)
+
+
 def pending(transaction: Transaction) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
     """Return the requirements and updates of an uncommitted transaction."""
-    return transaction._requirements, transaction._updates  # noqa: SLF001
+    updates = tuple(
+        UpgradeToVersion3() if isinstance(each, UpgradeFormatVersionUpdate) and each.format_version == 3 else each
+        for each in transaction._updates  # noqa: SLF001
+    )
+    return transaction._requirements, updates  # noqa: SLF001
 
 
 def schema_of_columns(columns: pa.Schema) -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import (
@@ -21,23 +21,34 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
 from metastore.errors import StorageError
 from metastore.iceberg.believed_metrics import Metrics, believed_manifest, primitive_leaves
 from metastore.iceberg.iceberg_private import metrics_evaluator
-from metastore.iceberg.manifest_reader import read_live_entries
+from metastore.iceberg.manifest_reader import read_list, read_live_entries
 from metastore.iceberg.schemas import schema_of
+from metastore.iceberg.version_3_fields import content_offset
 
 _THREADS: Final = 8
 
 
+class EntryKey(NamedTuple):
+    """What identifies an entry of a manifest; ``offset`` is 0 but for deletion vectors."""
+
+    path: str
+    sequence_number: int
+    offset: int = 0
+
+
 class LiveFile(NamedTuple):
-    """A data or delete file in a snapshot."""
+    """A data or delete file in a snapshot; ``added_number`` is the sequence number of the commit that added it."""
 
     file: DataFile
     sequence_number: int
     manifest: str
+    added_number: int = 0
 
     @property
     def path(self) -> str:
@@ -45,9 +56,17 @@ class LiveFile(NamedTuple):
         return self.file.file_path
 
     @property
-    def entry(self) -> tuple[str, int]:
-        """Path and sequence number: identifies an entry across snapshots, unless a file was added twice."""
-        return self.path, self.sequence_number
+    def entry(self) -> EntryKey:
+        """Path, sequence number, and place in the file: identifies an entry across snapshots.
+
+        A file that was added twice has two such entries. A Puffin file has one for each of its deletion vectors.
+        """
+        return EntryKey(self.path, self.sequence_number, content_offset(self.file) or 0)
+
+    @property
+    def place(self) -> Place:
+        """The manifest, and what the entry in it is of, which may stand there more than once."""
+        return self.manifest, self.entry
 
 
 @dataclass(frozen=True)
@@ -68,9 +87,13 @@ class LiveFiles:
         return self.position_deletes + self.equality_deletes
 
 
+Place: TypeAlias = tuple[str, EntryKey]
+
+
 def live_file(entry: ManifestEntry, manifest: ManifestFile) -> LiveFile:
     """Return the file of a live entry."""
-    return LiveFile(entry.data_file, entry.sequence_number or 0, manifest.manifest_path)
+    number = entry.sequence_number or 0
+    return LiveFile(entry.data_file, number, manifest.manifest_path, entry.file_sequence_number or number)
 
 
 def live_files(
@@ -94,7 +117,7 @@ def live_files(
         ]
 
     try:
-        manifests = snapshot.manifests(io)
+        manifests = read_list(io, snapshot.manifest_list)
         wanted = [
             manifest
             for manifest in manifests
@@ -117,6 +140,15 @@ def live_files(
     )
 
 
+def partition_test(
+    metadata: TableMetadata, spec: PartitionSpec, expression: BooleanExpression
+) -> Callable[[Record], bool]:
+    """Return a test of partitions of ``spec``: False only if no row of the partition can match ``expression``."""
+    required = inclusive_projection(metadata.schema(), spec, case_sensitive=True)(expression)
+    partitions = Schema(*spec.partition_type(schema_of(metadata, spec)).fields)
+    return expression_evaluator(partitions, required, case_sensitive=True)
+
+
 @dataclass(frozen=True)
 class _FileTest:
     """A filter compiled for manifests and files of one spec."""
@@ -129,7 +161,7 @@ class _FileTest:
         schema = schema_of(metadata, spec)
         required = inclusive_projection(metadata.schema(), spec, case_sensitive=True)(expression)
         partitions = Schema(*spec.partition_type(schema).fields)
-        of_partition = expression_evaluator(partitions, required, case_sensitive=True)
+        of_partition = partition_test(metadata, spec, expression)
         of_metrics = metrics_evaluator(metadata.schema(), expression)
         of_manifest = manifest_evaluator(spec, schema, required, case_sensitive=True)
         types = [field.field_type for field in partitions.fields if isinstance(field.field_type, PrimitiveType)]

@@ -1,8 +1,8 @@
 """Writes metadata.json of format version 3 from the JSON of the version before, so that unknown fields are kept.
 
 PyIceberg reads such metadata and applies updates, but refuses to write it. So its result is merged into the JSON of the
-base version. Existing list entries stay as they are in the JSON; only new ones come from PyIceberg. A change that needs
-more than metadata, such as a new snapshot, is refused before anything is written.
+base version. Existing list entries stay as they are in the JSON; only new ones come from PyIceberg. A new snapshot must
+continue the sequence numbers and row ids of the base version, else another commit came between: a lost race.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
 from pyiceberg.serializers import Compressor, ToOutputFile
 from pyiceberg.table.metadata import TableMetadata
@@ -34,6 +35,9 @@ _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
 """Lists of entries, with the key that identifies an entry. Entries never change."""
 
 _VALUES: Final = (
+    "format-version",
+    "last-sequence-number",
+    "next-row-id",
     "location",
     "last-updated-ms",
     "properties",
@@ -61,27 +65,32 @@ def write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str, *, o
     if metadata.format_version <= WRITTEN_BY_PYICEBERG:
         ToOutputFile.table_metadata(metadata, output, overwrite)
         return
-    if not metadata.metadata_log:
-        raise StorageError(
-            f"a new table of format version {metadata.format_version} cannot be written; nothing was changed. Create "
-            "it by an engine that does, such as Spark"
-        )
-    before = metadata.metadata_log[-1].metadata_file
-    content = json.dumps(next_document(read_document(io, before), metadata)).encode()
+    if metadata.metadata_log:
+        before = read_document(io, metadata.metadata_log[-1].metadata_file)
+        content = json.dumps(next_document(before, metadata)).encode()
+    else:
+        content = json.dumps(first_document(metadata)).encode()
     with output.create(overwrite) as stream:
         stream.write(Compressor.get_compressor(metadata_path).bytes_compressor()(content))
+
+
+def first_document(metadata: TableMetadata) -> dict[str, Any]:
+    """Return the JSON of a new table of version 3."""
+    document: dict[str, Any] = json.loads(IcebergBaseModel.model_dump_json(metadata))
+    return {"next-row-id": 0, **document}
 
 
 def next_document(before: Mapping[str, Any], metadata: TableMetadata) -> dict[str, Any]:
     """Return the JSON of ``metadata``, which PyIceberg derived from the JSON ``before``.
 
-    Raises StorageError for a new snapshot, and for a new schema if the base has fields that PyIceberg does not know.
+    Raises CommitFailedException for a new snapshot that does not continue the base, and StorageError for a new schema
+    if the base has fields that PyIceberg does not know, or for another table.
     """
     version = metadata.format_version
     after: dict[str, Any] = json.loads(IcebergBaseModel.model_dump_json(metadata))
-    for name in ("format-version", "table-uuid", "last-sequence-number", "next-row-id"):
-        if after.get(name) != before.get(name):
-            raise _refused(version, f"sets {name} to {after.get(name)}")
+    if after.get("table-uuid") != before.get("table-uuid"):
+        raise _refused(version, f"sets table-uuid to {after.get('table-uuid')}")
+    after.setdefault("next-row-id", before.get("next-row-id", 0))
     written = dict(before)
     for name in _VALUES:
         if name in after:
@@ -95,11 +104,24 @@ def next_document(before: Mapping[str, Any], metadata: TableMetadata) -> dict[st
         name: _ref(before.get("refs", {}).get(name, {}), ref) for name, ref in after.get("refs", {}).items()
     }
     old = {each["snapshot-id"] for each in before.get("snapshots", ())}
-    if any(each["snapshot-id"] not in old for each in after.get("snapshots", ())):
-        raise _refused(version, "adds a snapshot")
-    if any(each not in before["schemas"] for each in written["schemas"]):
+    _require_next(before, after, [each for each in after.get("snapshots", ()) if each["snapshot-id"] not in old])
+    if any(each not in before.get("schemas", written["schemas"]) for each in written["schemas"]):
         _require_known(version, before, after)
     return written
+
+
+def _require_next(before: Mapping[str, Any], after: Mapping[str, Any], new: Sequence[Mapping[str, Any]]) -> None:
+    """Require that new snapshots take the next sequence numbers and row ids, and that the table counts them."""
+    number, row_id = before.get("last-sequence-number", 0), before.get("next-row-id", 0)
+    for snapshot in new:
+        if snapshot["sequence-number"] <= number or snapshot.get("first-row-id") != row_id:
+            raise CommitFailedException(
+                f"snapshot {snapshot['snapshot-id']} does not continue sequence number {number} and row id {row_id}: "
+                "others committed meanwhile"
+            )
+        number, row_id = snapshot["sequence-number"], row_id + snapshot["added-rows"]
+    if (after["last-sequence-number"], after["next-row-id"]) != (number, row_id):
+        raise CommitFailedException(f"the table has not come to sequence number {number} and row id {row_id}")
 
 
 def _entries(

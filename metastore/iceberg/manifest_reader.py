@@ -1,7 +1,7 @@
 """Reads manifests and manifest lists; their records can be written again without being encoded again.
 
-Records of any format version are read into PyIceberg's newest schema. Entries inherit unset values from their manifest,
-as the specification says.
+Records of any format version are read with the fields of version 3. Entries inherit unset values from their manifest,
+as the specification says, and so do data files the ids of their rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pyiceberg.avro.reader import Reader, StructReader
 from pyiceberg.avro.resolver import resolve_reader
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
-    DEFAULT_READ_VERSION,
     MANIFEST_ENTRY_SCHEMAS,
     MANIFEST_LIST_FILE_SCHEMAS,
     DataFile,
@@ -28,8 +27,14 @@ from pyiceberg.manifest import (
 from pyiceberg.typedef import Record
 
 from metastore.iceberg.avro_blocks import schema_of
-from metastore.iceberg.avro_file import Noting, read_avro_file
+from metastore.iceberg.avro_file import Noting, forget, read_avro_file
 from metastore.iceberg.manifest_writer import ListedManifest, is_settled
+from metastore.iceberg.version_3_fields import (
+    RECORD_VERSION,
+    first_row_id,
+    first_row_id_of_manifest,
+    set_first_row_id,
+)
 from metastore.stores.bounded_reading import ReadLimits, whole
 
 
@@ -40,13 +45,33 @@ def read_list(io: FileIO, location: str) -> tuple[ListedManifest, ...]:
 
 def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
     """Return the entries of ``manifest`` that are not deleted, in order, with inherited values."""
-    live = (entry for entry in _stored(io, manifest) if entry.status != ManifestEntryStatus.DELETED)
-    return tuple(_inherited(entry, manifest) for entry in live)
+    return tuple(entry for entry in read_entries(io, manifest) if entry.status != ManifestEntryStatus.DELETED)
 
 
 def read_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
     """Return all entries of ``manifest``, in order, with inherited values."""
-    return tuple(_inherited(entry, manifest) for entry in _stored(io, manifest))
+    entries = tuple(_inherited(entry, manifest) for entry in _stored(io, manifest))
+    if manifest.content == ManifestContent.DATA:
+        _give_row_ids(entries, first_row_id_of_manifest(manifest))
+    return entries
+
+
+def _give_row_ids(entries: Iterable[ManifestEntry], next_row_id: int | None) -> None:
+    """Give each live file without row ids the next ones; without ``next_row_id`` no file has any."""
+    for entry in entries:
+        file = entry.data_file
+        given = next_row_id
+        if entry.status == ManifestEntryStatus.DELETED:
+            continue
+        if next_row_id is not None:
+            given = first_row_id(file)
+            if given is None:
+                given = next_row_id
+                next_row_id += file.record_count
+        if first_row_id(file) != given:
+            set_first_row_id(file, given)
+            forget(file)
+            forget(entry)
 
 
 def _stored(io: FileIO, manifest: ManifestFile) -> Iterable[ManifestEntry]:
@@ -85,7 +110,7 @@ def _list_reader(schema: str) -> Reader:
     return Noting(
         resolve_reader(
             schema_of(schema),
-            MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION],
+            MANIFEST_LIST_FILE_SCHEMAS[RECORD_VERSION],
             {-1: ListedManifest, 508: PartitionFieldSummary},
             {517: ManifestContent},
         )
@@ -96,7 +121,7 @@ def _list_reader(schema: str) -> Reader:
 def _entry_reader(schema: str) -> Reader:
     of_entry = resolve_reader(
         schema_of(schema),
-        MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION],
+        MANIFEST_ENTRY_SCHEMAS[RECORD_VERSION],
         {-1: ManifestEntry, 2: DataFile},
         {0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     )

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from pyiceberg.avro.resolver import resolve_writer
 from pyiceberg.avro.writer import Writer
 from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
     DEFAULT_READ_VERSION,
     MANIFEST_LIST_FILE_SCHEMAS,
     UNASSIGNED_SEQ,
@@ -32,9 +33,11 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, ListType, StructType
 
 from metastore.iceberg.avro_file import Encoded, avro_file, encode, encoded, keep, schema_text
+from metastore.iceberg.version_3_fields import RECORD_VERSION
 from metastore.stores.new_files import NewFiles
 
-_FormatVersion = Literal[1, 2]
+_FormatVersion = Literal[1, 2, 3]
+_FIELDS_BEFORE_VERSION_3: Final = len(DATA_FILE_TYPE[DEFAULT_READ_VERSION].fields)
 
 
 class ListedManifest(ManifestFile):
@@ -57,6 +60,8 @@ class _EntryWriter(NamedTuple):
     schema: str
     head: Writer
     data_file: Writer
+    older_data_file: Writer
+    """For data files that were made without the fields of version 3."""
 
     def encoded(self, entry: ManifestEntry) -> bytes:
         """Return the entry's bytes."""
@@ -64,8 +69,11 @@ class _EntryWriter(NamedTuple):
 
     def _whole(self, entry: Record) -> bytes:
         assert isinstance(entry, ManifestEntry)
-        data_file = _once(entry.data_file, self.schema, lambda known: encode(self.data_file, known))
+        data_file = _once(entry.data_file, self.schema, self._data_file)
         return encode(self.head, entry) + data_file
+
+    def _data_file(self, file: Record) -> bytes:
+        return encode(self.older_data_file if len(file) <= _FIELDS_BEFORE_VERSION_3 else self.data_file, file)
 
 
 def _once(record: Record, schema: str, encode_it: Callable[[Record], bytes]) -> bytes:
@@ -97,7 +105,7 @@ def write_manifest_file(
         "partition-spec-id": str(spec.spec_id),
         "format-version": str(version),
     }
-    if version == 2:
+    if version > 1:
         metadata["content"] = content.name.lower()
     made = avro_file(writer.schema, metadata, [writer.encoded(entry) for entry in entries])
     files.write(location, made)
@@ -115,33 +123,38 @@ def write_manifest_list_file(
         "parent-snapshot-id": "null" if parent is None else str(parent),
         "format-version": str(version),
     }
-    if version == 2:
+    if version > 1:
         metadata["sequence-number"] = str(snapshot.sequence_number)
+    if version > 2:
+        metadata["first-row-id"] = str(snapshot.first_row_id)
     schema, writer = _list_writer(version)
     records = [_once(manifest, schema, lambda one: encode(writer, one)) for manifest in manifests]
     files.write(snapshot.manifest_list, avro_file(schema, metadata, records))
 
 
 def _writable(format_version: int) -> _FormatVersion:
-    return 2 if format_version == 2 else 1
+    return 3 if format_version == 3 else 2 if format_version == 2 else 1
 
 
 @cache
 def _list_writer(version: _FormatVersion) -> tuple[str, Writer]:
-    of_record, of_file = MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION], MANIFEST_LIST_FILE_SCHEMAS[version]
+    of_record, of_file = MANIFEST_LIST_FILE_SCHEMAS[RECORD_VERSION], MANIFEST_LIST_FILE_SCHEMAS[version]
     return schema_text(of_file, "manifest_file"), resolve_writer(record_schema=of_record, file_schema=of_file)
 
 
 @lru_cache(maxsize=16)
 def _entry_writer(version: _FormatVersion, partition_type: StructType) -> _EntryWriter:
-    of_file, of_record = (
+    of_file, of_record, of_older_record = (
         manifest_entry_schema_with_data_file(v, data_file_with_partition(partition_type, v))
-        for v in (version, DEFAULT_READ_VERSION)
+        for v in (version, RECORD_VERSION, DEFAULT_READ_VERSION)
     )
     # The data file is last in the schema, so an entry's bytes are the other fields' and then the data file's.
     head = resolve_writer(record_schema=Schema(*of_record.fields[:-1]), file_schema=Schema(*of_file.fields[:-1]))
-    data_file = resolve_writer(record_schema=of_record.fields[-1].field_type, file_schema=of_file.fields[-1].field_type)
-    return _EntryWriter(schema_text(_specified(version, partition_type), "manifest_entry"), head, data_file)
+    data_file, older = (
+        resolve_writer(record_schema=each.fields[-1].field_type, file_schema=of_file.fields[-1].field_type)
+        for each in (of_record, of_older_record)
+    )
+    return _EntryWriter(schema_text(_specified(version, partition_type), "manifest_entry"), head, data_file, older)
 
 
 def _specified(version: _FormatVersion, partition_type: StructType) -> Schema:
@@ -174,6 +187,7 @@ def _listed(
     live = [entry for entry in entries if entry.status != ManifestEntryStatus.DELETED]
     numbers = [entry.sequence_number for entry in live if entry.sequence_number is not None]
     return ManifestFile.from_args(
+        RECORD_VERSION,
         manifest_path=location,
         manifest_length=length,
         partition_spec_id=spec.spec_id,

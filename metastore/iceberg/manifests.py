@@ -31,6 +31,12 @@ from metastore.iceberg.manifest_writer import (
     write_manifest_list_file,
 )
 from metastore.iceberg.open_tables import FileCache
+from metastore.iceberg.version_3_fields import (
+    first_row_id,
+    first_row_id_of_manifest,
+    set_first_row_id,
+    set_first_row_id_of_manifest,
+)
 from metastore.mapping.rows import PartitionKey
 from metastore.stores.locations import is_local
 from metastore.stores.new_files import NewFiles
@@ -164,8 +170,33 @@ def write_list(
     return listed
 
 
+def with_row_ids(manifests: Iterable[ManifestFile], next_row_id: int) -> tuple[list[ManifestFile], int]:
+    """Return the manifests of a list of format version 3, and how many row ids from ``next_row_id`` on they take.
+
+    A data manifest without ids gets the next ones, one for each of its live rows. The first snapshot after an upgrade
+    so gives ids to all rows of the table.
+    """
+    taken = 0
+    given = []
+    for manifest in manifests:
+        if manifest.content == ManifestContent.DATA and first_row_id_of_manifest(manifest) is None:
+            manifest = type(manifest)(*(manifest[position] for position in range(len(manifest))))  # noqa: PLW2901 - a copy: others share the original
+            set_first_row_id_of_manifest(manifest, next_row_id + taken)
+            taken += (manifest.existing_rows_count or 0) + (manifest.added_rows_count or 0)
+        given.append(manifest)
+    return given, taken
+
+
 def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
-    """Return an entry for a file that snapshot ``snapshot_id`` adds; the commit sets its sequence number."""
+    """Return an entry for a file that snapshot ``snapshot_id`` adds; the commit sets its sequence number and row ids.
+
+    A file of another snapshot, as a cherry-pick adds it, does not bring that one's row ids.
+    """
+    if first_row_id(data_file) is not None:
+        spec_id = data_file.spec_id
+        data_file = DataFile(*(data_file[position] for position in range(len(data_file))))
+        data_file.spec_id = spec_id
+        set_first_row_id(data_file, None)
     return ManifestEntry.from_args(
         status=ManifestEntryStatus.ADDED,
         snapshot_id=snapshot_id,

@@ -1,4 +1,8 @@
-"""Writes a new snapshot on ``main`` for a procedure: its manifests and list, then publishes or removes them.
+"""Writes a new snapshot on a branch: its manifests and list, then publishes or removes them.
+
+Procedures, rewrites and statements of SQL commit by this. It writes tables of format versions 1, 2 and 3. In version 3
+the commit gives ids to the rows of data manifests that have none, and counts them on in the table.
+
 
 PyIceberg's producers cannot write the operation ``replace``, and drop the retention of the branch they move.
 Guarantees: files are written under new names and are durable before the commit. The branch must not have moved. What
@@ -15,6 +19,7 @@ from typing import Final
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadataV3
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot, Summary
 from pyiceberg.table.update import (
@@ -27,8 +32,9 @@ from pyiceberg.table.update import (
 )
 
 from metastore.errors import MetastoreError, OutcomeUnknownError, StorageError
+from metastore.iceberg.manifest_reader import read_list
 from metastore.iceberg.manifest_writer import write_manifest_file
-from metastore.iceberg.manifests import write_list
+from metastore.iceberg.manifests import with_row_ids, write_list
 from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.target import TargetTable
 from metastore.stores.files import flush
@@ -36,15 +42,20 @@ from metastore.stores.new_files import NewFiles
 
 
 class NewSnapshot:
-    """The next snapshot of ``table``, created at ``now_ms``."""
+    """The next snapshot of ``table`` on ``branch``, created at ``now_ms``."""
 
-    def __init__(self, table: Table, now_ms: int) -> None:
+    def __init__(self, table: Table, now_ms: int, branch: str = MAIN_BRANCH) -> None:
         self.table: Final = table
         self.id: Final = table.metadata.new_snapshot_id()
-        self.parent: Final = table.metadata.current_snapshot()
+        self.parent: Final = table.metadata.snapshot_by_name(branch)
+        self._branch = branch
         self._now_ms = now_ms
         self._commit_id = uuid.uuid4()
         self._files = NewFiles(table.io)
+
+    def parent_manifests(self) -> Sequence[ManifestFile]:
+        """Return the manifests of the parent, none without a parent. Raises OSError when its list cannot be read."""
+        return read_list(self.table.io, self.parent.manifest_list) if self.parent else ()
 
     def write_manifest(
         self, entries: Sequence[ManifestEntry], spec_id: int, content: ManifestContent = ManifestContent.DATA
@@ -71,17 +82,21 @@ class NewSnapshot:
         that is unknown.
         """
         metadata = self.table.metadata
-        ref = metadata.refs.get(MAIN_BRANCH)
+        ref = metadata.refs.get(self._branch)
         same = (
             AssertTableUUID(uuid=metadata.table_uuid),
-            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=ref.snapshot_id if ref else None),
+            AssertRefSnapshotId(ref=self._branch, snapshot_id=ref.snapshot_id if ref else None),
         )
         return target.commit(self.table, (*same, *requirements), (*updates, *self.updates(manifests, summary)))
 
     def updates(self, manifests: Sequence[ManifestFile], summary: Summary) -> tuple[TableUpdate, ...]:
-        """Write the list of ``manifests``; returns updates that make this the newest snapshot of ``main``."""
+        """Write the list of ``manifests``; returns updates that make this the newest snapshot of the branch."""
         metadata = self.table.metadata
         parent_time = self.parent.timestamp_ms + 1 if self.parent else 0
+        next_row_id = taken = None
+        if isinstance(metadata, TableMetadataV3):
+            next_row_id = metadata.next_row_id or 0
+            manifests, taken = with_row_ids(manifests, next_row_id)
         snapshot = Snapshot(
             snapshot_id=self.id,
             parent_snapshot_id=self.parent.snapshot_id if self.parent else None,
@@ -90,12 +105,14 @@ class NewSnapshot:
             manifest_list=self._path(f"snap-{self.id}"),
             summary=summary,
             schema_id=metadata.current_schema_id,
+            first_row_id=next_row_id,
+            added_rows=taken,
         )
         write_list(self._files, snapshot, metadata.format_version, manifests)
         flush(self._files.created)
-        ref = metadata.refs.get(MAIN_BRANCH)
+        ref = metadata.refs.get(self._branch)
         head = SetSnapshotRefUpdate(
-            ref_name=MAIN_BRANCH,
+            ref_name=self._branch,
             type=SnapshotRefType.BRANCH,
             snapshot_id=self.id,
             max_ref_age_ms=ref.max_ref_age_ms if ref else None,

@@ -37,7 +37,7 @@ def addressed_rows(
     numbers = [
         number
         for number, task in enumerate(live.tasks)
-        if task.file.file_path in chosen and is_meant(task.file.file_path)
+        if task.file.file_path in chosen and number not in live.hidden and is_meant(task.file.file_path)
     ]
     # Read without a condition: rows are counted from the first live one of their file.
     scan = table.scan(AlwaysTrue(), tuple(columns))

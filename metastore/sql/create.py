@@ -28,6 +28,7 @@ from sqlglot import Token
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, NotFoundError
 from metastore.iceberg.catalog_errors import failures_of
 from metastore.iceberg.iceberg_private import pending, schema_of_columns
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.iceberg.target import TargetTable
 from metastore.sql.insert import query_from
 from metastore.sql.named_table import place_of, table_name
@@ -161,6 +162,8 @@ class _Creation:
 
     def _arguments(self, schema: Schema) -> dict[str, Any]:
         try:
+            if self._made.format_version >= VERSION_OF_LINEAGE:
+                with_lineage(schema)
             spec = self._made.spec(self._cursor, schema)
             order = self._made.order(self._cursor, str(self._place), schema)
         except InvalidRequestError:

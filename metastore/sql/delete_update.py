@@ -8,11 +8,12 @@
 
 A condition is any condition of SELECT, including subqueries; a row for which it is NULL does not change. Files without
 a matching row are not read if statistics prove it. Files with matching rows are rewritten, or dropped if all of their
-rows are deleted.
+rows are deleted. DELETE drops a file without reading it if the condition covers the file's partition.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from sqlglot import Token
 
 from metastore.quoting import double_quoted
 from metastore.sql.composed import Composed
+from metastore.sql.covered_files import covered_files, live_rows
 from metastore.sql.expressions import assignments, expression, positions_of
 from metastore.sql.named_table import NamedTable, named_table
 from metastore.sql.row_writes import Reading, RowPlan, run_change
@@ -42,10 +44,17 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
         return run_change(target, named.table, lambda reading: _everything(statement, named, reading))
     composed = Composed(statement).add(f"{_SELECT_ADDRESS} FROM").part(named.tokens).add("WHERE").part(where)
 
+    negated = Composed(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
+
     def plan(reading: Reading) -> RowPlan:
+        covered = covered_files(negated, reading)
+        live = reading.live
+        reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)))
         with composed.errors():
             rows = rows_of(composed.query(), reading.relations)
-        return RowPlan(changes=RowChanges(rows), counts={"deleted": rows.num_rows})
+        deleted = rows.num_rows + sum(live_rows(live, number) or 0 for number in covered)
+        dropped = [live.files[number] for number in covered]
+        return RowPlan(changes=RowChanges(rows), dropped=dropped, counts={"deleted": deleted})
 
     return run_change(target, named.table, plan)
 

@@ -8,7 +8,7 @@ snapshot. If the outcome of a commit is unknown, all files stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.live_files import LiveFile
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.rewrite.job import RewriteJob
@@ -122,10 +123,14 @@ class _Change:
         relations = Relations(self._target)
         relations.pin(self._table, loaded, None if self._only_adds else live)
         plan = self._planner(Reading(job, loaded, live, relations))
+        if plan.changes is not None and metadata.format_version >= VERSION_OF_LINEAGE:
+            job = replace(job, keeps_lineage=True)
         self._writer = TableWriter(job)
         changed = plan.changes.changed_files if plan.changes else []
         gone = [*plan.dropped, *(live.files[number] for number in changed)]
         files = self._writer.write(_rows(job, live, plan), _row_bytes(plan, gone)) if changed or plan.inserted else []
+        known = {each.place for each in gone}
+        gone += [each for each in live.vectors_of(gone) if each.place not in known]
         if self._only_adds:
             self._appended = metadata, files, plan
         return files, plan, gone
@@ -135,7 +140,12 @@ def _rows(job: RewriteJob, live: LiveRows, plan: RowPlan) -> Iterator[pa.RecordB
     if plan.changes is not None:
         yield from plan.changes.rows(job, live)
     if plan.inserted is not None:
-        yield from plan.inserted.to_batches()
+        rows = plan.inserted
+        if job.keeps_lineage:
+            for field in job.arrow_schema:
+                if field.name not in rows.schema.names:
+                    rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        yield from rows.to_batches()
 
 
 def _row_bytes(plan: RowPlan, gone: Sequence[LiveFile]) -> int:

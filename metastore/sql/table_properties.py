@@ -12,6 +12,8 @@ from pyiceberg.typedef import TableVersion
 from sqlglot import TokenType
 
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.iceberg_private import upgrade
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.procedures.tables.set_property import require_settable
 from metastore.sql.partition_fields import Change, PartitionChange, PartitionTerm, term_of_text
 from metastore.sql.statement import Cursor
@@ -20,7 +22,7 @@ PARTITIONING: Final = "partitioning"
 FORMAT_VERSIONS: Final = ("format-version", "format_version")
 """Iceberg's and Trino's spelling. It is not stored as a property: it raises the table's format version."""
 
-_WRITTEN_VERSIONS: Final = ("1", "2")
+_WRITTEN_VERSIONS: Final = ("1", "2", "3")
 
 
 def set_properties(cursor: Cursor) -> tuple[Change, str]:
@@ -80,7 +82,7 @@ def written_version(cursor: Cursor) -> int:
     token = cursor.token
     text = property_value(cursor)
     if text not in _WRITTEN_VERSIONS:
-        versions = " or ".join(_WRITTEN_VERSIONS)
+        versions = ", ".join(_WRITTEN_VERSIONS)
         raise cursor.statement.error(f"format version {text or 'DEFAULT'}: this package writes {versions}", token)
     return int(text)
 
@@ -90,7 +92,9 @@ def _raise_format_version(transaction: Transaction, version: int) -> None:
     if version < present:
         raise InvalidRequestError(f"the table has format version {present}, which cannot be lowered to {version}")
     if version > present:
-        transaction.upgrade_table_version(cast("TableVersion", version))
+        if version == VERSION_OF_LINEAGE:
+            with_lineage(transaction.table_metadata.schema())
+        upgrade(transaction, cast("TableVersion", version))
 
 
 def _apply_properties(transaction: Transaction, values: dict[str, str | None]) -> None:

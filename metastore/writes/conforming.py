@@ -25,14 +25,15 @@ Column = Any
 
 
 def conformed(columns: Mapping[str, Column], schema: Schema, arrow: pa.Schema, length: int) -> pa.Table:
-    """Returns all columns of ``schema``, whose Arrow types are ``arrow``; columns that ``columns`` lacks are NULL.
+    """Returns all columns of ``schema``, whose Arrow types are ``arrow``.
 
-    Raises InvalidRequestError for a column that does not fit, and for NULL in a required one.
+    Columns that ``columns`` lacks have their write default, or NULL. Raises InvalidRequestError for a column that does
+    not fit, and for NULL in a required one.
     """
     arrays = []
     for field, wanted in zip(schema.fields, arrow, strict=True):
         given = columns.get(field.name)
-        arrays.append(conformed_column(field, wanted, pa.nulls(length) if given is None else given))
+        arrays.append(conformed_column(field, wanted, _default(field, wanted, length) if given is None else given))
     return pa.Table.from_arrays(arrays, schema=arrow)
 
 
@@ -43,6 +44,12 @@ def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -
     for chunk in made.chunks:
         _require_values(field, chunk, field.name)
     return made
+
+
+def _default(field: NestedField, wanted: pa.Field[Any], length: int) -> Column:
+    if field.write_default is None:
+        return pa.nulls(length)
+    return pa.repeat(pa.scalar(field.write_default, wanted.type), length)
 
 
 def _cast(field: NestedField, wanted: Any, values: Any) -> Any:

@@ -8,24 +8,19 @@ statement read it, so the statement changes exactly the rows that it read. Promi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from functools import partial
 
-from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.manifest import DataFile, ManifestFile
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
+from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
 from pyiceberg.table.update import AssertCreate, TableUpdate
 
-from metastore.errors import FormatError
-from metastore.iceberg.live_files import LiveFile, live_file
+from metastore.iceberg.changed_manifests import changed_manifests, counted
+from metastore.iceberg.live_files import LiveFile
 from metastore.iceberg.manifest_reader import read_live_entries
-from metastore.iceberg.manifests import added, deleted, existing
-from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
-
-_ENTRIES: Final = 10_000
-"""The most entries of one manifest."""
 
 
 def publish_change(
@@ -38,8 +33,7 @@ def publish_change(
     """
     made = NewSnapshot(table, now_ms)
     with made.taken_back_unless_published():
-        manifests = [*_added(made, new), *_without(made, gone)]
-        made.publish(target, manifests, _summary(table, new, gone))
+        made.publish(target, _manifests(made, new, gone), _summary(table, new, gone))
     return made.id
 
 
@@ -52,48 +46,20 @@ def publish_creation(
     """
     made = NewSnapshot(staged, now_ms)
     with made.taken_back_unless_published():
-        first = made.updates(list(_added(made, new)), _summary(staged, new, ()))
+        first = made.updates(_manifests(made, new, ()), _summary(staged, new, ()))
         target.commit(staged, (AssertCreate(),), (*updates, *first))
     return made.id
 
 
-def _added(made: NewSnapshot, new: Sequence[DataFile]) -> Iterator[ManifestFile]:
-    for first in range(0, len(new), _ENTRIES):
-        part = new[first : first + _ENTRIES]
-        try:
-            yield made.write_manifest([added(file, made.id) for file in part], part[0].spec_id)
-        except ValueError as error:
-            raise FormatError(f"a partition value of {made.table.name()} cannot be written: {error}") from error
-
-
-def _without(made: NewSnapshot, gone: Sequence[LiveFile]) -> Iterator[ManifestFile]:
-    """Returns the parent's manifests; those that hold a removed file are rewritten."""
-    io = made.table.io
-    left = Counter((live.manifest, live.entry) for live in gone)
-    changed = {manifest for manifest, _ in left}
-    for manifest in made.parent.manifests(io) if made.parent else ():
-        if manifest.manifest_path not in changed:
-            yield manifest
-            continue
-        entries: list[ManifestEntry] = []
-        for entry in read_live_entries(io, manifest):
-            live = live_file(entry, manifest)
-            place = live.manifest, live.entry
-            entries.append(deleted(entry, made.id) if left[place] else existing(entry))
-            left[place] -= bool(left[place])
-        yield made.write_manifest(entries, manifest.partition_spec_id, ManifestContent(manifest.content))
+def _manifests(made: NewSnapshot, new: Sequence[DataFile], gone: Sequence[LiveFile]) -> list[ManifestFile]:
+    going = Counter(live.place for live in gone)
+    read = partial(read_live_entries, made.table.io)
+    return changed_manifests(made, made.parent_manifests(), read, new, going)[0]
 
 
 def _summary(table: Table, new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Summary:
-    metadata = table.metadata
-    specs = metadata.specs()
-    counted = SnapshotSummaryCollector()
-    for file in new:
-        counted.add_file(file, schema_of(metadata, specs[file.spec_id]), specs[file.spec_id])
-    for live in gone:
-        spec = specs[live.file.spec_id]
-        counted.remove_file(live.file, schema_of(metadata, spec), spec)
     operation = Operation.OVERWRITE if new and gone else Operation.DELETE if gone else Operation.APPEND
-    current = metadata.current_snapshot()
+    current = table.metadata.current_snapshot()
     previous = current.summary.additional_properties if current and current.summary else None
-    return update_snapshot_summaries(Summary(operation, **counted.build()), previous)
+    counts = counted(table.metadata, new, [live.file for live in gone])
+    return update_snapshot_summaries(Summary(operation, **counts), previous)

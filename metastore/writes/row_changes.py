@@ -7,7 +7,7 @@ again. The new files hold no deleted row, so they need no delete files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -20,6 +20,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from metastore.iceberg.delete_index import Delete, Deletes, unpartitioned_specs
 from metastore.iceberg.live_files import LiveFile, live_files
+from metastore.iceberg.version_3_fields import content_offset, referenced_data_file
 from metastore.procedures.rewrite.groups import Slice
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.reading import read_rows
@@ -39,6 +40,8 @@ class LiveRows:
     files: tuple[LiveFile, ...]
     tasks: tuple[FileScanTask, ...]
     deletes: tuple[LiveFile, ...]
+    hidden: frozenset[int] = frozenset()
+    """The numbers of files whose rows a query does not see."""
 
     @classmethod
     def of(cls, metadata: TableMetadata, io: FileIO) -> LiveRows:
@@ -53,20 +56,16 @@ class LiveRows:
 
     def slice(self, number: int) -> Slice:
         """Returns all rows of one file."""
-        file = self.files[number].file
-        deletes = tuple(sorted(map(Delete.of, self.tasks[number].delete_files)))
-        rows = file.record_count
-        return Slice(
-            file.file_path,
-            file.file_format,
-            file.file_size_in_bytes,
-            rows,
-            0,
-            rows,
-            file.spec_id,
-            file.partition,
-            deletes,
-        )
+        return Slice.whole(self.files[number], sorted(map(Delete.of, self.tasks[number].delete_files)))
+
+    def vectors_of(self, files: Collection[LiveFile]) -> list[LiveFile]:
+        """Returns the deletion vectors of data files, which are of no use without them."""
+        paths = {live.path for live in files}
+        return [
+            each
+            for each in self.deletes
+            if content_offset(each.file) is not None and referenced_data_file(each.file) in paths
+        ]
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class RowChanges:
             of_file = [(by_file[number], columns) for by_file, columns in updates if number in by_file]
             if not of_file and len(going) == live.files[number].file.record_count:
                 continue
-            yield from _changed(read_rows(job, [live.slice(number)]), going, of_file)
+            yield from _changed(read_rows(job, [live.slice(number)]), going, of_file, job.keeps_lineage)
 
 
 _EMPTY: Final[Numbers] = np.empty(0, dtype=np.int64)
@@ -124,6 +123,7 @@ def _changed(
     batches: Iterator[pa.RecordBatch],
     going: Numbers,
     updates: Sequence[tuple[tuple[Numbers, Numbers], Mapping[int, Any]]],
+    keeps_lineage: bool,
 ) -> Iterator[pa.RecordBatch]:
     first = 0
     for batch in batches:
@@ -133,6 +133,10 @@ def _changed(
             start, stop = np.searchsorted(rows, (first, end))
             for position, values in columns.items():
                 arrays[position] = _replaced(arrays[position], rows[start:stop] - first, values, places[start:stop])
+            if keeps_lineage:
+                # NULL is the sequence number of the commit to come.
+                unset: Any = pa.nulls(stop - start, pa.int64())
+                arrays[-1] = _replaced(arrays[-1], rows[start:stop] - first, unset, np.arange(stop - start))
         kept = np.ones(batch.num_rows, dtype=bool)
         start, stop = np.searchsorted(going, (first, end))
         kept[going[start:stop] - first] = False

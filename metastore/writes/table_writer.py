@@ -53,6 +53,7 @@ def job_of(name: str, metadata: TableMetadata, io: FileIO) -> RewriteJob:
         order=sort_keys(name, metadata.schema(), order, ()) if order is not None and is_sorted else (),
         sort_order_id=order.order_id if order is not None and is_sorted else None,
         keep_going=False,
+        format_version=metadata.format_version,
     )
 
 

@@ -14,6 +14,8 @@ PICKLES = {
     "engine.py": "helper processes that it started",
     "spark/engine.py": "tasks that it sends",
     "spark/worker.py": "tasks that the driver sent",
+    "procedures/deletes/conversion.py": "what its own tasks return through the engine",
+    "procedures/deletes/delete_writing.py": "what its own tasks return through the engine",
     "procedures/rewrite/task.py": "what its own tasks return through the engine",
 }
 """Modules that speak in pickles, and with whom; none reads any from a file."""

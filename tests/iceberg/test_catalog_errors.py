@@ -53,6 +53,8 @@ FATES = [
     (CommitFailedException(), "lost"),
     (WaitingForLockException(), "lost"),
     (TooManyRequestsError(), "lost"),
+    (BadRequestError("ValidationException: Cannot add snapshot with sequence number 3 older than last"), "lost"),
+    (BadRequestError("ValidationException: Cannot add a snapshot, first-row-id is behind table next-row-id"), "lost"),
     (FileNotFoundError(), "lost"),
     (OperationalError(UPDATE, (), Exception("database is locked")), "lost"),
     (OperationalError(None, (), Exception("database is locked")), "lost"),

@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.schema import Schema
 from pyiceberg.table.update import AddSnapshotUpdate
 from pyiceberg.types import LongType, NestedField, StringType
 
 import metastore
 from metastore.config import Settings
-from metastore.errors import MetastoreError, StorageError
+from metastore.errors import StorageError
 from metastore.iceberg.metadata_document import newest_document
 from metastore.session import Session
 
@@ -175,18 +176,25 @@ def test_columns_with_what_is_unknown_are_not_written_anew(lake: Lake) -> None:
     assert lake.raw["schemas"] == raw["schemas"]
 
 
-def test_what_needs_manifests_is_refused(lake: Lake) -> None:
-    """Rows of version 3 have ids, which this package and PyIceberg do not write; no version is published."""
+def test_a_new_snapshot_keeps_what_is_unknown(lake: Lake) -> None:
+    """One of its own is added; the others, and all else, stay as they stand."""
     before = lake.raw
-    with pytest.raises(MetastoreError, match="format version 3"):
-        lake.call("rewrite_data_files")
-    with pytest.raises(MetastoreError, match="format version 3"):
-        lake.call("rewrite_manifests")
+    lake.call("rewrite_manifests")
+    after = lake.raw
+    assert after["snapshots"][:-1] == before["snapshots"]
+    assert after["snapshots"][-1]["first-row-id"] == 4
+    assert after["next-row-id"] == 4 + after["snapshots"][-1]["added-rows"]
+    assert kept(before | {"next-row-id": after["next-row-id"]}, after)
+
+
+def test_a_snapshot_that_does_not_continue_the_table_is_a_lost_race(lake: Lake) -> None:
+    """Its sequence number or row ids are those of a version that others have left; no version is published."""
+    before = lake.raw
     target = lake.session.catalogs.target("lake", "db", "t")
     table = target.load()
-    snapshot = table.metadata.snapshots[-1].model_copy(
-        update={"snapshot_id": 7, "sequence_number": 9, "first_row_id": 4, "added_rows": 1}
-    )
-    with pytest.raises(StorageError, match=r"cannot be written for a table of format version 3; nothing was changed"):
-        target.commit(table, [], [AddSnapshotUpdate(snapshot=snapshot)])
+    for number, row_id in ((4, 4), (9, 5)):
+        new = {"snapshot_id": 7, "sequence_number": number, "first_row_id": row_id, "added_rows": 1}
+        snapshot = table.metadata.snapshots[-1].model_copy(update=new)
+        with pytest.raises(CommitFailedException, match="does not continue sequence number"):
+            target.commit(table, [], [AddSnapshotUpdate(snapshot=snapshot)])
     assert lake.raw == before

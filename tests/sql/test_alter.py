@@ -380,8 +380,8 @@ def test_the_format_version_is_raised(session: Session, setting: str) -> None:
     ("setting", "said"),
     [
         ("format_version = 1", "has format version 2, which cannot be lowered"),
-        ("format_version = 3", "format version 3: this package writes 1 or 2"),
-        ("format_version = DEFAULT", "this package writes 1 or 2"),
+        ("format_version = 4", "format version 4: this package writes 1, 2, 3"),
+        ("format_version = DEFAULT", "this package writes 1, 2, 3"),
         ("format = 'ORC'", "'format' is Trino's name, and would have no effect: set write.format.default"),
         ("max_commit_retry = 3", "set commit.retry.num-retries"),
     ],

@@ -78,7 +78,7 @@ def test_a_table_has_what_the_statement_says(session: Session) -> None:
         ("CREATE TABLE lake.db.old (a INT)", "table lake.db.old exists already"),
         ("CREATE TABLE lake.db.old AS SELECT 1 AS a", "table lake.db.old exists already"),
         ("CREATE TABLE lake.nope.t (a INT)", "schema lake.nope does not exist"),
-        ("CREATE TABLE lake.db.t (a INT) TBLPROPERTIES ('format-version' = 3)", "format version 3: this package"),
+        ("CREATE TABLE lake.db.t (a INT) TBLPROPERTIES ('format-version' = 4)", "format version 4: this package"),
         ("CREATE TABLE lake.db.t (a INT, A INT)", "column A stands there twice"),
         ("CREATE TABLE lake.db.t (a INT) PARTITIONED BY (days(a))", "line 1, column 48: day(a): a is int"),
         ("CREATE TABLE lake.db.t (a INT) PARTITIONED BY (b)", "there is no column b; there are a"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from pyiceberg.avro.writer import Writer
@@ -55,11 +55,16 @@ def plain(record: Record) -> list[object]:
     return [plain(value) if isinstance(value, Record) else str(value) for value in values]
 
 
+def first(records: Sequence[Record], fields: int) -> list[list[object]]:
+    """The records without what only format version 3 has."""
+    return [plain(one)[:fields] for one in records]
+
+
 def test_lists_read_as_pyiceberg_reads_them(table: Table) -> None:
     """Every field of every manifest."""
     location = newest_list(table)
     theirs = list(read_manifest_list(table.io.new_input(location)))
-    assert [plain(one) for one in read_list(table.io, location)] == [plain(one) for one in theirs]
+    assert first(read_list(table.io, location), len(theirs[0])) == [plain(one) for one in theirs]
     assert theirs
 
 
@@ -67,7 +72,9 @@ def test_entries_read_as_pyiceberg_reads_them(table: Table) -> None:
     """Every field of every live entry, what it inherits from its manifest included."""
     for manifest in read_list(table.io, newest_list(table)):
         ours, theirs = read_live_entries(table.io, manifest), manifest.fetch_manifest_entry(table.io)
-        assert [plain(one) for one in ours] == [plain(one) for one in theirs]
+        assert first(ours, 4) == first(theirs, 4)
+        files = [one.data_file for one in theirs]
+        assert first([one.data_file for one in ours], len(files[0])) == [plain(one) for one in files]
         assert [one.data_file.spec_id for one in ours] == [one.data_file.spec_id for one in theirs]
 
 

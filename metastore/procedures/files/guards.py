@@ -12,7 +12,8 @@ from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.iceberg.sweep import GC_ENABLED, owns_its_files
 from metastore.iceberg.target import TargetTable
 
-_NEWEST_WRITTEN: Final = 2
+_NEWEST_WRITTEN: Final = 3
+_ENCRYPTION_KEY: Final = "encryption.key-id"
 _ORPHAN_AGE: Final = timedelta(days=3)
 """Of orphans, where a call does not say how old they must be."""
 
@@ -33,12 +34,17 @@ def require_foreign(target: TargetTable, reason: str) -> None:
 
 
 def require_written_version(table: Table, target: TargetTable) -> None:
-    """Refuse a table whose manifests would lose fields if this package wrote them. Raises ProcedureError."""
+    """Refuse a table for which this package cannot write a snapshot: newer, or encrypted. Raises ProcedureError."""
     version = table.metadata.format_version
     if version > _NEWEST_WRITTEN:
         raise ProcedureError(
-            f"{target} has format version {version}: its manifests carry row lineage, which this package cannot write. "
-            "Use an engine that does, such as Spark"
+            f"{target} has format version {version}, and this package writes versions up to {_NEWEST_WRITTEN}. Use an "
+            "engine that writes it, such as Spark"
+        )
+    if _ENCRYPTION_KEY in table.metadata.properties:
+        raise ProcedureError(
+            f"{target} is encrypted ({_ENCRYPTION_KEY} is set), and this package writes no encrypted files. Use an "
+            "engine that does, such as Spark"
         )
 
 

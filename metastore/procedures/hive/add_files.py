@@ -174,7 +174,7 @@ def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Ma
             new.write_manifest(entries[start : start + _ENTRIES_A_MANIFEST], layout.spec.spec_id)
             for start in range(0, len(entries), _ENTRIES_A_MANIFEST)
         ]
-        standing = new.parent.manifests(table.io) if new.parent else []
+        standing = new.parent_manifests()
         new.publish(
             context.target,
             [*made, *standing],

@@ -186,7 +186,7 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
             new.write_manifest(entries[start : start + _ENTRIES_A_MANIFEST], shape.spec.spec_id)
             for start in range(0, len(entries), _ENTRIES_A_MANIFEST)
         ]
-        standing = new.parent.manifests(table.io) if new.parent else []
+        standing = new.parent_manifests()
         updates, requirements = _beside(metadata, by_name=any(row["by_name"] for row in rows))
         new.publish(context.target, [*made, *standing], _summary(new, files_added), updates, requirements)
     return {

@@ -28,6 +28,7 @@ from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
 
 from metastore.errors import ProcedureError
 from metastore.iceberg.contention import until_won
+from metastore.iceberg.manifest_reader import read_entries, read_list, read_live_entries
 from metastore.iceberg.manifests import added, deleted, existing
 from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.snapshot import NewSnapshot
@@ -180,7 +181,7 @@ class _Pick:
 
     def _write(self, new: NewSnapshot) -> tuple[list[ManifestFile], Summary]:
         """All manifests of the new snapshot, of which those that hold changes are written, and its summary."""
-        manifests = self._current.manifests(self.table.io) if self._current else []
+        manifests = new.parent_manifests()
         adds, removes = self._changes()
         self._require_new_files(adds, manifests)
         if self._is_overwrite or self.target.is_component:
@@ -196,7 +197,7 @@ class _Pick:
         """``manifests``, with entries of files that are ``gone`` marked as deleted. ProcedureError for missing ones."""
         missing = set(gone)
         for manifest in manifests:
-            entries = manifest.fetch_manifest_entry(self.table.io) if gone else []
+            entries = read_live_entries(self.table.io, manifest) if gone else ()
             here = {entry.data_file.file_path for entry in entries} & gone
             if manifest.content != ManifestContent.DATA or not here:
                 yield manifest
@@ -212,12 +213,12 @@ class _Pick:
     def _changes(self) -> tuple[list[tuple[int, ManifestEntry]], list[tuple[int, ManifestEntry]]]:
         """Entries of the data files that the picked snapshot added and removed, each with the id of its spec."""
         adds, removes = [], []
-        for manifest in self.picked.manifests(self.table.io):
+        for manifest in read_list(self.table.io, self.picked.manifest_list):
             if manifest.added_snapshot_id != self.picked.snapshot_id:
                 continue
             if manifest.content != ManifestContent.DATA:
                 raise ProcedureError(f"Cannot cherry-pick snapshot {self.picked.snapshot_id}: it adds delete files")
-            for entry in manifest.fetch_manifest_entry(self.table.io, discard_deleted=False):
+            for entry in read_entries(self.table.io, manifest):
                 if entry.snapshot_id != self.picked.snapshot_id:
                     continue
                 if entry.status == ManifestEntryStatus.ADDED:
@@ -233,7 +234,7 @@ class _Pick:
         for manifest in manifests:
             if manifest.content != ManifestContent.DATA or (manifest.sequence_number or 0) < made:
                 continue
-            for entry in manifest.fetch_manifest_entry(self.table.io):
+            for entry in read_live_entries(self.table.io, manifest):
                 if entry.data_file.file_path in paths and (entry.sequence_number or 0) >= made:
                     raise ProcedureError(
                         f"Cannot cherrypick snapshot {self.picked.snapshot_id}: its changes are in the table already, "
@@ -253,7 +254,7 @@ class _Pick:
         for manifest in manifests:
             if since is not None and manifest.added_snapshot_id not in since:
                 continue
-            for entry in manifest.fetch_manifest_entry(self.table.io):
+            for entry in read_live_entries(self.table.io, manifest):
                 if (manifest.partition_spec_id, entry.data_file.partition) not in partitions:
                     continue
                 is_new = entry.data_file.file_path not in found if since is None else entry.snapshot_id in since

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyiceberg.manifest import DataFileContent, FileFormat
+
 from metastore.errors import ProcedureError
 from metastore.iceberg.data_file import READABLE
 from metastore.iceberg.delete_index import Deletes, only_path
@@ -31,7 +33,8 @@ def refuse_what_is_not_read(name: str, chosen: Sequence[Candidate]) -> None:
     """Raise ProcedureError when a file that is to be rewritten, or a delete of it, is in a format that is not read."""
     for candidate in chosen:
         for file in (candidate.live.file, *(delete.file for delete in candidate.deletes)):
-            if file.file_format not in READABLE:
+            is_vector = file.file_format is FileFormat.PUFFIN and file.content == DataFileContent.POSITION_DELETES
+            if file.file_format not in READABLE and not is_vector:
                 raise ProcedureError(
                     f"{file.file_path} of {name} is {file.file_format.value}, which is not read. Nothing was changed; "
                     "choose other files by filter"

@@ -10,36 +10,28 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, TypeAlias
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
-from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of, update_snapshot_summaries
-from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 
 from metastore.clock import Clock
 from metastore.errors import ConflictError, StorageError
+from metastore.iceberg.changed_manifests import changed_manifests
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.delete_index import Deletes, unpartitioned_specs
-from metastore.iceberg.live_files import LiveFile, live_file
+from metastore.iceberg.live_files import EntryKey, LiveFile, Place, live_file
 from metastore.iceberg.manifest_reader import read_live_entries
-from metastore.iceberg.manifest_writer import write_manifest_file
-from metastore.iceberg.manifests import added, deleted, existing, write_list
-from metastore.iceberg.schemas import schema_of
+from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
-from metastore.stores.files import discard, flush
-from metastore.stores.new_files import NewFiles
-
-_ENTRIES: Final = 10_000
-"""Entries of one manifest."""
 
 
 @dataclass(frozen=True)
@@ -86,67 +78,48 @@ class ReplaceCommit:
         StorageError (nothing was changed), OutcomeUnknownError (nothing may be removed).
         """
 
-        def plan_and_publish(table: Table) -> Committed:
-            try:
-                attempt = self._attempt(table, groups, keep_going=keep_going)
-            except FileNotFoundError as error:
-                raise CommitFailedException("others expired the version that was being planned on") from error
-            except OSError as error:
-                raise StorageError(f"cannot plan the commit to {self.target}: {error}; nothing was changed") from error
-            if isinstance(attempt, Committed):
-                return attempt
-            self._publish(table, attempt)
-            return attempt.result
+        def attempt(table: Table) -> Committed:
+            return self._attempt(table, groups, keep_going=keep_going)
 
-        return until_won(self.target, self.timeout, plan_and_publish, self.clock)
+        return until_won(self.target, self.timeout, attempt, self.clock)
 
-    def _publish(self, table: Table, attempt: _Attempt) -> None:
-        """Land the attempt, or raise; what it wrote is removed when it surely did not land."""
-        ref = table.metadata.refs[self.pinned.branch]
-        updates = (
-            AddSnapshotUpdate(snapshot=attempt.snapshot),
-            SetSnapshotRefUpdate(
-                ref_name=self.pinned.branch,
-                type=ref.snapshot_ref_type,
-                snapshot_id=attempt.snapshot.snapshot_id,
-                max_ref_age_ms=ref.max_ref_age_ms,
-                max_snapshot_age_ms=ref.max_snapshot_age_ms,
-                min_snapshots_to_keep=ref.min_snapshots_to_keep,
-            ),
-        )
-        requirements = (
-            AssertTableUUID(uuid=table.metadata.table_uuid),
-            AssertRefSnapshotId(ref=self.pinned.branch, snapshot_id=ref.snapshot_id),
-        )
-        try:
-            self.target.commit(table, requirements, updates)
-        except (CommitFailedException, StorageError):
-            discard(table.io, attempt.paths)
-            raise
-
-    def _attempt(self, table: Table, groups: Sequence[Rewritten], *, keep_going: bool) -> _Attempt | Committed:
-        head = self._head(table.metadata)
+    def _attempt(self, table: Table, groups: Sequence[Rewritten], *, keep_going: bool) -> Committed:
+        """Publish the groups on ``table``, or raise; what was written is removed if it surely did not land."""
+        self._require_pinned(table.metadata)
+        snapshot = NewSnapshot(table, self.clock.now_ms(), self.pinned.branch)
         read = _Manifests(table.io)
-        now = _Head.read(table, head, self.pinned, groups, read)
-        failed = conflicts(groups, now.inputs, now.new_deletes, self._still_applies(table.metadata))
-        if failed and not keep_going:
-            reasons = "; ".join(sorted(set(failed.values()))[:3])
-            raise ConflictError(f"{self.target} was changed while it was rewritten: {reasons}. Nothing was changed")
-        kept = [group for group in groups if group.group not in failed]
-        removed = now.entries_of(kept)
-        dropped = self._needless(table, head, kept, removed)
+        try:
+            manifests = snapshot.parent_manifests()
+            now = _Head.read(table, manifests, self.pinned, groups, read)
+            failed = conflicts(groups, now.inputs, now.new_deletes, self._still_applies(table.metadata))
+            if failed and not keep_going:
+                reasons = "; ".join(sorted(set(failed.values()))[:3])
+                raise ConflictError(f"{self.target} was changed while it was rewritten: {reasons}. Nothing was changed")
+            kept = [group for group in groups if group.group not in failed]
+            removed = now.entries_of(kept)
+            dropped = self._needless(table, manifests, kept, removed, read)
+        except FileNotFoundError as error:
+            raise CommitFailedException("others expired the version that was being planned on") from error
+        except OSError as error:
+            raise StorageError(f"cannot plan the commit to {self.target}: {error}; nothing was changed") from error
         done = tuple(group.group for group in kept)
         if not removed and not dropped:
             return Committed(None, done, failed, 0)
         new = [file for group in kept for file in group.added]
-        writer = _ManifestsOfCommit(table, read)
-        snapshot = self._write(writer, head, Counter([*removed, *map(_place, dropped.values())]), new)
-        return _Attempt(snapshot, writer.files.created, Committed(snapshot.snapshot_id, done, failed, len(dropped)))
+        going = Counter([*removed, *(live.place for live in dropped)])
+        with snapshot.taken_back_unless_published():
+            number = self.pinned.snapshot.sequence_number
+            keeps = self.keep_sequence and table.metadata.format_version > 1
+            data_number = number if keeps else None
+            listed, gone = changed_manifests(snapshot, manifests, read.entries, new, going, data_number)
+            snapshot.publish(self.target, listed, _summary(new, gone, snapshot.parent))
+        return Committed(snapshot.id, done, failed, len(dropped))
 
-    def _head(self, metadata: TableMetadata) -> Snapshot:
-        """The snapshot that the branch stands at. Raises ConflictError when it does not go back to the pinned one."""
+    def _require_pinned(self, metadata: TableMetadata) -> None:
+        """Raises ConflictError when the branch does not go back to the pinned snapshot."""
         ref = metadata.refs.get(self.pinned.branch)
-        head = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None else None
+        is_branch = ref is not None and ref.snapshot_ref_type == SnapshotRefType.BRANCH
+        head = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None and is_branch else None
         if metadata.table_uuid != self.pinned.uuid or head is None:
             raise ConflictError(
                 f"branch {self.pinned.branch} of {self.target} was removed while it was rewritten; nothing was changed"
@@ -157,32 +130,36 @@ class ReplaceCommit:
                 f"branch {self.pinned.branch} of {self.target} no longer goes back to snapshot {wanted}, on which the "
                 "rewrite was planned: it was rolled back, or that snapshot has expired. Nothing was changed"
             )
-        return head
 
     def _still_applies(self, metadata: TableMetadata) -> _StillApplies:
         return _StillApplies(self.keep_sequence, self.output_spec_id, unpartitioned_specs(metadata))
 
     def _needless(
-        self, table: Table, head: Snapshot, groups: Sequence[Rewritten], removed: Sequence[_Place]
-    ) -> dict[str, LiveFile]:
-        """Delete files of the pinned snapshot, by path, that may apply to no file once ``removed`` are gone.
+        self,
+        table: Table,
+        manifests: Sequence[ManifestFile],
+        groups: Sequence[Rewritten],
+        removed: Sequence[Place],
+        read: _Manifests,
+    ) -> list[LiveFile]:
+        """Delete files of the pinned snapshot that may apply to no file once ``removed`` are gone.
 
         Those that came later stay: equality deletes among them apply to the new files.
         """
         used = {delete.path for group in groups for candidate in group.inputs for delete in candidate.deletes}
         if not used and not self.all_deletes:
-            return {}
+            return []
         meant = self.pinned.deletes if self.all_deletes else used
         pinned = self.pinned.snapshot.sequence_number or 0
         deletes: list[LiveFile] = []
         data_manifests: list[ManifestFile] = []
-        for manifest in head.manifests(table.io):
+        for manifest in manifests:
             if manifest.content == ManifestContent.DATA:
                 data_manifests.append(manifest)
             else:
-                found = _Manifests(table.io).live(manifest)
+                found = read.live(manifest)
                 deletes += [live for live in found if live.path in meant and live.sequence_number <= pinned]
-        wanted = {live.path: live for live in deletes}
+        wanted = {live.place: live for live in deletes}
         unpartitioned = unpartitioned_specs(table.metadata)
         index = Deletes(deletes, unpartitioned)
         specs = {live.file.spec_id for live in deletes}
@@ -192,58 +169,12 @@ class ReplaceCommit:
             if not wanted or not (everywhere or manifest.partition_spec_id in specs):
                 continue
             for data in _Manifests(table.io).live(manifest):
-                if left[_place(data)]:
-                    left[_place(data)] -= 1
+                if left[data.place]:
+                    left[data.place] -= 1
                     continue
                 for delete in index.of(data):
-                    wanted.pop(delete.path, None)
-        return wanted
-
-    def _write(
-        self, commit: _ManifestsOfCommit, head: Snapshot, going: Mapping[_Place, int], new: Sequence[DataFile]
-    ) -> Snapshot:
-        """Write manifests and list of the new snapshot, without the entries that ``going`` counts for each place."""
-        table = commit.table
-        old = {manifest for manifest, _ in going}
-        metadata = table.metadata
-        try:
-            keeps = self.keep_sequence and metadata.format_version > 1
-            commit.add(new, self.pinned.snapshot.sequence_number if keeps else None, self.output_spec_id)
-            manifests = head.manifests(table.io)
-            gone = commit.without([each for each in manifests if each.manifest_path in old], going)
-            snapshot = Snapshot(
-                snapshot_id=commit.snapshot_id,
-                parent_snapshot_id=head.snapshot_id,
-                sequence_number=metadata.next_sequence_number(),
-                timestamp_ms=max(self.clock.now_ms(), head.timestamp_ms + 1, metadata.last_updated_ms),
-                manifest_list=commit.path(f"snap-{commit.snapshot_id}"),
-                summary=_summary(new, gone, head),
-                schema_id=metadata.current_schema_id,
-            )
-            untouched = [each for each in manifests if each.manifest_path not in old]
-            write_list(commit.files, snapshot, metadata.format_version, [*commit.manifests, *untouched])
-            flush(commit.files.created)
-        except BaseException:
-            commit.files.discard()
-            raise
-        return snapshot
-
-
-_Place: TypeAlias = tuple[str, tuple[str, int]]
-"""A manifest, and what an entry in it is of: which may stand there more than once."""
-
-
-def _place(live: LiveFile) -> _Place:
-    return live.manifest, live.entry
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """A snapshot with its manifests, written and durable, not yet published; and what it does when it is."""
-
-    snapshot: Snapshot
-    paths: Sequence[str]
-    result: Committed
+                    wanted.pop(delete.place, None)
+        return list(wanted.values())
 
 
 @dataclass(frozen=True)
@@ -263,16 +194,22 @@ class _StillApplies:
 class _Head:
     """What the newest snapshot has of the groups' input files, and what delete files came since the pinned one."""
 
-    inputs: dict[tuple[str, int], list[LiveFile]]
+    inputs: dict[EntryKey, list[LiveFile]]
     new_deletes: Deletes
 
     @classmethod
-    def read(cls, table: Table, head: Snapshot, pinned: Pinned, groups: Iterable[Rewritten], read: _Manifests) -> _Head:
+    def read(
+        cls,
+        table: Table,
+        manifests: Sequence[ManifestFile],
+        pinned: Pinned,
+        groups: Iterable[Rewritten],
+        read: _Manifests,
+    ) -> _Head:
         """Of manifests only those are read that held inputs, or that are new."""
         wanted = Counter(candidate.live.entry for group in groups for candidate in group.inputs)
         sources = {candidate.live.manifest for group in groups for candidate in group.inputs}
-        manifests = head.manifests(table.io)
-        inputs: dict[tuple[str, int], list[LiveFile]] = {}
+        inputs: dict[EntryKey, list[LiveFile]] = {}
         for manifest in manifests:
             if manifest.content == ManifestContent.DATA and manifest.manifest_path in sources:
                 for live in read.live(manifest):
@@ -290,10 +227,10 @@ class _Head:
                         inputs.setdefault(live.entry, []).append(live)
         return cls(inputs, Deletes(deletes, unpartitioned_specs(table.metadata)))
 
-    def entries_of(self, groups: Iterable[Rewritten]) -> list[_Place]:
+    def entries_of(self, groups: Iterable[Rewritten]) -> list[Place]:
         """Where the inputs of ``groups`` stand, which do not conflict: an entry of its own for each."""
         standing = {entry: iter(found) for entry, found in self.inputs.items()}
-        return [_place(next(standing[each.live.entry])) for group in groups for each in group.inputs]
+        return [next(standing[each.live.entry]).place for group in groups for each in group.inputs]
 
 
 class _Manifests:
@@ -315,63 +252,7 @@ class _Manifests:
         return [live_file(entry, manifest) for entry in self.entries(manifest)]
 
 
-class _ManifestsOfCommit:
-    """The manifests that one attempt writes."""
-
-    def __init__(self, table: Table, read: _Manifests) -> None:
-        self.table = table
-        self.snapshot_id = table.metadata.new_snapshot_id()
-        self.manifests: list[ManifestFile] = []
-        self.files = NewFiles(table.io)
-        self._read = read
-        self._commit_id = uuid.uuid4()
-        self._specs = table.metadata.specs()
-
-    def path(self, name: str) -> str:
-        """A place among the table's metadata that no other attempt uses."""
-        return self.table.location_provider().new_metadata_location(f"{name}-{self._commit_id}.avro")
-
-    def add(self, files: Sequence[DataFile], number: int | None, spec_id: int) -> None:
-        """Entries for new files, with data sequence number ``number``; None: that of the commit."""
-        entries = []
-        for file in files:
-            entry = added(file, self.snapshot_id)
-            if number is not None:
-                entry.sequence_number = number
-            entries.append(entry)
-        self._write(entries, self._specs[spec_id], ManifestContent.DATA)
-
-    def without(self, manifests: Sequence[ManifestFile], going: Mapping[_Place, int]) -> list[DataFile]:
-        """Mark as deleted the entries of ``manifests`` that ``going`` counts for each place; return their files."""
-        gone: list[DataFile] = []
-        left = Counter(going)
-        for content in ManifestContent:
-            for spec in self._specs.values():
-                entries = []
-                for manifest in manifests:
-                    if manifest.content == content and manifest.partition_spec_id == spec.spec_id:
-                        for entry in self._read.entries(manifest):
-                            place = _place(live_file(entry, manifest))
-                            if left[place]:
-                                left[place] -= 1
-                                gone.append(entry.data_file)
-                                entries.append(deleted(entry, self.snapshot_id))
-                            else:
-                                entries.append(existing(entry))
-                self._write(entries, spec, content)
-        return gone
-
-    def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, content: ManifestContent) -> None:
-        version, schema = self.table.metadata.format_version, schema_of(self.table.metadata, spec)
-        for first in range(0, len(entries), _ENTRIES):
-            path = self.path(f"m{len(self.manifests)}")
-            part = entries[first : first + _ENTRIES]
-            self.manifests.append(
-                write_manifest_file(self.files, path, version, spec, schema, self.snapshot_id, part, content)
-            )
-
-
-def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot) -> Summary:
+def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot | None) -> Summary:
     data = [file for file in gone if file.content == DataFileContent.DATA]
     by_position = [file for file in gone if file.content == DataFileContent.POSITION_DELETES]
     by_equality = [file for file in gone if file.content == DataFileContent.EQUALITY_DELETES]
@@ -390,7 +271,7 @@ def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot
         "changed-partition-count": len({(file.spec_id, file.partition) for file in [*new, *gone]}),
     }
     texts = {name: str(count) for name, count in counts.items() if count}
-    previous = parent.summary.additional_properties if parent.summary else None
+    previous = parent.summary.additional_properties if parent and parent.summary else None
     # PyIceberg sums up for every operation but this one.
     summed = update_snapshot_summaries(Summary(Operation.OVERWRITE, **texts), previous)
     return Summary(Operation.REPLACE, **summed.additional_properties)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyiceberg.manifest import DataFile, DataFileContent
 
 from metastore.iceberg.delete_index import Deletes
-from metastore.iceberg.live_files import LiveFile
+from metastore.iceberg.live_files import EntryKey, LiveFile
 from metastore.procedures.rewrite.groups import Candidate
 
 
@@ -29,7 +29,7 @@ class Rewritten:
 
 def conflicts(
     groups: Iterable[Rewritten],
-    live: Mapping[tuple[str, int], Sequence[LiveFile]],
+    live: Mapping[EntryKey, Sequence[LiveFile]],
     new_deletes: Deletes,
     still_applies: Callable[[LiveFile, LiveFile], bool],
 ) -> dict[int, str]:
@@ -43,8 +43,8 @@ def conflicts(
     for group in groups:
         needed = Counter(candidate.live.entry for candidate in group.inputs)
         if gone := needed - left:
-            path, _ = next(iter(gone))
-            found[group.group] = f"{path} is no longer in the table"
+            entry = next(iter(gone))
+            found[group.group] = f"{entry.path} is no longer in the table"
             continue
         for candidate in group.inputs:
             data = candidate.live

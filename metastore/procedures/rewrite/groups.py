@@ -18,6 +18,7 @@ from pyiceberg.typedef import Record
 
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.live_files import LiveFile
+from metastore.iceberg.version_3_fields import first_row_id
 from metastore.procedures.rewrite.options import RewriteOptions
 
 _SPREAD: Final = 1.1
@@ -66,7 +67,7 @@ class Group:
 
 
 class Slice(NamedTuple):
-    """Rows ``first`` to ``end`` of a data file, and the delete files that may apply to it."""
+    """Rows ``first`` to ``end`` of a data file, the delete files that may apply to it, and what its rows inherit."""
 
     path: str
     format: FileFormat
@@ -77,6 +78,27 @@ class Slice(NamedTuple):
     spec_id: int
     partition: Record
     deletes: tuple[Delete, ...]
+    first_row_id: int | None = None
+    added_number: int = 0
+
+    @classmethod
+    def whole(cls, live: LiveFile, deletes: Iterable[Delete]) -> Slice:
+        """Create it for all rows of a file."""
+        file = live.file
+        rows = file.record_count
+        return cls(
+            file.file_path,
+            file.file_format,
+            file.file_size_in_bytes,
+            rows,
+            0,
+            rows,
+            file.spec_id,
+            file.partition,
+            tuple(deletes),
+            first_row_id(file),
+            live.added_number,
+        )
 
     @property
     def size(self) -> int:
@@ -238,10 +260,7 @@ def _limited(
 
 
 def _slice(candidate: Candidate) -> Slice:
-    file = candidate.live.file
-    deletes = tuple(Delete.of(delete.file) for delete in candidate.deletes)
-    size, rows = candidate.size, candidate.rows
-    return Slice(file.file_path, file.file_format, size, rows, 0, rows, file.spec_id, file.partition, deletes)
+    return Slice.whole(candidate.live, (Delete.of(delete.file) for delete in candidate.deletes))
 
 
 def _cut(slices: Sequence[Slice], count: int) -> list[list[Slice]]:

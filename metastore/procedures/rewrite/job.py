@@ -13,6 +13,9 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema, sanitize_column_names
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import Transform
+from pyiceberg.typedef import TableVersion
+
+from metastore.iceberg.row_lineage import with_lineage
 
 
 class SortKey(NamedTuple):
@@ -31,6 +34,7 @@ class RewriteJob:
     ``schemas`` are the table's, the current one first; the others are for deletes by columns that were dropped since.
     ``order`` is the order of the rows of a group, none for that in which they are read; ``sort_order_id`` is noted on
     the new files. ``name_mapping`` reads files without field ids. ``keep_going``: a failing task is an answer.
+    ``keeps_lineage``: rows are read with their lineage, and new files have it as columns, as version 3 needs.
     """
 
     name: str
@@ -44,6 +48,8 @@ class RewriteJob:
     order: tuple[SortKey, ...]
     sort_order_id: int | None
     keep_going: bool
+    format_version: TableVersion = 2
+    keeps_lineage: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -58,7 +64,7 @@ class RewriteJob:
     @cached_property
     def file_schema(self) -> Schema:
         """The schema of the new files, with names that Avro allows, as every writer has them."""
-        return sanitize_column_names(self.schema)
+        return sanitize_column_names(with_lineage(self.schema) if self.keeps_lineage else self.schema)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:

@@ -21,7 +21,9 @@ from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from metastore.iceberg.delete_index import unpartitioned_specs
 from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.iceberg.live_files import live_files
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
+from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.file_filter import files_by
 from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure
@@ -52,11 +54,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
                 "commit, and nothing to rewrite"
             )
         table = target.load()
-        if table.metadata.format_version > 2:
-            raise ProcedureError(
-                f"{target} has format version {table.metadata.format_version}, in which every row has an id that a "
-                "rewrite must carry over; this one cannot, and refuses. Versions 1 and 2 are served"
-            )
+        require_written_version(table, target)
         sorted_by = self.sorted_by_of(arguments)
         strategy = strategy_of(arguments["strategy"], sorted_by)
         options = parse_options(arguments["options"] or {}, table.metadata.properties, strategy)
@@ -222,6 +220,8 @@ def _job(context: RewriteCall) -> RewriteJob:
         order=context.order,
         sort_order_id=context.sort_order_id,
         keep_going=context.options.partial_progress,
+        format_version=metadata.format_version,
+        keeps_lineage=metadata.format_version >= VERSION_OF_LINEAGE,
     )
 
 

@@ -22,6 +22,7 @@ from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
 from metastore.iceberg.projection import Projection, partition_constants
+from metastore.iceberg.row_lineage import FileLineage, with_lineage
 from metastore.procedures.rewrite.groups import Slice
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.stores.files import open_ranges
@@ -30,14 +31,12 @@ from metastore.stores.read_errors import reading_file
 _SMALL_FILE: Final = 4 << 20
 _AHEAD: Final = 8
 _TOGETHER: Final = 32 << 20
-_VERSION: Final = 2
-"""The newest format version of the tables that are rewritten."""
 
 
 def read_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
     """The live rows of ``slices`` in order, as the table's columns. Raises FormatError, which names the file."""
     deleted = _deleted(job.io, slices)
-    equality = EqualityDeletes(job.io, job.schemas, job.name_mapping, _VERSION)
+    equality = EqualityDeletes(job.io, job.schemas, job.name_mapping, job.format_version)
     projections: list[tuple[pa.Schema, int, Projection]] = []
     for cut, source in _opened(job.io, slices):
         with reading_file(cut.path):
@@ -58,30 +57,36 @@ def _slice_rows(
     file = open_data_file(source, cut.format, cut.path)
     projection = _projection(job, cut, file.schema, projections)
     by_equality = [delete for delete in cut.deletes if delete.equality_ids]
+    held = _columns_of(job, file.schema)
+    lineage = FileLineage(held, cut.first_row_id, cut.added_number) if job.keeps_lineage else None
     if not by_equality:
-        yield from map(projection.apply, _live(file.batches(cut.first, cut.end, projection.columns), cut, deleted))
+        columns = [name for name in projection.columns if name in file.schema.names]
+        yield from map(projection.apply, _live(file.batches(cut.first, cut.end, columns), cut, deleted, lineage))
         return
-    held = pyarrow_to_schema(file.schema, job.name_mapping, downcast_ns_timestamp_to_us=True)
     wanted = job.file_schema.field_ids | {column for delete in by_equality for column in delete.equality_ids}
     columns = [field.name for field in held.fields if not Schema(field).field_ids.isdisjoint(wanted)]
     constants = partition_constants(job.spec(cut.spec_id), cut.partition)
-    for batches in _gathered(_live(file.batches(cut.first, cut.end, columns), cut, deleted)):
+    for batches in gathered(_live(file.batches(cut.first, cut.end, columns), cut, deleted, lineage)):
         yield from map(projection.apply, equality.without(batches, held, constants, by_equality))
 
 
 def _live(
-    batches: Iterable[tuple[int, pa.RecordBatch]], cut: Slice, deleted: Positions | None
+    batches: Iterable[tuple[int, pa.RecordBatch]], cut: Slice, deleted: Positions | None, lineage: FileLineage | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``batches``, numbered by their first rows, that are of ``cut`` and not at a deleted position."""
+    """The rows of ``batches``, numbered by their first rows, that are of ``cut`` and not at a deleted position.
+
+    They have the columns of their lineage at the end, if it is given.
+    """
     for row, whole in batches:
         start, end = max(row, cut.first), min(row + whole.num_rows, cut.end)
         if start < end:
-            batch = without(whole.slice(start - row, end - start), start, deleted)
+            part = whole.slice(start - row, end - start)
+            batch = without(part if lineage is None else lineage.added_to(part, start), start, deleted)
             if batch.num_rows:
                 yield batch
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
     """Neighbours together, so that keys are looked up for many rows at once."""
     group: list[pa.RecordBatch] = []
     size = 0
@@ -102,11 +107,18 @@ def _projection(
     constants = partition_constants(job.spec(cut.spec_id), cut.partition)
     if not constants and known and known[-1][1] == cut.spec_id and known[-1][0].equals(arrow, check_metadata=True):
         return known[-1][2]
-    file_schema = pyarrow_to_schema(arrow, job.name_mapping, downcast_ns_timestamp_to_us=True)
+    file_schema = _columns_of(job, arrow)
+    if job.keeps_lineage:
+        file_schema = with_lineage(file_schema)
     projection = Projection(file_schema, job.file_schema, job.arrow_schema, constants)
     if not constants:
         known[:] = [(arrow, cut.spec_id, projection)]
     return projection
+
+
+def _columns_of(job: RewriteJob, arrow: pa.Schema) -> Schema:
+    """The columns of a file, by id; format versions 1 and 2 have no nanoseconds."""
+    return pyarrow_to_schema(arrow, job.name_mapping, job.format_version <= 2, job.format_version)
 
 
 def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list[Positions]]]:

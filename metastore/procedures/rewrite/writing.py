@@ -28,6 +28,7 @@ from pyiceberg.typedef import Record
 
 from metastore.errors import StorageError
 from metastore.iceberg.iceberg_private import parquet_writer_options
+from metastore.iceberg.row_lineage import LINEAGE_IDS
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.transforms import column, transformed
 from metastore.stores.files import flush
@@ -152,6 +153,11 @@ class _OpenFile:
             parquet_path_to_id_mapping(job.file_schema),
         )
         described = statistics.to_serialized_dict()
+        for kept in described.values():
+            # Lineage of rows is no column of the table.
+            if isinstance(kept, dict):
+                for field_id in LINEAGE_IDS:
+                    kept.pop(field_id, None)
         for field_id in _unbounded(self._writer.writer.metadata, parquet_path_to_id_mapping(job.file_schema)):
             described["lower_bounds"].pop(field_id, None)
             described["upper_bounds"].pop(field_id, None)

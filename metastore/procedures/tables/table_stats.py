@@ -26,12 +26,12 @@ from pyiceberg.table.update import AssertTableUUID, SetStatisticsUpdate
 
 from metastore.errors import ConflictError, InvalidRequestError, StorageError
 from metastore.iceberg.contention import until_won
+from metastore.iceberg.puffin import THETA, Blob, puffin_file
 from metastore.iceberg.row_scan import RowScan
 from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.procedures.tables.puffin import THETA, Blob, puffin_file
 from metastore.sketches.hashing import distinct_first, domain_of, hashes_of
 from metastore.sketches.theta import TABLE_SIZE, Theta, ThetaBuilder
 from metastore.stores.files import discard, flush

@@ -38,6 +38,15 @@ PRINTED = [
     ),
     "CALL catalog_name.system.rewrite_data_files(table => 'db.sample', where => 'id = 3 and name = \"foo\"')",
     "CALL catalog_name.system.rewrite_manifests('db.sample')",
+    "CALL catalog_name.system.rewrite_position_delete_files('db.sample')",
+    (
+        "CALL catalog_name.system.rewrite_position_delete_files(table => 'db.sample', options => "
+        "map('rewrite-all', 'true'))"
+    ),
+    (
+        "CALL catalog_name.system.rewrite_position_delete_files(table => 'db.sample', options => "
+        "map('min-input-files', '2'))"
+    ),
     "CALL catalog_name.system.compute_table_stats('db.sample')",
     "CALL catalog_name.system.compute_table_stats(table => 'db.sample', snapshot_id => 1, columns => array('id'))",
     "CALL catalog_name.system.ancestors_of('catalog_name.db.sample', 1)",

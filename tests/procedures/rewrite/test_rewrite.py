@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import datetime, time, timezone
 from pathlib import Path
@@ -503,16 +502,6 @@ def test_equality_deletes_of_a_large_file(lake: Lake, by_duckdb: Read) -> None:
 def equality(table: Table) -> list[LiveFile]:
     """The equality delete files of the current snapshot."""
     return list(live_files(table.metadata, table.io, current(table)).equality_deletes)
-
-
-def test_a_table_of_format_version_3_is_refused(lake: Lake) -> None:
-    """Its rows have ids, which would be lost."""
-    metadata = json.loads(lake.create(SCHEMA, "plain").metadata.model_dump_json())
-    path = lake.folder / "00000-v3.metadata.json"
-    path.write_text(json.dumps({**metadata, "format-version": 3, "next-row-id": 0}))
-    lake.catalog.register_table("default.t", str(path))
-    with pytest.raises(ProcedureError, match="format version 3"):
-        lake.rewrite()
 
 
 AVRO = {

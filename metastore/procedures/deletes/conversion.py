@@ -1,0 +1,231 @@
+"""Replaces delete files by others that delete the same rows: planned on the newest version, written, committed.
+
+The commit requires that the branch stands at the snapshot that was read. When others were faster, the plan is made
+again, and only data files whose deletes have changed are looked at again. New files that no commit took are removed.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Final
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
+
+from metastore.errors import MetastoreError, OutcomeUnknownError, ProcedureError
+from metastore.iceberg.changed_manifests import changed_manifests, counted
+from metastore.iceberg.contention import until_won
+from metastore.iceberg.equality_deletes import schemas_by_age
+from metastore.iceberg.live_files import LiveFile, LiveFiles, live_files
+from metastore.iceberg.manifest_reader import read_live_entries
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
+from metastore.iceberg.snapshot import NewSnapshot
+from metastore.iceberg.target import TargetTable
+from metastore.iceberg.version_3_fields import content_offset, referenced_data_file
+from metastore.procedures.deletes.delete_writing import WRITTEN, DeleteChunk, write_deletes
+from metastore.procedures.files.guards import require_foreign, require_written_version
+from metastore.procedures.framework.model import CallContext
+from metastore.procedures.rewrite.groups import Slice
+from metastore.procedures.rewrite.job import RewriteJob
+from metastore.stores.files import discard
+
+_FILES_A_CHUNK: Final = 64
+"""Data files that one task reads."""
+_UNREAD_FILES_A_CHUNK: Final = 4_096
+"""Data files that one task writes deletes for, if it reads none of them: few new files matter more."""
+
+
+@dataclass(frozen=True)
+class ConversionPlan:
+    """What becomes of the deletes of one snapshot.
+
+    ``slices`` are data files with the deletes that their new ones are made of, ``gone`` the delete files that go.
+    """
+
+    slices: tuple[Slice, ...] = ()
+    gone: tuple[LiveFile, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What a call did, or would do: delete files that went and came, and rows that equality deletes took away."""
+
+    gone: Sequence[DataFile] = ()
+    added: Sequence[DataFile] = ()
+    rows: int = 0
+    message: str = ""
+
+
+Planner = Callable[[LiveFiles, TableMetadata], ConversionPlan]
+
+
+def convert(context: CallContext, target: TargetTable, planner: Planner, *, dry_run: bool) -> Converted:
+    """Run a conversion on the branch ``main``.
+
+    Raises ProcedureError for a table that is not served, the errors of reading files, ConflictError when others kept
+    winning, StorageError (nothing was changed), OutcomeUnknownError (nothing was removed).
+    """
+    require_foreign(target, "it has no delete files")
+    conversion = _Conversion(context, target, planner, dry_run)
+    try:
+        done = until_won(target, context.settings.iceberg.commit.timeout, conversion.attempt)
+    except OutcomeUnknownError:
+        raise
+    except MetastoreError:
+        conversion.remove_but(())
+        raise
+    conversion.remove_but(done.added)
+    return done
+
+
+def is_vector(live: LiveFile) -> bool:
+    """Whether an entry is a deletion vector."""
+    return content_offset(live.file) is not None
+
+
+@dataclass
+class _Conversion:
+    """The attempts of one call. ``_written`` has what was written for data files with the same deletes."""
+
+    context: CallContext
+    target: TargetTable
+    planner: Planner
+    dry_run: bool
+    _written: dict[tuple[Slice, ...], tuple[dict[str, DataFile], int]] = field(default_factory=dict)
+    _io: FileIO | None = None
+
+    def attempt(self, table: Table) -> Converted:
+        require_written_version(table, self.target)
+        self._io = table.io
+        metadata = table.metadata
+        snapshot = metadata.current_snapshot()
+        if snapshot is None:
+            return Converted(message="nothing to change: the table is empty")
+        files = live_files(metadata, table.io, snapshot)
+        plan = self.planner(files, metadata)
+        if not plan.gone:
+            return Converted(message=plan.message)
+        self._require_single(files, plan.slices)
+        if self.dry_run:
+            return Converted([live.file for live in plan.gone], message="dry run: nothing was changed")
+        vectors = metadata.format_version >= VERSION_OF_LINEAGE
+        chunks = list(_chunks(plan.slices, by_partition=not vectors))
+        self._write(table, [chunk for chunk in chunks if chunk not in self._written], vectors)
+        new: dict[str, DataFile] = {}
+        for chunk in chunks:
+            new |= self._written[chunk][0]
+        replaced = [live for live in files.deletes if is_vector(live) and referenced_data_file(live.file) in new]
+        gone = {live.place: live for live in (*plan.gone, *replaced)}
+        added = list({id(file): file for file in new.values()}.values())
+        self._commit(table, added, list(gone.values()))
+        rows = sum(self._written[chunk][1] for chunk in chunks)
+        return Converted([live.file for live in gone.values()], added, rows)
+
+    def remove_but(self, kept: Iterable[DataFile]) -> None:
+        """Delete what was written, apart from ``kept``."""
+        paths = {file.file_path for files, _ in self._written.values() for file in files.values()}
+        if paths and self._io is not None:
+            discard(self._io, paths - {file.file_path for file in kept})
+
+    def _require_single(self, files: LiveFiles, slices: Sequence[Slice]) -> None:
+        times = Counter(live.path for live in files.data)
+        for cut in slices:
+            if times[cut.path] > 1:
+                raise ProcedureError(
+                    f"{cut.path} is in {self.target} {times[cut.path]} times, and its deletes are not those of each; "
+                    "nothing was changed. Write the file anew by rewrite_data_files first"
+                )
+
+    def _write(self, table: Table, chunks: Sequence[tuple[Slice, ...]], vectors: bool) -> None:
+        job = _job(self.target, table)
+        work = [DeleteChunk(job, chunk, vectors) for chunk in chunks]
+        by_path = {cut.path: chunk for chunk in chunks for cut in chunk}
+        for chunk in chunks:
+            self._written[chunk] = ({}, 0)
+        engine = self.context.engine(sum(map(len, chunks)))
+        for batch in engine.run(work, write_deletes, WRITTEN) if work else ():
+            shared: dict[bytes, DataFile] = {}
+            for row in batch.to_pylist():
+                chunk = by_path[row["data_file"]]
+                files, rows = self._written[chunk]
+                entry = row["delete_file"]
+                made: DataFile = shared.setdefault(entry, pickle.loads(entry))  # noqa: S301 - our own task wrote it
+                files[row["data_file"]] = made
+                self._written[chunk] = files, rows + row["found"]
+
+    def _commit(self, table: Table, added: Sequence[DataFile], gone: Sequence[LiveFile]) -> None:
+        snapshot = NewSnapshot(table, self.context.now_ms())
+        counts = counted(table.metadata, added, [live.file for live in gone])
+        parent = snapshot.parent
+        previous = parent.summary.additional_properties if parent and parent.summary else None
+        # PyIceberg sums up for every operation but this one.
+        summed = update_snapshot_summaries(Summary(Operation.OVERWRITE, **counts), previous)
+        with snapshot.taken_back_unless_published():
+            try:
+                manifests, _ = changed_manifests(
+                    snapshot,
+                    snapshot.parent_manifests(),
+                    partial(read_live_entries, table.io),
+                    added,
+                    Counter(live.place for live in gone),
+                )
+            except FileNotFoundError as error:
+                raise CommitFailedException("others expired the version that was being planned on") from error
+            snapshot.publish(self.target, manifests, Summary(Operation.REPLACE, **summed.additional_properties))
+
+
+def _chunks(slices: Sequence[Slice], *, by_partition: bool) -> Iterable[tuple[Slice, ...]]:
+    """Cut the work; the cut depends on the data files alone, so it is the same when it is planned again."""
+
+    def partition(cut: Slice) -> str:
+        return f"{cut.spec_id} {cut.partition}" if by_partition else ""
+
+    ordered = sorted(slices, key=lambda cut: (partition(cut), cut.path))
+    for _, members in groupby(ordered, key=partition):
+        group = tuple(members)
+        reads = any(delete.equality_ids for cut in group for delete in cut.deletes)
+        most = _FILES_A_CHUNK if reads else _UNREAD_FILES_A_CHUNK
+        for first in range(0, len(group), most):
+            yield group[first : first + most]
+
+
+def _job(target: TargetTable, table: Table) -> RewriteJob:
+    metadata = table.metadata
+    return RewriteJob(
+        name=str(target),
+        location=metadata.location,
+        properties=dict(metadata.properties),
+        io=table.io,
+        schemas=tuple(schemas_by_age(metadata)),
+        specs=tuple(metadata.partition_specs),
+        output_spec_id=metadata.default_spec_id,
+        name_mapping=metadata.name_mapping(),
+        order=(),
+        sort_order_id=None,
+        keep_going=False,
+        format_version=metadata.format_version,
+    )
+
+
+def result_row(done: Converted, names: Mapping[str, int]) -> Mapping[str, object]:
+    """Return the row of a call, with ``names`` for its own counts."""
+    new_paths = {file.file_path: file.file_size_in_bytes for file in done.added}
+    old_paths = {file.file_path: file.file_size_in_bytes for file in done.gone}
+    return {
+        "rewritten_delete_files_count": len(done.gone),
+        "added_delete_files_count": len(done.added),
+        "rewritten_bytes_count": sum(old_paths.values()),
+        "added_bytes_count": sum(new_paths.values()),
+        **names,
+        "message": done.message,
+    }

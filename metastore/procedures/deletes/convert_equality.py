@@ -1,0 +1,65 @@
+"""``convert_equality_deletes``: equality deletes become deletion vectors or position deletes; no data file is written.
+
+An equality delete costs every reader a comparison of each row. Here each data file that one applies to is read once, in
+the compared columns. In format version 3 its deletes of every kind become one vector; in version 2 the rows that
+equality deletes take away go into position delete files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.manifest import DataFileContent
+from pyiceberg.table.metadata import TableMetadata
+
+from metastore.errors import ProcedureError
+from metastore.iceberg.delete_index import Delete, Deletes, unpartitioned_specs
+from metastore.iceberg.live_files import LiveFiles
+from metastore.procedures.deletes.conversion import ConversionPlan, convert, result_row
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext, columns
+from metastore.procedures.rewrite.groups import Slice
+
+_RESULT: Final = columns(
+    rewritten_delete_files_count=pa.int32(),
+    added_delete_files_count=pa.int32(),
+    rewritten_bytes_count=pa.int64(),
+    added_bytes_count=pa.int64(),
+    deleted_rows_count=pa.int64(),
+    message=pa.string(),
+)
+
+
+@procedure(result=_RESULT)
+def convert_equality_deletes(
+    context: CallContext,
+    *,
+    schema: str,
+    table_name: str,
+    dry_run: bool = False,
+) -> Mapping[str, Any]:
+    """Turns equality deletes into deletion vectors or position deletes, without writing data files."""
+    target = context.table(schema, table_name)
+
+    def plan(files: LiveFiles, metadata: TableMetadata) -> ConversionPlan:
+        if metadata.format_version == 1:
+            raise ProcedureError(f"{target} has format version 1, which has no delete files")
+        return equality_plan(files, metadata)
+
+    done = convert(context, target, plan, dry_run=dry_run)
+    return result_row(done, {"deleted_rows_count": done.rows})
+
+
+def equality_plan(files: LiveFiles, metadata: TableMetadata) -> ConversionPlan:
+    """All equality deletes go; each data file that one may apply to is looked at."""
+    if not files.equality_deletes:
+        return ConversionPlan(message="nothing to change: the table has no equality deletes")
+    index = Deletes(files.deletes, unpartitioned_specs(metadata))
+    slices = []
+    for data in files.data:
+        near = index.of(data)
+        if any(each.file.content == DataFileContent.EQUALITY_DELETES for each in near) and data.file.record_count:
+            slices.append(Slice.whole(data, sorted({Delete.of(each.file) for each in near})))
+    return ConversionPlan(tuple(slices), files.equality_deletes)

@@ -1,0 +1,116 @@
+"""Data files all of whose rows satisfy a condition, by the partition values of their entries alone.
+
+Place in the flow: DELETE drops these files, and does not read them. A file is covered if the negated condition, as the
+one reader of conditions has it, can be true of no row of the file's partition. A condition that is NULL for a row
+deletes nothing, so a file of a partition with a NULL value is not covered, nor by a condition with a part that may be
+NULL for other reasons, such as a function. Bounds of columns are not asked: a wrong one would delete rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import VoidTransform
+from pyiceberg.typedef import Record
+from sqlglot import exp
+
+from metastore.duck.queries import Duck
+from metastore.errors import InvalidRequestError
+from metastore.iceberg.live_files import partition_test
+from metastore.iceberg.version_3_fields import content_offset
+from metastore.predicates.condition import Condition
+from metastore.sql.composed import Composed
+from metastore.sql.narrowed import fitting
+from metastore.sql.push_down import asked_of
+from metastore.sql.query_text import QueryText
+from metastore.sql.row_writes import Reading
+from metastore.writes.row_changes import LiveRows
+
+_PLAIN: Final = (
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.Paren,
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.In,
+    exp.Between,
+    exp.Column,
+    exp.Identifier,
+    exp.Literal,
+    exp.Neg,
+    exp.Boolean,
+    exp.DataType,
+)
+"""Parts of a condition that is NULL only if a column is; a CAST is one if it is of a constant."""
+
+
+def covered_files(negated: Composed, reading: Reading) -> list[int]:
+    """Return the numbers of the covered files in ``reading.live``; ``negated`` selects rows by the negated condition.
+
+    A file with deletes is covered only if they are one deletion vector, which says how many rows it takes away.
+    """
+    live, metadata = reading.live, reading.table.metadata
+    expression = _expression(negated, metadata)
+    if isinstance(expression, AlwaysTrue):
+        return []
+    tests: dict[int, Callable[[Record], bool]] = {}
+    found = []
+    for number, data in enumerate(live.files):
+        spec = metadata.specs()[data.file.spec_id]
+        values = [
+            data.file.partition[position]
+            for position, field in enumerate(spec.fields)
+            if not isinstance(field.transform, VoidTransform)
+        ]
+        if not values or None in values or live_rows(live, number) is None:
+            continue
+        if spec.spec_id not in tests:
+            tests[spec.spec_id] = partition_test(metadata, spec, expression)
+        if not tests[spec.spec_id](data.file.partition):
+            found.append(number)
+    return found
+
+
+def live_rows(live: LiveRows, number: int) -> int | None:
+    """Return the number of a file's rows that are not deleted; None if only reading them tells."""
+    rows = live.files[number].file.record_count
+    deletes = list(live.tasks[number].delete_files)
+    if not deletes:
+        return rows
+    if len(deletes) == 1 and content_offset(deletes[0]) is not None:
+        return rows - deletes[0].record_count
+    return None
+
+
+def _expression(negated: Composed, metadata: TableMetadata) -> BooleanExpression:
+    """Return what every row of the negated condition satisfies; AlwaysTrue for a condition that is not plain."""
+    schema = metadata.schema()
+    try:
+        with Duck() as duck:
+            query = QueryText.parse(negated.query(), duck.check)
+    except InvalidRequestError:
+        return AlwaysTrue()  # the query for the rows says what is wrong
+    if len(query.references) != 1:
+        return AlwaysTrue()
+    asked = asked_of(query, query.references[0], schema_to_pyarrow(schema, include_field_ids=False))
+    if not isinstance(asked.condition, Condition) or not all(map(_is_plain, asked.condition.tree.walk())):
+        return AlwaysTrue()
+    try:
+        return fitting(asked, schema).expression
+    except InvalidRequestError:
+        return AlwaysTrue()
+
+
+def _is_plain(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        return isinstance(node.this, exp.Literal)
+    return isinstance(node, _PLAIN)
