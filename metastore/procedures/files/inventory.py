@@ -51,7 +51,7 @@ _CONTENTS: Final = {
 
 @dataclass(frozen=True)
 class MetadataChunk:
-    """Manifest lists or manifests for one task, read through ``io``. Missing files are skipped unless ``must_stand``."""
+    """Manifest lists or manifests for one task, read through ``io``. Missing ones are skipped, or refused."""
 
     io: FileIO
     files: Sequence[TableFile]
@@ -117,7 +117,7 @@ class Inventory:
     def sharing(
         self, kept: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
     ) -> list[TableFile]:
-        """Returns the kept manifests that may name one of ``contents``: of the same kind and, if known, the same spec."""
+        """Returns the kept manifests that may name one of ``contents``: the same kind and, if known, the same spec."""
         wanted = {(_manifest_of(file.kind), file.spec) for file in contents}
         any_spec = {kind for kind, spec in wanted if spec is None}
         return [each for each in kept if each.kind in any_spec or (each.kind, each.spec) in wanted]

@@ -212,7 +212,7 @@ class DistributedProcedure(BaseProcedure, ABC, Generic[C]):
 
     @abstractmethod
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> C:
-        """Returns the state that the other steps share, such as table and options. Raises if the call is unsupported."""
+        """Returns the state that the other steps share, such as table and options. Raises if a call is unsupported."""
 
     @abstractmethod
     def begin(self, context: C) -> Plan:
