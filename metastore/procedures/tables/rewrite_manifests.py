@@ -157,7 +157,7 @@ def _key(entry: ManifestEntry, order: Sequence[int]) -> tuple[Any, ...]:
 
 
 def _order(spec: PartitionSpec, sort_by: Sequence[str]) -> list[int]:
-    """Returns the positions of all partition fields, ``sort_by`` first. Raises InvalidRequestError if one is unknown."""
+    """Returns the positions of all partition fields, ``sort_by`` first. Raises InvalidRequestError for unknown ones."""
     names = [field.name for field in spec.fields]
     unknown = [name for name in sort_by if name not in names]
     if unknown:
