@@ -92,7 +92,7 @@ def write_deletes(chunk: DeleteChunk) -> Iterator[pa.RecordBatch]:
 
 
 def _positions(chunk: DeleteChunk) -> Iterator[_Found]:
-    """Yield the deleted positions of each data file. ``new`` counts those that no position delete had before.
+    """Yields the deleted positions of each data file. ``new`` counts those that no position delete had before.
 
     Without equality deletes, all count as new, because only their form changes.
     """

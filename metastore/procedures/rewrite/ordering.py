@@ -71,7 +71,7 @@ class Order:
 
 
 def in_order(batches: Iterable[pa.RecordBatch], order: Order, budget: int = BUDGET) -> Iterator[pa.RecordBatch]:
-    """Yield all rows of ``batches`` in order, with about ``budget`` bytes of them in memory."""
+    """Yields all rows of ``batches`` in order, with about ``budget`` bytes of them in memory."""
     source = iter(batches)
     held: list[pa.RecordBatch] = []
     size = 0

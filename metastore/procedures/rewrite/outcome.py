@@ -118,7 +118,7 @@ class Tally:
 def done_groups(
     context: RewriteCall, fragments: Iterable[pa.RecordBatch], tally: Tally | None = None
 ) -> Iterator[Rewritten]:
-    """Yield each group when all its pieces are done. Groups with a failed piece are added to ``tally``."""
+    """Yields each group when all its pieces are done. Groups with a failed piece are added to ``tally``."""
     groups = {group.number: group for group in context.choice.groups}
     waiting = dict(context.pieces)
     files: dict[int, dict[int, tuple[DataFile, ...]]] = {number: {} for number in groups}

@@ -34,7 +34,7 @@ _TOGETHER: Final = 32 << 20
 
 
 def read_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
-    """Yield the live rows of ``slices`` in order, with the table's columns. Raises FormatError with the file."""
+    """Yields the live rows of ``slices`` in order, with the table's columns. Raises FormatError with the file."""
     deleted = _deleted(job.io, slices)
     equality = EqualityDeletes(job.io, job.schemas, job.name_mapping, job.format_version)
     projections: list[tuple[pa.Schema, int, Projection]] = []
@@ -73,7 +73,7 @@ def _slice_rows(
 def _live(
     batches: Iterable[tuple[int, pa.RecordBatch]], cut: Slice, deleted: Positions | None, lineage: FileLineage | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``batches`` (each with its first row's number) in ``cut`` that no position deletes.
+    """Yields the rows of ``batches`` (each with its first row's number) in ``cut`` that no position deletes.
 
     If ``lineage`` is given, its columns are added at the end.
     """
@@ -87,7 +87,7 @@ def _live(
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Yield adjacent batches together, so that keys are looked up for many rows at once."""
+    """Yields adjacent batches together, so that keys are looked up for many rows at once."""
     group: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -132,7 +132,7 @@ def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list
 
 
 def _opened(io: FileIO, slices: Sequence[Slice]) -> Iterator[tuple[Slice, Any]]:
-    """Yield each slice with its file opened. Small files are fetched whole, some of them ahead."""
+    """Yields each slice with its file opened. Small files are fetched whole, some of them ahead."""
 
     def fetch(cut: Slice) -> pa.NativeFile:
         with open_ranges(io, cut.path) as stream:

@@ -69,7 +69,7 @@ def rewrite_piece(job: RewriteJob, piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def outcomes(batch: pa.RecordBatch) -> Iterator[Outcome]:
-    """Yield the results of one or more tasks in a batch, piece by piece."""
+    """Yields the results of one or more tasks in a batch, piece by piece."""
     files: list[DataFile] = []
     for row in batch.to_pylist():
         if row["file"] is not None:

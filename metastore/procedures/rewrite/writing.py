@@ -55,7 +55,7 @@ class FileWriter:
         self._files = NewFiles(job.io)
 
     def write(self, batches: Iterable[pa.RecordBatch], partition: Record | None) -> Iterator[DataFile]:
-        """Yield each file when it is complete and durable. ``partition`` is that of all rows; None if rows differ.
+        """Yields each file when it is complete and durable. ``partition`` is that of all rows; None if rows differ.
 
         If they differ, rows of one partition must be adjacent. Raises StorageError if the store refuses a file.
         """
@@ -205,7 +205,7 @@ def _unbounded(metadata: pq.FileMetaData, ids: dict[str, int]) -> set[int]:
 def _runs(
     job: RewriteJob, batches: Iterable[pa.RecordBatch], partition: Record | None
 ) -> Iterator[tuple[Record, pa.RecordBatch]]:
-    """Yield rows with their partition. Splits a batch where the partition changes."""
+    """Yields rows with their partition. Splits a batch where the partition changes."""
     fields = job.output_spec.fields
     for batch in batches:
         if partition is not None or not fields:
@@ -237,7 +237,7 @@ def _partition_value(field: PartitionField, value: Any, schema: Schema) -> Any:
 
 
 def _equal_runs(columns: list[Any], length: int) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each run of rows with equal values. NaN equals NaN, and null equals null."""
+    """Yields begin and end of each run of rows with equal values. NaN equals NaN, and null equals null."""
     changed = np.zeros(length, dtype=bool)
     for values in columns:
         codes = values.dictionary_encode(null_encoding="encode").indices.to_numpy()
