@@ -78,7 +78,7 @@ def _of_analyzed_tables(metastore: Metastore, target: TargetTable) -> Iterator[K
 
 
 def _is_target(settings: Settings, analyzed: tuple[str, str, str], target: TargetTable) -> bool:
-    """Returns whether the analyzed table is in a catalog; then the proof reads its metadata instead."""
+    """Returns whether the proof reads the metadata of the analyzed table, so that its folder need not be kept."""
     plugin = settings.storage.get(analyzed[0])
     if plugin is None:
         return False

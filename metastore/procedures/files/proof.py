@@ -125,7 +125,7 @@ class Proof:
         self._seen: dict[str, str] = {}
 
     def judge(self, locations: Iterable[str], where: Where | None = None) -> Judgement:
-        """Returns which of ``locations`` may be deleted; ``where`` they were found, if folders were listed.
+        """Returns which of ``locations`` may be deleted. ``where`` has the folders that were listed to find them.
 
         Errors of other tables are not raised: they are part of the judgement.
         """

@@ -119,7 +119,7 @@ def canonical(path: str) -> str:
 
 
 def agree(one: Place, other: Place) -> bool:
-    """Returns whether schemes and authorities agree; a missing one counts as local or empty. Paths are not compared."""
+    """Returns whether schemes and authorities are equal; none counts as ``file`` and empty. Paths are not compared."""
     schemes = _as_written(one.scheme), _as_written(other.scheme)
     return schemes[0] == schemes[1] and (one.authority or "") == (other.authority or "")
 

@@ -9,7 +9,7 @@ The hierarchy::
         └── TableImportDistributedProcedure          FileListing -> Filter -> CallDistributedProcedure -> TableFinish -> Output
 
 Each type of distributed procedure has one plan shape. A concrete procedure implements ``create_context``, ``begin``,
-``finish`` and ``abort``. The constructor checks the declaration and raises InvalidRequestError; a call never does that.
+``finish`` and ``abort``. Errors in a declaration are raised by the constructor as InvalidRequestError, never by a call.
 """  # noqa: E501 - the tree is one picture
 
 from __future__ import annotations

@@ -122,7 +122,10 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
 
 
 def _of_partitions(found: Survey, wanted: Mapping[str, str]) -> Survey:
-    """Returns only the files of partitions with the ``wanted`` values. Raises InvalidRequestError, ProcedureError."""
+    """Returns only the files of partitions with the ``wanted`` values.
+
+    Raises InvalidRequestError if a column is not a partition column, ProcedureError if no partition matches.
+    """
     if not wanted:
         return found
     names = [name for name, _ in found.table.partition_columns]

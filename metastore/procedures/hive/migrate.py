@@ -27,7 +27,7 @@ from metastore.procedures.hive.service import hive_client, hive_properties, nest
 
 _CHUNK_FILES: Final = 250
 _WAVE: Final = 16
-"""Chunks per call of the engine while footers are kept, so footers are also kept if an engine answers all at once."""
+"""Chunks per call of an engine, if footers are kept. An engine may return all its results only at the end."""
 
 _RESULT: Final[dict[str, Any]] = {
     "status": pa.string(),

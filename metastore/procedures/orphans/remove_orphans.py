@@ -277,7 +277,7 @@ class OrphanRemoval:
             )
 
     def _left_over(self, table: Table, stored: Sequence[StoredFile]) -> tuple[tuple[Quarantine, ...], set[StoredFile]]:
-        """Returns the lists of interrupted runs, and their files, as they must still be to be deleted."""
+        """Returns the lists of interrupted runs, and their files with the size and time that were listed."""
         lists = [file.location for file in stored if _ORPHAN_LIST.search(file.location)]
         left_over = tuple(standing(table, lists))
         remembered = {

@@ -1,4 +1,4 @@
-"""cherrypick_snapshot and publish_changes: apply the changes of a snapshot beside the history to the current snapshot.
+"""cherrypick_snapshot and publish_changes: apply the changes of a snapshot outside the history to the current one.
 
 Three kinds of snapshots can be picked. The first is an append. The second is an overwrite of whole partitions, while
 these are unchanged since. The third is any snapshot whose parent is the current snapshot: ``main`` then moves to it.

@@ -211,7 +211,7 @@ class _Rewrite:
         self._stage(location, rewritten(location, content, change))
 
     def _manifest(self, location: str, snapshot: int | None, sequence: int | None, *, holds_deletes: bool) -> int:
-        """Stage a manifest; returns its new length. Entries without snapshot and sequence number inherit these."""
+        """Stage a manifest; returns its new length. Entries inherit a missing snapshot and sequence number."""
         content = self._standing(location)
 
         def change(entry: Fields) -> None:
