@@ -1,8 +1,8 @@
-"""``system.add_files_from_hive``: the files of a Hive table, or of some of its partitions, into an Iceberg table.
+"""``system.add_files_from_hive`` adds the files of a Hive table, or of some of its partitions, to an Iceberg table.
 
-The Iceberg table must have the columns and be partitioned by the values of the same partition columns, or not at all
-when the Hive table is not either. Files are not copied: they are the Iceberg table's from then on, whose maintenance
-may delete them.
+The Iceberg table must have the same columns and identity partitions on the same columns; if the Hive table is not
+partitioned, it must not be partitioned either. Files are not copied. From then on the Iceberg table owns them, and its
+maintenance may delete them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _RESULT: Final[dict[str, Any]] = {
 
 
 class Duplicates(str, Enum):
-    """What becomes of files that the Iceberg table has already."""
+    """What happens to files that the Iceberg table already has."""
 
     ERROR = "ERROR"
     SKIP = "SKIP"
@@ -63,7 +63,7 @@ class Duplicates(str, Enum):
 
 @dataclass
 class AddCall:
-    """One call; ``survey`` has the files that were chosen."""
+    """One call. ``survey`` has the chosen files."""
 
     context: CallContext
     source: Migration
@@ -77,7 +77,7 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
     """Appends a Hive table's files to an Iceberg table."""
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> AddCall:
-        """NotFoundError for an Iceberg table that is not there."""
+        """Check the arguments. Raises NotFoundError if the Iceberg table does not exist."""
         target = call.table(arguments["schema"], arguments["table_name"])
         require_foreign(target, "its files are the metastore's, written by its components")
         try:
@@ -95,7 +95,7 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         return AddCall(call, source, target, arguments["partition_filter"] or {}, duplicates)
 
     def begin(self, context: AddCall) -> Plan:
-        """Look at the Hive table. ProcedureError for one that Iceberg cannot have, or that does not fit."""
+        """Survey the Hive table. Raises ProcedureError if it does not fit, or Iceberg does not support it."""
         table = context.target.load()
         require_written_version(table, context.target)
         with closing(context.source.client):
@@ -108,7 +108,7 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(found.files))
 
     def finish(self, context: AddCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
-        """Append in one snapshot. ProcedureError for files that do not fit; ConflictError when others keep winning."""
+        """Append in one snapshot. Raises ProcedureError if files do not fit, ConflictError after lost races."""
         assert context.survey is not None
         read = pa.Table.from_batches(list(fragments), FRAGMENT)
         if problems := problems_of(context.survey, read):
@@ -118,11 +118,14 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         return until_won(context.target, timeout, lambda table: _append(context, found, table, read))
 
     def abort(self, context: AddCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
-        """Tasks write nothing."""
+        """Do nothing: tasks write nothing."""
 
 
 def _of_partitions(found: Survey, wanted: Mapping[str, str]) -> Survey:
-    """Only the files of partitions with the ``wanted`` values. InvalidRequestError for a column that is none."""
+    """Returns only the files of partitions with the ``wanted`` values.
+
+    Raises InvalidRequestError if a column is not a partition column, ProcedureError if no partition matches.
+    """
     if not wanted:
         return found
     names = [name for name, _ in found.table.partition_columns]
@@ -150,7 +153,7 @@ def _require_same_partitioning(source: HiveTable, metadata: TableMetadata, targe
 
 
 def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Mapping[str, Any]:
-    """One try on the table as it is now."""
+    """One attempt on the current table."""
     metadata = table.metadata
     layout = _fitted(found, read, metadata, context.target)
     files = _fresh(list(data_files(found, read, layout)), table, context.duplicates)
@@ -189,7 +192,7 @@ def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Ma
 
 
 def _fitted(found: Survey, read: pa.Table, metadata: TableMetadata, target: TargetTable) -> Layout:
-    """The layout of the files, by the ids of the Iceberg table. ProcedureError where columns differ."""
+    """Returns the layout of the files with the IDs of the Iceberg table. Raises ProcedureError if columns differ."""
     matches = matches_of(found, read)
     if extras := sorted({".".join((*each.parent, each.name)) for one in matches for each in one.extras}):
         raise ProcedureError(
@@ -216,7 +219,7 @@ def _fitted(found: Survey, read: pa.Table, metadata: TableMetadata, target: Targ
 
 
 def _require_values(found: Survey, read: pa.Table, schema: Schema) -> None:
-    """ProcedureError for a column without nulls of ``schema`` that files have not, or that they may have nulls in."""
+    """Raise ProcedureError if files lack a required column of ``schema``, or may have nulls in one."""
     columns, keys = found.table.columns, [name.lower() for name, _ in found.table.partition_columns]
     leaves = {leaf.path[0].lower(): place for place, leaf in enumerate(leaves_of(columns)) if len(leaf.path) == 1}
     for name in (each.name for each in schema.fields if each.required):
@@ -236,7 +239,7 @@ def _require_values(found: Survey, read: pa.Table, schema: Schema) -> None:
 
 
 def _shape(type_: Any) -> str:
-    """A type without the ids and the case of names in it."""
+    """Returns a type as text, without IDs and the case of names."""
     match type_:
         case StructType():
             return f"struct<{','.join(f'{each.name.lower()}:{_shape(each.field_type)}' for each in type_.fields)}>"
@@ -249,7 +252,7 @@ def _shape(type_: Any) -> str:
 
 
 def _names_by_id(own: Schema, theirs: Schema, mapping: NameMapping) -> dict[int, list[str]]:
-    """The names that files use, by the ids of ``theirs``, which has the same columns in the same order as ``own``."""
+    """Returns the names that files use, by the IDs of ``theirs``. ``own`` has the same columns in the same order."""
     ids = dict(zip(_ids(own.fields), _ids(theirs.fields), strict=True))
     found: dict[int, list[str]] = {}
 
@@ -290,7 +293,7 @@ def _with_names(mapped: MappedField, names: Mapping[int, list[str]]) -> MappedFi
 
 
 def _fresh(files: list[DataFile], table: Table, duplicates: Duplicates) -> list[DataFile]:
-    """Those that the table has not; ProcedureError for others, unless they are to be skipped."""
+    """Returns the files that the table does not have. Raises ProcedureError for others, unless they are skipped."""
     snapshot = table.metadata.current_snapshot()
     if snapshot is None:
         return files

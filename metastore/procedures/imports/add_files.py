@@ -1,11 +1,11 @@
-"""``add_files``: data files that lie somewhere already become a table's, without being copied or read.
+"""``add_files`` adds existing data files to a table, without copying them; only their footers are read.
 
-A distributed procedure of type table import: begin lists the files, tasks read their footers, finish commits one
-snapshot that appends them. The table owns them from then on: when they are of no use any more, expiration deletes
-them. Readers find columns of files without field ids by the table's name mapping, which the same commit sets if it is
-missing.
+It is a distributed procedure of type table import. ``begin`` lists the files, tasks read their footers, and ``finish``
+commits one snapshot that appends them. From then on the table owns the files: expiration deletes them when they are no
+longer needed. Readers find the columns of files without field IDs by the table's name mapping. If that is missing, the
+same commit sets it.
 
-A file that the table has already, under whatever spelling of its location, is not taken for another one.
+A file that the table already has, in any spelling of its location, counts as the same file.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ E_ = TypeVar("E_", bound=Enum)
 
 
 class DuplicateFile(str, Enum):
-    """What becomes of a file that the table has already, or that the call names twice."""
+    """What happens to a file that the table already has, or that the call names twice."""
 
     ERROR = "ERROR"
     SKIP = "SKIP"
@@ -82,7 +82,7 @@ class DuplicateFile(str, Enum):
 
 @dataclass(frozen=True)
 class _Import:
-    """One call: what to add to which table, and how."""
+    """One call: its target table and its arguments."""
 
     call: CallContext
     target: TargetTable
@@ -96,16 +96,16 @@ class _Import:
 
 @dataclass(frozen=True)
 class _ImportPlan(Plan):
-    """``found`` counts the files that the call is about, those that the table has already too."""
+    """``found`` counts all files of the call, including those that the table already has."""
 
     found: int = 0
 
 
 class AddFiles(TableImportDistributedProcedure[_Import]):
-    """See the module. ``begin`` lists, tasks read footers, ``finish`` appends; tasks write nothing."""
+    """The procedure: ``begin`` lists files, tasks read footers, ``finish`` appends the files. Tasks write nothing."""
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> _Import:
-        """Raises InvalidRequestError for arguments that do not go together."""
+        """Check the arguments. Raises InvalidRequestError if they do not fit together."""
         location, files = arguments["location"], arguments["files"]
         if (location is None) == (files is None):
             raise InvalidRequestError("either location or files says what to add; exactly one of them is needed")
@@ -125,7 +125,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         )
 
     def begin(self, context: _Import) -> Plan:
-        """Raises NotFoundError for an empty location, ProcedureError for files that the table has already."""
+        """List the files. Raises NotFoundError if there are none, ProcedureError if the table already has some."""
         table = context.target.load()
         require_written_version(table, context.target)
         found = self._wanted(context, table)
@@ -142,7 +142,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         return _ImportPlan(chunks, read_metrics, FRAGMENT, pinned, describe, files=len(files), found=len(found))
 
     def finish(self, context: _Import, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
-        """Raises ProcedureError, naming files, when one cannot be added; ConflictError when others keep winning."""
+        """Append the files. Raises ProcedureError with names if one does not fit, ConflictError after lost races."""
         rows = [row for fragment in fragments for row in fragment.to_pylist()]
         if refused := [row for row in rows if row["error"] is not None]:
             shown = "; ".join(f"{row['location']}: {row['error']}" for row in refused[:_SHOWN])
@@ -152,7 +152,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         return until_won(context.target, timeout, lambda table: _append(context, table, plan, rows))
 
     def abort(self, context: _Import, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
-        """Nothing to do: tasks write nothing."""
+        """Do nothing: tasks write nothing."""
 
     def _wanted(self, context: _Import, table: Table) -> list[ImportedFile]:
         if context.location is None:
@@ -163,7 +163,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
 
 
 def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """One try: the files that are no duplicates still, appended to the table as it is now."""
+    """One attempt: appends the files that are still no duplicates to the current table."""
     metadata = table.metadata
     if rows and metadata.current_snapshot_id != plan.pinned:
         files = [ImportedFile(row["location"], row["size"]) for row in rows]
@@ -200,14 +200,14 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
 
 
 def _message(format_: str, rows: Iterable[Mapping[str, Any]]) -> str:
-    """What readers of the table should know of the files that were added; empty if there is nothing."""
+    """Returns the notes for readers of the table about the added files; empty if there are none."""
     found = dict.fromkeys((column, values) for row in rows for column, values in row["differences"])
     told = [f"column {column} may hold {values}: {KNOWN[values].what}" for column, values in found]
     return "; ".join([UNREAD[format_], *told] if format_ in UNREAD else told)
 
 
 def _beside(metadata: TableMetadata, *, by_name: bool) -> tuple[list[TableUpdate], list[TableRequirement]]:
-    """What else the commit changes and holds by: the name mapping, and the schema and spec that files were read for."""
+    """Returns the name mapping to set, if any, and the requirement that schema and spec are those of the footers."""
     requirements: list[TableRequirement] = [
         AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
         AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
@@ -220,7 +220,7 @@ def _beside(metadata: TableMetadata, *, by_name: bool) -> tuple[list[TableUpdate
 
 
 def _known_paths(context: _Import, table: Table) -> set[str]:
-    """Canonical paths of the data files of the current snapshot; none are asked for where duplicates are allowed."""
+    """Returns the canonical paths of the data files of the current snapshot; empty if duplicates are allowed."""
     snapshot = table.metadata.current_snapshot()
     if snapshot is None or context.duplicates is DuplicateFile.ALLOW:
         return set()
@@ -298,7 +298,7 @@ def _mapping(metadata: TableMetadata) -> Any:
 
 
 def _cuts(metadata: TableMetadata) -> dict[int, Cut]:
-    """What the table's properties want kept of each column's numbers."""
+    """Returns the metrics of each column that the table's properties ask to keep."""
     kept = {}
     for field_id, column in compute_statistics_plan(metadata.schema(), metadata.properties).items():
         mode = column.mode.type
