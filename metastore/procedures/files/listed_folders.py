@@ -3,8 +3,8 @@
 Place in the flow: ``remove_orphan_files`` asks this module which folders to list. A table's location and properties
 (``write.data.path`` and others) name folders. Whoever may write the table can set them, so they could direct the run
 into any folder of the store. Therefore the location counts only if the table's metadata file lies below it: the writer
-of that file may write there. Properties are followed only below the table's location or an allowed one, or if the call
-itself names the folder.
+of that file may write there. Properties are followed only below a location that is proven in this way or allowed, or if
+the call itself names the folder.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ class ListedFolders:
         home, *named = claimed_by(table.metadata)
         if self.location is not None:
             return [self._checked(self.location, [home, *named])]
-        followed = [folder for folder in named if self._is_allowed(folder) or self._is_in(folder, home)]
-        if _is_proven(table, self.spelling) or self._is_allowed(home):
-            followed.insert(0, home)
+        is_own = _is_proven(table, self.spelling) or self._is_allowed(home)
+        inside = [folder for folder in named if self._is_in(folder, home)]
+        followed = [home, *inside] if is_own else []
+        followed += [folder for folder in named if self._is_allowed(folder) and folder not in followed]
         for folder in (home, *named):
             if folder not in followed:
                 _log.warning("%s: orphans are not looked for in %s, %s", self.name, folder, _ALLOW)
