@@ -16,9 +16,7 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3, cutoff: float = 0
 
 
 def did_you_mean(name: str, known: Iterable[str], *, most: int = 3, cutoff: float = 0.6, otherwise: str = "") -> str:
-    """Returns ``; did you mean a or b?``, to append to a message about ``name``, or ``otherwise`` without similar
-    names.
-    """
+    """Returns ``; did you mean a or b?``, which follows a message on ``name``; ``otherwise`` if no name is similar."""
     near = nearest(name, known, most=most, cutoff=cutoff)
     if near:
         return f"; did you mean {' or '.join(near)}?"
