@@ -1,4 +1,4 @@
-"""The files that an ANALYZE considers: all files of a listing, or only those of named partitions or paths.
+"""The files that an ANALYZE considers: all files of a listing, or only files of named partitions or paths.
 
 Place in the flow: a run begins with :class:`FoundFiles`. For a whole table, these come from one listing. For named
 partitions, only their directories are listed. For named paths, each file is looked up and nothing is listed. All other

@@ -126,7 +126,7 @@ class ExpirationHandler:
         return self.table.turn(self._clock.monotonic, self._clock.pause, math.inf)
 
     def _marked(self) -> _Marked | Expired | None:
-        """Returns the work to do; the result if there is none; None if another writer was faster."""
+        """Returns the work to do, or the result if there is no work, or None if another writer was faster."""
         table = self.table.load()
         if table is None or not owns_its_files(table.metadata):
             return Expired()

@@ -136,7 +136,7 @@ def remove_folder(store: Store, folder: str) -> None:
 
 
 def remove_files(store: Store, files: Iterable[str]) -> None:
-    """Remove those of the files that exist. Raises OSError."""
+    """Remove the existing ones among ``files``. Raises OSError."""
     for file in files:
         system, path = store.place(file)
         with suppress(FileNotFoundError):
