@@ -1,4 +1,4 @@
-"""Makes a short text or number from content, to tell two contents apart. Digests are stored: they must never change.
+"""Makes a few bytes or a number from content, to tell two contents apart. They are stored: never change them.
 
 No other module makes digests. A digest protects from accidents, not from forgery.
 """

@@ -7,8 +7,9 @@ import threading
 from typing import Final
 
 _OBJECTS_PER_COLLECTION: Final = 5_000
-"""Threshold of the garbage collector. Tasks create some 100,000 rows and hardly any reference cycles. With Python's
-default of 700, collections take up to a fourth of the time of reading footers. A higher threshold gains nothing."""
+"""Threshold of the garbage collector. Tasks create hundreds of thousands of rows, and hardly any reference cycles.
+With Python's default of 700, collections take up to a fourth of the time of reading footers. A higher threshold gains
+nothing."""
 
 _expendable: Final = threading.Event()
 

@@ -150,7 +150,7 @@ class HiveClient:
         """Replace the description and the statistics of the table ``new`` in one atomic step.
 
         With ``expected``, a parameter and its value, the service first checks that the table has them, and raises
-        ConflictError if not. Old services (2.3.10, for example) do not check: read the table again afterwards.
+        ConflictError if not. Old services do not check (2.3.10 does): read the table again afterwards.
         """
         context = dict(_AS_GIVEN)
         if expected is not None:

@@ -1,9 +1,9 @@
 """Hive tables that are described file by file: text, ``char``, and partitions in several formats or in other folders.
 
-Their directories do not correspond to partitions, so no metadata units of directories are kept. The table itself
-provides the contents of its files, partition columns included, as Iceberg tables do
-(:class:`metastore.sources.provided.Provided`). The state of a file includes the service's description of its partition
-(format, SerDe, delimiters, values, types). If that is altered, the file counts as changed.
+No metadata units of their directories are kept. The table itself provides the contents of its files, partition columns
+included, as Iceberg tables do (:class:`metastore.sources.provided.Provided`). The state of a file includes the
+service's description of its partition (format, SerDe, delimiters, values, types). If that is altered, the file counts
+as changed.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _state(file: SourceFile, place: _Place) -> int:
 
 
 def _of_value(type_: HiveType, text: str, rows: int) -> ColumnStatistics:
-    """Returns the statistics of a partition column in a file of ``rows`` rows; unknown bounds for an invalid text."""
+    """Returns the statistics of a partition column in a file of ``rows`` rows; unknown for an invalid text."""
     minor = minor_type(str(drill_type(type_)))
     try:
         value: Any = typed_value(text, type_)

@@ -66,7 +66,7 @@ def match(columns: Columns, schema: pa.Schema, *, timestamps: bool = True) -> Ma
 
 
 def has_names(schema: pa.Schema) -> bool:
-    """Returns False if all columns of a file are called ``_col0``, ``_col1`` and so on."""
+    """Returns False if the columns of a file are all called ``_col0``, ``_col1`` and so on, else True."""
     return not len(schema) or not all(_POSITIONAL.fullmatch(each.name) for each in schema)
 
 

@@ -98,8 +98,7 @@ def _typed(text: str, type_: HiveType) -> PartitionValue:
         case "decimal" if _EXACT.fullmatch(text):
             precision, scale = type_.arguments
             value = Decimal(text)
-            # Hive writes 1.10 as 1.1: trailing zeros may be missing, but no digit may be lost or exceed the column's
-            # scale.
+            # Hive writes 1.10 as 1.1: zeros at the end may be missing, but no digit may be lost or exceed the scale.
             exact = value.quantize(Decimal(1).scaleb(-scale), context=Context(prec=precision))
             return exact if exact == value else _refuse(text)
         case "date" if _DATE.fullmatch(text):

@@ -119,7 +119,7 @@ def _splits(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_moment(column: str, test: BoundPredicate) -> BooleanExpression:
-    """Translates a test of a time from microseconds to milliseconds; bounds are rounded outwards."""
+    """Translates a test of a time from microseconds to milliseconds; literals are rounded so that no match is lost."""
     if not isinstance(test, BoundLiteralPredicate):
         return AlwaysTrue()
     micros = int(test.literal.value)

@@ -68,17 +68,17 @@ class Value:
 
 
 def same(column: str) -> Value:
-    """Returns the value of a unit column."""
+    """Returns a value that is the unit column itself."""
     return Value(lambda units: units[column], (column,), same_as=column)
 
 
 def constant(text: str) -> Value:
-    """Returns a constant text."""
+    """Returns a value with one text in all rows."""
     return Value(lambda units: pa.repeat(pa.scalar(text, TEXT), units.num_rows), constant=text)
 
 
 def moment(column: str) -> Value:
-    """Returns a unit column of epoch milliseconds as a timestamp."""
+    """Returns a value that is a unit column of epoch milliseconds, as a timestamp."""
 
     def make(units: pa.Table) -> Array:
         return units[column].cast(pa.timestamp("ms", "UTC")).cast(MOMENT)
@@ -87,7 +87,7 @@ def moment(column: str) -> Value:
 
 
 def holder(name: str) -> Value:
-    """Returns a whole number in the metadata statistics; null if unknown."""
+    """Returns a value that is a whole number in the metadata statistics; null if unknown."""
 
     def make(units: pa.Table) -> Array:
         return with_nulls(recorded_numbers(units["metadataStatistics"].combine_chunks(), name))
@@ -96,7 +96,7 @@ def holder(name: str) -> Value:
 
 
 def row_count() -> Value:
-    """Returns the number of rows; null if it is not exact, for example with delete files of other tools."""
+    """Returns a value that is the number of rows; null if it is not exact, for example with delete files."""
 
     def make(units: pa.Table) -> Array:
         return exact_row_counts(units["metadataStatistics"].combine_chunks())

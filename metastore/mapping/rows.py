@@ -112,7 +112,7 @@ def by_partition(unit_type: type[Unit], table: pa.Table) -> list[PartitionRows]:
     for position, key in enumerate(keys):
         positions.setdefault(key, []).append(position)
     if any(group[-1] - group[0] != len(group) - 1 for group in positions.values()):
-        # Only partitions with rows in several places are sorted; the rows of the others are already adjacent.
+        # The rows of some partition are scattered: bring them together. Otherwise no row is copied.
         table = table.take(pa.array([p for group in positions.values() for p in group], pa.int64()))
     groups = []
     start = 0

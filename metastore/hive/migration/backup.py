@@ -26,7 +26,7 @@ BACKUP_PROPERTY: Final = "metastore.hive-backup"
 """Iceberg table property with the location of the Hive table's backup."""
 
 BACKUP_FILE: Final = "hive-table.backup"
-"""The name has no suffix, because file systems compress by suffix."""
+"""The name has no suffix, so that Arrow's file systems do not compress the file by its suffix."""
 _FORM: Final = 1
 
 

@@ -98,9 +98,8 @@ Chunk = HiveChunk | IcebergChunk
 def measure_chunk(chunk: Chunk) -> Iterator[pa.RecordBatch]:
     """Yields one batch of :data:`FRAGMENT` with a row for each piece.
 
-    Raises StorageError, FormatError, naming the file.
-
-    If PyIceberg cannot read a column, its error becomes part of the result and is not raised.
+    Raises StorageError and FormatError, which name the file. If PyIceberg cannot read a column, its error becomes part
+    of the result and is not raised.
     """
     if isinstance(chunk, HiveChunk):
         side, types = Side.HIVE, dict(chunk.types)

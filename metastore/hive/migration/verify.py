@@ -62,7 +62,9 @@ class ColumnCheck:
 
 
 def verify(iceberg: IcebergTable, properties: Mapping[str, str], engine: Callable[[int], Engine]) -> list[ColumnCheck]:
-    """Returns the check of each column of the table at its migration. ``engine`` takes the number of files.
+    """Returns the check of each column of the table at its migration.
+
+    ``engine`` returns the engine for a number of files.
 
     Raises ProcedureError if no migration made the table, or if the migration's snapshot has expired. Raises
     StorageError and FormatError for unreadable files, EngineError for Avro files without the extra ``avro``.
