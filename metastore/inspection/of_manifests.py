@@ -1,7 +1,7 @@
-"""Metadata tables that the manifests of one snapshot answer: manifests, files, entries, partitions.
+"""Metadata tables from the manifests of one snapshot: manifests, files, entries, partitions.
 
-Bounds are shown as people write values, by column; partitions as a struct of their fields, of every spec that the table
-has had. A table that was never partitioned has no such column.
+Bounds are readable text, by column. Partitions are a struct with the partition fields of all of the table's specs. A
+table that was never partitioned does not have this column.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CONTENT: Final = {
 
 
 def manifests(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """The manifests that the snapshot lists."""
+    """Returns the manifests in the snapshot's list."""
     summary: list[pa.Field[Any]] = [
         *(pa.field(name, pa.bool_()) for name in ("contains_null", "contains_nan")),
         *(pa.field(name, _TEXT) for name in ("field", "lower", "upper")),
@@ -76,14 +76,14 @@ def manifests(table: Table, snapshot: Snapshot | None) -> pa.Table:
 
 
 def files(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """The live data and delete files of the snapshot."""
+    """Returns the live data and delete files of the snapshot."""
     shown = _Shown(table)
     rows = [shown.file(entry.data_file) for entry in _entries(table, snapshot, deleted=False)]
     return pa.Table.from_pylist(rows, pa.schema(shown.file_fields))
 
 
 def entries(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """What the snapshot's manifests say, of files that were removed too: status, and the file as in ``$files``."""
+    """Returns the entries of the snapshot's manifests, with removed files: status, and the file as in ``$files``."""
     shown = _Shown(table)
     schema = pa.schema(
         {
@@ -108,7 +108,7 @@ def entries(table: Table, snapshot: Snapshot | None) -> pa.Table:
 
 
 def partitions(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """Rows, files and bytes by partition and spec, and the snapshot that last changed one of its live files."""
+    """Returns rows, files and bytes by partition and spec, and the last snapshot that changed a live file of each."""
     shown = _Shown(table)
     counts = (
         "record_count",
@@ -155,7 +155,7 @@ def partitions(table: Table, snapshot: Snapshot | None) -> pa.Table:
 
 
 class _Shown:
-    """Files of one table as rows."""
+    """Converts files of one table to rows."""
 
     def __init__(self, table: Table) -> None:
         self._schema = table.schema()
@@ -163,7 +163,7 @@ class _Shown:
         self._fields = _partition_fields(table)
         kinds = [pa.field(name, _arrow(kind)) for name, kind in self._fields.values()]
         self.partition_fields: list[Any] = [pa.field("partition", pa.struct(kinds))] if kinds else []
-        """The column ``partition``, or none."""
+        """The column ``partition``, or an empty list."""
         self.file_fields: list[Any] = [
             pa.field("content", _TEXT),
             pa.field("file_path", _TEXT),
@@ -181,7 +181,7 @@ class _Shown:
         ]
 
     def file(self, file: DataFile) -> dict[str, Any]:
-        """The row of ``$files``."""
+        """Returns the row of ``$files``."""
         return {
             "content": _CONTENT[file.content],
             "file_path": file.file_path,
@@ -202,7 +202,7 @@ class _Shown:
         }
 
     def partition(self, file: DataFile) -> dict[str, Any]:
-        """The column ``partition``, where the table has one."""
+        """Returns the column ``partition``, or nothing for an unpartitioned table."""
         if not self._fields:
             return {}
         spec = self._specs[file.spec_id]
@@ -222,7 +222,7 @@ class _Shown:
         return [(self._name(key), self._readable(key, bound)) for key, bound in sorted(bounds.items())]
 
     def _name(self, field_id: int) -> str:
-        """A column by its name now; by its id when it is gone."""
+        """Returns the current name of a column, or its id if it was dropped."""
         return self._schema.find_column_name(field_id) or str(field_id)
 
     def _readable(self, field_id: int, bound: bytes) -> str:
@@ -265,11 +265,11 @@ def _summaries(table: Table, manifest: ManifestFile) -> list[dict[str, Any]]:
 
 
 def _partition_fields(table: Table) -> dict[int, tuple[str, IcebergType]]:
-    """Name and type of every partition field that the table has had, by id.
+    """Returns the name and type of every partition field of all specs, by id.
 
-    Names are those of the newest spec. Of fields that share one, which a struct cannot have, older ones have their id
-    behind it, as Iceberg itself calls them in tables of format 1. There a dropped field stays as one of nothing, and
-    its type is that of the values it had.
+    Names come from the newest spec. A struct cannot have two fields of one name, so the older ones get their id as a
+    suffix, as Iceberg itself names them in tables of format 1. There a dropped field stays with a void transform; its
+    type is that of its former values.
     """
     current = table.metadata.default_spec_id
     specs = sorted(table.metadata.partition_specs, key=lambda spec: (spec.spec_id == current, spec.spec_id))
@@ -287,7 +287,7 @@ def _partition_fields(table: Table) -> dict[int, tuple[str, IcebergType]]:
 
 
 def _type_of(table: Table, field: PartitionField) -> IcebergType:
-    """The type of a partition field's values, by the newest schema that knows its source."""
+    """Returns the type of a partition field's values, from the newest schema that contains its source column."""
     for schema in (table.schema(), *sorted(table.metadata.schemas, key=lambda each: -each.schema_id)):
         if field.source_id in schema.field_ids:
             return field.transform.result_type(schema.find_type(field.source_id))
@@ -295,7 +295,7 @@ def _type_of(table: Table, field: PartitionField) -> IcebergType:
 
 
 def _arrow(kind: IcebergType) -> Any:
-    """Arrow's type for partition values; text for those that Arrow builds no array of."""
+    """Returns Arrow's type for partition values; text for types of which Arrow cannot build arrays."""
     return _TEXT if isinstance(kind, UUIDType | UnknownType) else schema_to_pyarrow(kind)
 
 
