@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from enum import Enum
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
@@ -25,7 +24,6 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.hive.listing import plain_location
 from metastore.hive.metrics import FRAGMENT, read_metrics
 from metastore.hive.migration.layout import Layout, layout_of, leaf_ids_of
 from metastore.hive.migration.migrate import Migration
@@ -43,6 +41,7 @@ from metastore.procedures.files.guards import require_foreign, require_written_v
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
+from metastore.procedures.imports.duplicates import DuplicateFile
 
 _CHUNK_FILES: Final = 250
 _ENTRIES_A_MANIFEST: Final = 4_000
@@ -54,13 +53,6 @@ _RESULT: Final[dict[str, Any]] = {
 }
 
 
-class Duplicates(str, Enum):
-    """What happens to files that the Iceberg table already has."""
-
-    ERROR = "ERROR"
-    SKIP = "SKIP"
-
-
 @dataclass
 class AddCall:
     """One call. ``survey`` has the chosen files."""
@@ -69,7 +61,7 @@ class AddCall:
     source: Migration
     target: TargetTable
     partition_filter: Mapping[str, str]
-    duplicates: Duplicates
+    duplicates: DuplicateFile
     survey: Survey | None = None
 
 
@@ -80,11 +72,7 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         """Check the arguments. Raises NotFoundError if the Iceberg table does not exist."""
         target = call.table(arguments["schema"], arguments["table_name"])
         require_foreign(target, "its files are the metastore's, written by its components")
-        try:
-            duplicates = Duplicates(arguments["duplicate_file"].upper())
-        except ValueError:
-            given = arguments["duplicate_file"]
-            raise InvalidRequestError(f"duplicate_file is 'error' or 'skip', not {given!r}") from None
+        duplicates = DuplicateFile.named(arguments["duplicate_file"])
         source = Migration(
             hive_client(call),
             arguments["source_schema"],
@@ -156,7 +144,8 @@ def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Ma
     """One attempt on the current table."""
     metadata = table.metadata
     layout = _fitted(found, read, metadata, context.target)
-    files = _fresh(list(data_files(found, read, layout)), table, context.duplicates)
+    named = list(data_files(found, read, layout))
+    files = context.duplicates.without_known(named, attrgetter("file_path"), table, context.context.engine)
     records = sum(file.record_count for file in files)
     result = {
         "added_files_count": len(files),
@@ -292,25 +281,6 @@ def _with_names(mapped: MappedField, names: Mapping[int, list[str]]) -> MappedFi
     )
 
 
-def _fresh(files: list[DataFile], table: Table, duplicates: Duplicates) -> list[DataFile]:
-    """Returns the files that the table does not have. Raises ProcedureError for others, unless they are skipped."""
-    snapshot = table.metadata.current_snapshot()
-    if snapshot is None:
-        return files
-    known = {
-        plain_location(entry.data_file.file_path)
-        for manifest in snapshot.manifests(table.io)
-        for entry in manifest.fetch_manifest_entry(table.io)
-    }
-    fresh = [file for file in files if plain_location(file.file_path) not in known]
-    if len(fresh) < len(files) and duplicates is Duplicates.ERROR:
-        raise ProcedureError(
-            f"File already exists: the table has {len(files) - len(fresh)} of the files already; "
-            "duplicate_file => 'skip' leaves them out"
-        )
-    return fresh
-
-
 add_files_from_hive: Final = AddFilesFromHive(
     "system",
     "add_files_from_hive",
@@ -320,7 +290,7 @@ add_files_from_hive: Final = AddFilesFromHive(
         Argument("source_schema"),
         Argument("source_table"),
         Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
-        Argument("duplicate_file", required=False, default=Duplicates.ERROR.value),
+        Argument("duplicate_file", required=False, default=DuplicateFile.ERROR.value),
         Argument("recursive_directory", required=False, default="fail"),
     ),
     result=pa.schema(_RESULT),

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Final, TypeVar
+from operator import attrgetter, itemgetter
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
@@ -38,13 +38,11 @@ from metastore.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.manifests import added
 from metastore.iceberg.snapshot import NewSnapshot
-from metastore.iceberg.sweep import FileKind
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
-from metastore.procedures.files.inventory import Inventory
-from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure
+from metastore.procedures.imports.duplicates import DuplicateFile
 from metastore.procedures.imports.import_listing import ImportedFile, RecursiveDirectory, listed, matching, named
 from metastore.procedures.imports.import_metrics import (
     FRAGMENT,
@@ -68,16 +66,6 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "skipped_files_count": pa.int64(),
     "message": pa.string(),
 }
-
-E_ = TypeVar("E_", bound=Enum)
-
-
-class DuplicateFile(str, Enum):
-    """What happens to a file that the table already has, or that the call names twice."""
-
-    ERROR = "ERROR"
-    SKIP = "SKIP"
-    ALLOW = "ALLOW"
 
 
 @dataclass(frozen=True)
@@ -120,8 +108,8 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
             tuple(files or ()),
             _format(arguments["format"]),
             arguments["partition_filter"],
-            _choice(DuplicateFile, "duplicate_file", arguments["duplicate_file"]),
-            _choice(RecursiveDirectory, "recursive_directory", arguments["recursive_directory"]),
+            DuplicateFile.named(arguments["duplicate_file"]),
+            _recursive(arguments["recursive_directory"]),
         )
 
     def begin(self, context: _Import) -> Plan:
@@ -129,7 +117,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         table = context.target.load()
         require_written_version(table, context.target)
         found = self._wanted(context, table)
-        files = _without_known(found, _known_paths(context, table), context.duplicates)
+        files = context.duplicates.without_known(found, attrgetter("location"), table, context.call.engine)
         metadata = table.metadata
         shape = Target(metadata.schema(), metadata.spec(), _mapping(metadata), _cuts(metadata))
         chunks = [
@@ -166,9 +154,7 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
     """One attempt: appends the files that are still no duplicates to the current table."""
     metadata = table.metadata
     if rows and metadata.current_snapshot_id != plan.pinned:
-        files = [ImportedFile(row["location"], row["size"]) for row in rows]
-        fresh = {file.location for file in _without_known(files, _known_paths(context, table), context.duplicates)}
-        rows = [row for row in rows if row["location"] in fresh]
+        rows = context.duplicates.without_known(rows, itemgetter("location"), table, context.call.engine)
     if not rows:
         message = "nothing was added: the table has all files already"
         return {**dict.fromkeys(_RESULT_COLUMNS, 0), "skipped_files_count": plan.found, "message": message}
@@ -217,38 +203,6 @@ def _beside(metadata: TableMetadata, *, by_name: bool) -> tuple[list[TableUpdate
         return [], requirements
     mapping = metadata.schema().name_mapping.model_dump_json()
     return [SetPropertiesUpdate(updates={name: mapping})], requirements
-
-
-def _known_paths(context: _Import, table: Table) -> set[str]:
-    """Returns the canonical paths of the data files of the current snapshot; empty if duplicates are allowed."""
-    snapshot = table.metadata.current_snapshot()
-    if snapshot is None or context.duplicates is DuplicateFile.ALLOW:
-        return set()
-    inventory = Inventory(table.io, context.call.engine)
-    listed_files = inventory.lists([snapshot], must_stand=True).values()
-    manifests = [file for file in listed_files if file.kind is FileKind.MANIFEST]
-    path = Spelling().path
-    return {path(location) for location, _ in inventory.live_files(manifests, must_stand=True)}
-
-
-def _without_known(files: Sequence[ImportedFile], known: set[str], duplicates: DuplicateFile) -> Sequence[ImportedFile]:
-    if duplicates is DuplicateFile.ALLOW:
-        return files
-    path = Spelling().path
-    seen = set(known)
-    fresh: list[ImportedFile] = []
-    twice: list[ImportedFile] = []
-    for file in files:
-        place = path(file.location)
-        (twice if place in seen else fresh).append(file)
-        seen.add(place)
-    if twice and duplicates is DuplicateFile.ERROR:
-        shown = ", ".join(file.location for file in twice[:_SHOWN])
-        raise ProcedureError(
-            f"File already exists: {len(twice)} files are the table's already, or named twice, such as {shown}; "
-            "duplicate_file => 'skip' leaves them out, 'allow' adds their rows again"
-        )
-    return fresh
 
 
 def _data_file(row: Mapping[str, Any], shape: Target, format_: str) -> DataFile:
@@ -313,12 +267,12 @@ def _format(text: str) -> str:
     return text.upper()
 
 
-def _choice(kind: type[E_], name: str, text: str) -> E_:
+def _recursive(text: str) -> RecursiveDirectory:
     try:
-        return kind(text.upper())
+        return RecursiveDirectory(text.upper())
     except ValueError as error:
-        known = ", ".join(str(each.value) for each in kind)
-        raise InvalidRequestError(f"{name} is one of {known}, not {text!r}") from error
+        known = ", ".join(str(each.value) for each in RecursiveDirectory)
+        raise InvalidRequestError(f"recursive_directory is one of {known}, not {text!r}") from error
 
 
 add_files: Final = AddFiles(
