@@ -289,6 +289,6 @@ add_files: Final = AddFiles(
         Argument("recursive_directory", required=False, default=RecursiveDirectory.FAIL.value),
     ),
     result=pa.schema(_RESULT_COLUMNS),
-    description="Makes data files that lie somewhere already a table's, without copying them.",
+    description="Adds existing data files to a table without copying them.",
 )
 """The procedure ``system.add_files``."""
