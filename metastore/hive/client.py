@@ -222,9 +222,9 @@ class HiveClient:
             if lock.state != LockState.ACQUIRED:
                 holders = (each for each in self.locks(database, name) if each.lockid != lock.lockid)
                 raise ConflictError(
-                    f"somebody else holds a lock on {database}.{name}: {described(holders)}; nothing was changed. Try "
-                    "again when they are done; the service forgets the lock of a process that died after "
-                    "hive.txn.timeout, which is five minutes unless it was told otherwise"
+                    f"another program holds a lock on {database}.{name}: {described(holders)}; nothing was changed. "
+                    "Try again when it has finished; the service drops the lock of a dead process after its "
+                    "hive.txn.timeout, by default five minutes"
                 )
             yield
         finally:
@@ -301,8 +301,8 @@ class HiveClient:
             except _BROKEN as error:
                 self.close()
                 raise OutcomeUnknownError(
-                    f"the Hive Metastore at {self.uri} was told to {what} and did not answer ({_said(error)}); "
-                    "it may have done so: look before trying again"
+                    f"the Hive Metastore at {self.uri} did not answer the request to {what} ({_said(error)}); "
+                    "it may have done it: check before you try again"
                 ) from error
 
     def _answer(self, what: str, call: str, arguments: Sequence[object]) -> Any:

@@ -96,7 +96,7 @@ def planned(component: Component[Any]) -> RepairedComponent:
         raise StorageError(f"cannot list {versions.folder}: {error}") from error
     if not standing.versions:
         lost = standing.hint is not None
-        obstacle = f"no version file stands in {versions.folder}: restore the folder from a backup" if lost else None
+        obstacle = f"there is no version file in {versions.folder}: restore the folder from a backup" if lost else None
         return RepairedComponent(name, None, {}, obstacle=obstacle)
     stored = StoredFiles(io, entry.location)
     aside: dict[str, str] = {}

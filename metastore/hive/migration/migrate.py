@@ -63,7 +63,7 @@ class Migration:
     def survey(self, table: HiveTable) -> Survey:
         """Returns the survey of ``table``. Raises ProcedureError if there are obstacles, except in a dry run."""
         if unfinished(self.store, table) is not None:
-            raise ProcedureError(f"{table} is on its way back from Iceberg; call revert_migration again first")
+            raise ProcedureError(f"the migration of {table} is being reverted; call revert_migration again first")
         found = survey(self.client, self.store, table, self.nested)
         if found.obstacles and not self.dry_run:
             raise ProcedureError(f"{found.table} cannot be migrated: {'; '.join(found.obstacles)}")

@@ -238,8 +238,8 @@ def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
                 return Unfinished(folder, json.loads(stream.read()))
             except ValueError as error:
                 raise FormatError(
-                    f"{table} is on its way back from Iceberg, and {folder}/{_MARKER}, which tells what is left to "
-                    f"remove, is damaged: {error}. Remove Iceberg's files from its folder, and this one last"
+                    f"the migration of {table} is being reverted, and {folder}/{_MARKER}, which lists the files left "
+                    f"to remove, is damaged: {error}. Remove Iceberg's files from the table's folder, and this file last"
                 ) from error
     return None
 
