@@ -239,7 +239,7 @@ def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
             except ValueError as error:
                 raise FormatError(
                     f"the migration of {table} is being reverted, and {folder}/{_MARKER}, which lists the files left "
-                    f"to remove, is damaged: {error}. Remove Iceberg's files from the table's folder, and this file last"
+                    f"to remove, is damaged: {error}. Remove Iceberg's files from the folder, and this file last"
                 ) from error
     return None
 
