@@ -19,7 +19,7 @@ def columns_without_bounds(
 
     ``statistics`` are the table's, by quoted path; ``bounds`` says where its last ANALYZE took bounds from.
     """
-    found: dict[str, str] = {}
+    found: dict[str, str] = dict(schema.left_out)
     of_directories = {column.name for column in schema.columns if DIRECTORY in column.properties}
     for path, type_ in schema.leaves():
         if path[0] in of_directories:

@@ -27,6 +27,7 @@ from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
+from metastore.iceberg.readable_columns import require_readable_columns
 from metastore.iceberg.projection import Projection, partition_constants
 from metastore.stores.files import open_ranges
 from metastore.stores.read_errors import reading_file
@@ -36,12 +37,16 @@ _AHEAD: Final = 32 << 20
 
 
 class RowScan:
-    """Reads data files of one table. ``schema`` is the requested one, ``condition`` is on the table's columns."""
+    """Reads data files of one table. ``schema`` is the requested one, ``condition`` is on the table's columns.
+
+    Raises InvalidRequestError if ``schema`` has a column that cannot be read.
+    """
 
     def __init__(self, metadata: TableMetadata, io: FileIO, schema: Schema, condition: BooleanExpression) -> None:
         self._metadata = metadata
         self._io = io
         self._schema = schema
+        require_readable_columns(schema)
         self._arrow = schema_to_pyarrow(schema, include_field_ids=False)
         self._condition = (
             None if isinstance(condition, AlwaysTrue) else bind(metadata.schema(), condition, case_sensitive=True)

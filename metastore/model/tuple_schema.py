@@ -56,6 +56,9 @@ TWIN_FIELDS: Final = "metastore.twin_fields"
 REFUSED: Final = "metastore.refused"
 """Schema property: "true" if Arrow refuses to open a file because of a column; the file is opened another way."""
 
+LEFT_OUT: Final = "metastore.left_out"
+"""Schema property: a JSON object of the table's columns that cannot be read, each with the reason."""
+
 _DIRECTORIES: Final = "metastore.directories"
 """Schema property: the columns of directories in JSON. Drill would look for such columns in files, and find nulls."""
 
@@ -118,6 +121,12 @@ class TupleSchema:
         """The columns by their exact names."""
         return {column.name: column for column in self.columns}
 
+    @cached_property
+    def left_out(self) -> Mapping[str, str]:
+        """Columns of the table that cannot be read, which :attr:`columns` lacks, each with the reason."""
+        found: Mapping[str, str] = json.loads(self.properties.get(LEFT_OUT, "{}"))
+        return found
+
     def leaves(self) -> Iterator[tuple[ColumnPath, str]]:
         """Every leaf with its type, in order; structs are entered, arrays and maps are leaves."""
         for column in self.columns:
@@ -166,6 +175,11 @@ def with_twins(schema: TupleSchema) -> TupleSchema:
             marks[TWIN_FIELDS] = "true"
         columns.append(replace(column, properties={**column.properties, **marks}) if marks else column)
     return replace(schema, columns=tuple(columns))
+
+
+def with_left_out(schema: TupleSchema, reasons: Mapping[str, str]) -> TupleSchema:
+    """The schema of a table with other columns, which cannot be read; ``reasons`` maps their names to reasons."""
+    return replace(schema, properties={**schema.properties, LEFT_OUT: _json(reasons)}) if reasons else schema
 
 
 def _merge_column(found: list[SchemaColumn], *, everywhere: bool) -> SchemaColumn:

@@ -72,7 +72,8 @@ class Columns:
         absent: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """``absent`` maps names of columns that only other tables have to the reason."""
-        self._absent = absent
+        left_out = {name.lower(): reason for name, reason in schema.left_out.items()}
+        self._absent = {**left_out, **absent}
         self._from_directories: Mapping[str, PredicateColumn] = {c.path[0]: c for c in directory_columns}
         self._from_schema = schema.by_name
         self._names = _Names((*self._from_directories, *self._from_schema))

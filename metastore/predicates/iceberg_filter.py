@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final
 
 from pyiceberg.expressions import (
@@ -84,13 +85,15 @@ class IcebergFilter:
     exact: bool = True
 
 
-def iceberg_filter(question: Question, schema: Schema, *, by_pyiceberg: bool = True) -> IcebergFilter:
+def iceberg_filter(
+    question: Question, schema: Schema, *, by_pyiceberg: bool = True, absent: Mapping[str, str] = MappingProxyType({})
+) -> IcebergFilter:
     """The filter for ``question`` over rows with the columns ``schema``; times without a zone are in UTC.
 
-    ``by_pyiceberg`` means that PyIceberg reads the files; it cannot test a list or map for NULL. Raises
-    InvalidRequestError as :func:`metastore.predicates.predicate.parse`.
+    ``by_pyiceberg`` means that PyIceberg reads the files; it cannot test a list or map for NULL.
+    ``absent`` maps names of columns that a condition cannot use to the reason. Raises InvalidRequestError as :func:`metastore.predicates.predicate.parse`.
     """
-    predicate = parse(question, columns_of(schema), SESSION_ZONE)
+    predicate = parse(question, columns_of(schema, absent), SESSION_ZONE)
     fitting = _Fitting(predicate, schema, by_pyiceberg=by_pyiceberg)
     expression = fitting.of(predicate.condition)
     unusable = tuple(dict.fromkeys((*predicate.unusable, *fitting.left_out)))
@@ -99,9 +102,9 @@ def iceberg_filter(question: Question, schema: Schema, *, by_pyiceberg: bool = T
     return IcebergFilter(expression, notes, unusable, exact=predicate.exact and not fitting.left_out)
 
 
-def columns_of(schema: Schema) -> Columns:
+def columns_of(schema: Schema, absent: Mapping[str, str]) -> Columns:
     """The columns of ``schema`` that a condition may name."""
-    return Columns(tuple_schema(schema_to_pyarrow(schema, include_field_ids=False))[0])
+    return Columns(tuple_schema(schema_to_pyarrow(schema, include_field_ids=False))[0], absent=absent)
 
 
 class _Fitting:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, get_args
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import (
@@ -46,12 +47,13 @@ from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.source_file import SourceFile
 from metastore.iceberg.believed_metrics import Bounds, Metrics
 from metastore.iceberg.data_file import require_readable
+from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.model.column_path import ColumnPath, is_among
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.statistics_json import from_micros
-from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
+from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema, with_left_out
 from metastore.sources.iceberg_rows import IcebergRows
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
 
@@ -103,10 +105,15 @@ class IcebergSource:
     def schema(self) -> TupleSchema:
         """As :attr:`metastore.sources.provided.ReadableTable.schema`."""
         nanos = (TimestampNanoType, TimestamptzNanoType)
-        counted = {each.name for each in self._table.schema().fields if isinstance(each.field_type, nanos)}
-        arrow = schema_to_pyarrow(self._table.schema(), include_field_ids=False)
+        counted = {each.name for each in self._readable.fields if isinstance(each.field_type, nanos)}
+        arrow = schema_to_pyarrow(self._readable, include_field_ids=False)
         mark: dict[bytes | str, bytes | str] = {LOGICAL_TYPE: "timestamp_ns"}
-        return tuple_schema(pa.schema([f.with_metadata(mark) if f.name in counted else f for f in arrow]))[0]
+        found = tuple_schema(pa.schema([f.with_metadata(mark) if f.name in counted else f for f in arrow]))[0]
+        return with_left_out(found, reasons_of_columns_left_out(self._table.schema()))
+
+    @cached_property
+    def _readable(self) -> Schema:
+        return readable_schema(self._table.schema())
 
     def reader(self, paths: Sequence[str]) -> IcebergRows:
         """As :meth:`metastore.sources.provided.ReadableTable.reader`."""
@@ -142,7 +149,7 @@ class IcebergSource:
         types = dict(self.schema.leaves())
         return [
             _Leaf(path, field.field_id, field.field_type, minor_type(types[path]))
-            for path, field in _leaf_fields(self._table.schema().fields, ())
+            for path, field in _leaf_fields(self._readable.fields, ())
             if isinstance(field.field_type, PrimitiveType)
         ]
 

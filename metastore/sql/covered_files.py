@@ -21,6 +21,7 @@ from sqlglot import exp
 from metastore.duck.queries import Duck
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.live_files import partition_test
+from metastore.iceberg.readable_columns import readable_schema
 from metastore.iceberg.version_3_fields import content_offset
 from metastore.predicates.condition import Condition
 from metastore.sql.composed import Composed
@@ -93,7 +94,7 @@ def live_rows(live: LiveRows, number: int) -> int | None:
 
 def _expression(negated: Composed, metadata: TableMetadata) -> BooleanExpression:
     """Return what every row of the negated condition satisfies; AlwaysTrue for a condition that is not plain."""
-    schema = metadata.schema()
+    schema = readable_schema(metadata.schema())
     try:
         with Duck() as duck:
             query = QueryText.parse(negated.query(), duck.check)

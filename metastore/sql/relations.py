@@ -14,8 +14,8 @@ of an Iceberg table is of one version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
+from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.iceberg.row_scan import RowScan
 from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.iceberg.target import TargetTable
@@ -73,6 +74,8 @@ class Relation:
     fits: Schema | None = None
     unlisted: Sequence[str] = ()
     """Columns that ``*`` leaves out."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Columns of the table that cannot be read, each with the reason."""
 
     def batches(self, asked: AskedRows) -> Iterator[pa.RecordBatch]:
         """Yields rows in exactly the types of the schema."""
@@ -224,9 +227,10 @@ class Relations:
         if wanted is not None:
             branch = is_branch(table.metadata, wanted)
             table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
-        own = schema_to_pyarrow(table.schema(), include_field_ids=False)
+        readable = readable_schema(table.schema())
+        own = schema_to_pyarrow(readable, include_field_ids=False)
         extra = columns_of_files(unlisted, own.names)
-        schema = with_columns(table.schema(), extra)
+        schema = with_columns(readable, extra)
         live = self._addressed.get(str(target)) if wanted is None else None
 
         def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
@@ -260,7 +264,8 @@ class Relations:
 
         addresses = [] if live is None else ADDRESS
         columns = pa.schema([*own, *(pa.field(name, UNLISTED[name]) for name in extra), *addresses])
-        return Relation(columns, read, told, schema, (*extra, *(field.name for field in addresses)))
+        left_out = reasons_of_columns_left_out(table.schema())
+        return Relation(columns, read, told, schema, (*extra, *(field.name for field in addresses)), left_out)
 
     def _analyzed(
         self, info: TableInfo, wanted: Wanted, named: Collection[str], unlisted: Collection[str]
@@ -305,6 +310,7 @@ class Relations:
             lambda asked: planned(asked).to_batches(),
             told,
             unlisted=extra,
+            left_out=self.meaning(info).schema.left_out,
         )
 
     def _version(self, component: str) -> int:

@@ -115,7 +115,7 @@ class _Preparation:
             if not found.schema.names:
                 raise InvalidRequestError(f"{reference} has no columns: nothing is in it")
             if len(query.references) == 1:
-                _require_had(reference, meant, found)
+                _require_had(query, reference, meant, found)
         unlisted[reference] = found.unlisted
         asked = asked_of(query, reference, found.schema)
         if through is not None:
@@ -165,8 +165,11 @@ def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> 
     return [first, *(f"  {line}" for line in narrowed.lines)]
 
 
-def _require_had(reference: Reference, meant: AbstractSet[str], found: Relation) -> None:
-    """Raises InvalidRequestError for a column of a row's file that ``found``, the query's only table, cannot have."""
+def _require_had(query: QueryText, reference: Reference, meant: AbstractSet[str], found: Relation) -> None:
+    """Raises InvalidRequestError for a column that ``found``, the query's only table, cannot have or be read in."""
+    for name, reason in found.left_out.items():
+        if name.lower() in query.names:
+            raise InvalidRequestError(f"column {name} of {reference} cannot be read: {reason}")
     for name in sorted(meant - {name.lower() for name in found.schema.names}):
         if (why := _NOT_HAD.get(name)) is not None:
             raise InvalidRequestError(f"there is no column {name} of {reference}: {why}")

@@ -10,6 +10,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.predicates.exact_filter import condition_in
 from metastore.predicates.iceberg_filter import iceberg_filter
 
@@ -20,7 +21,9 @@ def files_by(text: str, schema: Schema) -> BooleanExpression:
     Raises InvalidRequestError if ``text`` is not a condition, has an unknown column, or has a part that cannot choose
     files.
     """
-    chosen = iceberg_filter(condition_in(text, schema), schema)
+    readable = readable_schema(schema)
+    absent = {name.lower(): reason for name, reason in reasons_of_columns_left_out(schema).items()}
+    chosen = iceberg_filter(condition_in(text, readable), readable, absent=absent)
     if chosen.unusable:
         reasons = "; ".join(note for note in chosen.notes if note.startswith("not usable"))
         raise InvalidRequestError(

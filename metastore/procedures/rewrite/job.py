@@ -15,6 +15,7 @@ from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import Transform
 from pyiceberg.typedef import TableVersion
 
+from metastore.iceberg.readable_columns import require_writable_columns
 from metastore.iceberg.row_lineage import with_lineage
 
 
@@ -64,7 +65,11 @@ class RewriteJob:
 
     @cached_property
     def file_schema(self) -> Schema:
-        """The schema of the new files. Column names are sanitized for Avro, as by every writer."""
+        """The schema of the new files. Column names are sanitized for Avro, as by every writer.
+
+        Raises InvalidRequestError if the table has a column that cannot be written.
+        """
+        require_writable_columns(self.name, self.schema)
         return sanitize_column_names(with_lineage(self.schema) if self.keeps_lineage else self.schema)
 
     @cached_property

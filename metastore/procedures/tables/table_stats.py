@@ -28,6 +28,7 @@ from pyiceberg.table.update import AssertTableUUID, SetStatisticsUpdate
 from metastore.errors import ConflictError, InvalidRequestError, StorageError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.puffin import THETA, Blob, puffin_file
+from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.iceberg.row_scan import RowScan
 from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.iceberg.target import TargetTable
@@ -108,12 +109,15 @@ def sketch_files(chunk: SketchChunk) -> Iterator[pa.RecordBatch]:
 def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) -> Schema:
     """Returns the columns to sketch: the named ones, or all that have a supported type. Raises InvalidRequestError."""
     schema = table.scan(snapshot_id=snapshot.snapshot_id).projection()
-    types = {field.name: field.type for field in schema_to_pyarrow(schema, include_field_ids=False)}
+    left_out = reasons_of_columns_left_out(schema)
+    types = {field.name: field.type for field in schema_to_pyarrow(readable_schema(schema), include_field_ids=False)}
     if columns is None:
         return schema.select(*(name for name, type_ in types.items() if domain_of(type_) is not None))
     if not columns:
         raise InvalidRequestError("columns must not be empty when provided")
     for name in columns:
+        if name in left_out:
+            raise InvalidRequestError(f"column {name} cannot be counted: {left_out[name]}")
         if name not in types:
             raise InvalidRequestError(f"{'.'.join(table.name())} has no column {name}; it has {', '.join(types)}")
         if domain_of(types[name]) is None:

@@ -1,0 +1,48 @@
+"""Types of format version 3 as other writers spell them, which PyIceberg alone does not parse.
+
+PyIceberg refuses a table with an unsupported type as a whole. This module adds two things to its parser, for the whole
+process: the type ``variant``, and ``geometry(C)`` and ``geography(C, A)`` without quotes, as the specification writes
+them. Then everything that needs only metadata works. Variants within lists and maps stay unsupported, since PyIceberg
+parses these types elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal
+
+from pydantic import Field
+from pyiceberg.typedef import TableVersion
+from pyiceberg.types import GeographyType, GeometryType, IcebergType, PrimitiveType
+
+_VARIANT: Final = "variant"
+_GEOMETRY: Final = re.compile(r"geometry\(\s*([^'()\s]+)\s*\)")
+_GEOGRAPHY: Final = re.compile(r"geography\(\s*([^'(),\s]+)\s*(?:,\s*([^'(),\s]+)\s*)?\)")
+
+
+class VariantType(PrimitiveType):
+    """Values that have types of their own, in bytes that only engines with variants can read."""
+
+    root: Literal["variant"] = Field(default=_VARIANT)
+
+    def minimum_format_version(self) -> TableVersion:
+        """Return the first format version with this type."""
+        return 3
+
+
+_parsed_by_pyiceberg: Final[Any] = IcebergType.handle_primitive_type
+
+
+def _parsed(value: Any, handler: Any) -> IcebergType:
+    if value == _VARIANT:
+        return VariantType()
+    if isinstance(value, str):
+        if found := _GEOMETRY.fullmatch(value):
+            return GeometryType(found[1])
+        if found := _GEOGRAPHY.fullmatch(value):
+            return GeographyType(found[1], *found.groups()[1:] if found[2] else ())
+    known: IcebergType = _parsed_by_pyiceberg(value, handler)
+    return known
+
+
+IcebergType.handle_primitive_type = staticmethod(_parsed)  # type: ignore[assignment,method-assign] # no registry there
