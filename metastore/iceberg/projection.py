@@ -19,6 +19,9 @@ from pyiceberg.schema import Schema, promote
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import (
+    BinaryType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     ListType,
     MapType,
@@ -41,6 +44,9 @@ Array = Any
 
 _TIMES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
 """These types are read as each other, as in all Iceberg readers: a file's numbers do not depend on its type."""
+
+_SHAPES = (GeometryType, GeographyType)
+"""Files store these types as bytes, in the well-known binary form; readers return the bytes."""
 
 
 class Projection:
@@ -94,7 +100,7 @@ class Projection:
             return self._list(source, array, target, arrow)
         if isinstance(source, MapType) and isinstance(target, MapType):
             return self._map(source, array, target, arrow)
-        if source != target and not (isinstance(source, _TIMES) and isinstance(target, _TIMES)):
+        if source != target and not _is_stored_alike(source, target):
             promote(source, target)
         return _cast(array, arrow)
 
@@ -126,6 +132,13 @@ class Projection:
         keys = self.values(source.key_type, array.keys.slice(first, length), target.key_type, arrow.key_type)
         items = self.values(source.value_type, array.items.slice(first, length), target.value_type, arrow.item_type)
         return map_array(offsets, keys, items, arrow, pc.is_null(array))
+
+
+def _is_stored_alike(source: IcebergType, target: IcebergType) -> bool:
+    """Whether a file's values of ``source`` are values of ``target`` too; PyIceberg's promotions do not list these."""
+    if isinstance(target, _SHAPES):
+        return isinstance(source, (BinaryType, *_SHAPES))
+    return isinstance(source, _TIMES) and isinstance(target, _TIMES)
 
 
 def in_arrow_type(kind: IcebergType, array: Array, arrow: pa.DataType) -> Array:

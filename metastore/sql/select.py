@@ -53,8 +53,8 @@ def rows_of(statement: Statement, relations: Relations) -> pa.Table:
     """Returns the rows of a query whose names mean ``relations``."""
     with Duck() as duck:
         query = QueryText.parse(statement, duck.check)
-        text = _Preparation(duck, relations).prepared(query)
-        return _run(duck, query, text)
+        preparation = _Preparation(duck, relations)
+        return preparation.run(query, preparation.prepared(query))
 
 
 def explain(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -65,16 +65,9 @@ def explain(target: StatementTarget, statement: Statement) -> pa.Table:
         query = QueryText.parse(statement, duck.check, before + " " * len("EXPLAIN") + after)
         preparation = _Preparation(duck, Relations(target), explains=True)
         text = preparation.prepared(query)
-        plan = _run(duck, query, before + "EXPLAIN" + text[word.end + 1 :])
+        plan = preparation.run(query, before + "EXPLAIN" + text[word.end + 1 :])
     lines = [*preparation.fetched, *(line for row in plan.to_pylist() for line in row["explain_value"].splitlines())]
     return pa.table({"plan": pa.array(lines, pa.string())})
-
-
-def _run(duck: Duck, query: QueryText, text: str) -> pa.Table:
-    try:
-        return duck.run(text)
-    except Failure as failure:
-        raise query.error(failure, text) from failure.__cause__
 
 
 class _Preparation:
@@ -88,6 +81,18 @@ class _Preparation:
         self._explains = explains
         self._relations = relations
         self.fetched: list[str] = []
+        self._left_out: dict[str, str] = {}
+
+    def run(self, query: QueryText, text: str) -> pa.Table:
+        """Run ``text``, which was made of ``query``; an error says why a column of a table cannot be read."""
+        try:
+            return self._duck.run(text)
+        except Failure as failure:
+            error = query.error(failure, text)
+            for name, reason in self._left_out.items():
+                if f'"{name}"'.lower() in failure.said.lower():
+                    error = InvalidRequestError(f"{error}. Column {name} is left out of all reads: {reason}")
+            raise error from failure.__cause__
 
     def prepared(self, query: QueryText, through: Through | None = None) -> str:
         """Returns the text of ``query`` with the names that its tables have in DuckDB.
@@ -115,8 +120,9 @@ class _Preparation:
             if not found.schema.names:
                 raise InvalidRequestError(f"{reference} has no columns: nothing is in it")
             if len(query.references) == 1:
-                _require_had(query, reference, meant, found)
+                _require_had(reference, meant, found)
         unlisted[reference] = found.unlisted
+        self._left_out.update(found.left_out)
         asked = asked_of(query, reference, found.schema)
         if through is not None:
             asked = through.of(TableInfo(*reference.parts), asked)
@@ -165,11 +171,8 @@ def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> 
     return [first, *(f"  {line}" for line in narrowed.lines)]
 
 
-def _require_had(query: QueryText, reference: Reference, meant: AbstractSet[str], found: Relation) -> None:
-    """Raises InvalidRequestError for a column that ``found``, the query's only table, cannot have or be read in."""
-    for name, reason in found.left_out.items():
-        if name.lower() in query.names:
-            raise InvalidRequestError(f"column {name} of {reference} cannot be read: {reason}")
+def _require_had(reference: Reference, meant: AbstractSet[str], found: Relation) -> None:
+    """Raises InvalidRequestError for a column that ``found``, the query's only table, cannot have."""
     for name in sorted(meant - {name.lower() for name in found.schema.names}):
         if (why := _NOT_HAD.get(name)) is not None:
             raise InvalidRequestError(f"there is no column {name} of {reference}: {why}")

@@ -18,6 +18,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
+from metastore.iceberg.readable_columns import require_writable_columns
 from metastore.iceberg.delete_index import unpartitioned_specs
 from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.iceberg.live_files import live_files
@@ -55,6 +56,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             )
         table = target.load()
         require_written_version(table, target)
+        require_writable_columns(str(target), table.schema())
         sorted_by = self.sorted_by_of(arguments)
         strategy = strategy_of(arguments["strategy"], sorted_by)
         options = parse_options(arguments["options"] or {}, table.metadata.properties, strategy)
