@@ -1,0 +1,99 @@
+"""Tables with variants that Iceberg for Java wrote: other columns are read here, and Java keeps reading the variants."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from services.hive_tables import HiveMaker
+from services.iceberg_java import IcebergJava
+
+from metastore.config.settings import Settings
+from metastore.errors import InvalidRequestError
+from metastore.session import Session, connect
+
+SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
+
+pytestmark = [pytest.mark.iceberg, pytest.mark.integration, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("shredded", ["false", "true"])
+def test_other_columns_of_a_table_with_variants(
+    session: Session, hive: HiveMaker, iceberg_java: IcebergJava, shredded: str
+) -> None:
+    """Rows, counts, conditions and deletes are equal to Java's; maintenance leaves every variant as it was."""
+    name = f"{hive.database}.{hive.new_name()}"
+    full, table = f"lake.{name}", name.split(".")[1]
+    iceberg_java.run(
+        f"CREATE TABLE {full} (id BIGINT, v VARIANT, k STRING, s STRUCT<a: INT, v: VARIANT>) USING iceberg "
+        f"TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read', "
+        f"'write.parquet.shred-variants'='{shredded}')"
+    )
+    for first in (0, 100):
+        iceberg_java.run(
+            f"INSERT INTO {full} SELECT id, parse_json(concat('{{\"n\": ', id, '}}')), concat('k', id % 7), "
+            f"named_struct('a', CAST(id AS INT), 'v', parse_json('[1]')) FROM range({first}, {first} + 100)"
+        )
+    iceberg_java.run(f"DELETE FROM {full} WHERE id % 10 = 3")
+
+    def theirs(columns: str, where: str = "TRUE") -> list[dict[str, Any]]:
+        iceberg_java.run(f"REFRESH TABLE {full}")
+        return iceberg_java.rows(f"SELECT {columns} FROM {full} WHERE {where} ORDER BY id").to_pylist()
+
+    variants = theirs("id, to_json(v) AS v, to_json(s.v) AS inner")
+    assert len(variants) == 180
+    assert session.sql(f"SELECT * FROM {full} ORDER BY id").to_pylist() == theirs("id, k")
+    where = "id > 150 AND k <> 'k1'"
+    assert session.sql(f"SELECT id FROM {full} WHERE {where} ORDER BY id").to_pylist() == theirs("id", where)
+    assert session.sql(f"SELECT count(*) AS n FROM {full}").to_pylist() == [{"n": 180}]
+    for column in ("v", "s"):
+        with pytest.raises(InvalidRequestError, match=f"Column {column} is left out of all reads: it is of type"):
+            session.sql(f"SELECT {column} FROM {full}")
+    for statement in (
+        f"DELETE FROM {full} WHERE id = 1",
+        f"INSERT INTO {full} (id) VALUES (1)",
+        f"CALL lake.system.rewrite_data_files('{hive.database}', '{table}', options => MAP(ARRAY['rewrite-all'], ARRAY['true']))",
+    ):
+        with pytest.raises(InvalidRequestError, match="v of type variant"):
+            session.sql(statement)
+
+    def call(procedure: str, **arguments: Any) -> None:
+        session.call(f"lake.system.{procedure}", schema=hive.database, table_name=table, **arguments)
+
+    call("compute_table_stats")
+    call("rewrite_manifests")
+    call("rewrite_position_delete_files", options={"rewrite-all": "true"})
+    call("expire_snapshots", older_than=datetime.now(timezone.utc) + timedelta(minutes=1))
+    call("remove_orphan_files")
+    session.sql(f"ALTER TABLE {full} ADD COLUMN late BIGINT")
+    assert theirs("id, to_json(v) AS v, to_json(s.v) AS inner") == variants
+    iceberg_java.run(f"INSERT INTO {full} SELECT 1000, parse_json('2'), 'k', NULL, 5")
+    assert session.sql(f"SELECT late FROM {full} WHERE id = 1000").to_pylist() == [{"late": 5}]
+
+
+def test_a_column_of_unknown_type_is_null_after_every_change(tmp_path: Path, iceberg_java: IcebergJava) -> None:
+    """Java made the table in a folder, since Hive knows no such type; it reads what is rewritten, updated and added."""
+    for key, value in {"": SPARK_CATALOG, ".type": "hadoop", ".warehouse": f"file://{tmp_path}/wh"}.items():
+        iceberg_java.run(f"SET spark.sql.catalog.folder{key}={value}")
+    iceberg_java.run(
+        "CREATE TABLE folder.db.t (id BIGINT, e VOID, k STRING) USING iceberg TBLPROPERTIES ('format-version'='3')"
+    )
+    for first in (0, 10):
+        iceberg_java.run(f"INSERT INTO folder.db.t SELECT id, NULL, 'k' FROM range({first}, {first} + 10)")
+    settings = {
+        "drill.metastore.iceberg.location.base_path": str(tmp_path / "m"),
+        "drill.metastore.catalogs.folder": {"type": "filesystem", "warehouse": f"{tmp_path}/wh"},
+    }
+    with connect(Settings.from_mapping(settings, environ={})) as session:
+        session.call(
+            "folder.system.rewrite_data_files", schema="db", table_name="t", options={"rewrite-all": "true"}
+        )
+        session.sql("UPDATE folder.db.t SET k = 'l' WHERE id = 3")
+        session.sql("INSERT INTO folder.db.t VALUES (20, NULL, 'k')")
+        query = "SELECT id, k, e IS NULL AS gone FROM folder.db.t ORDER BY id"
+        iceberg_java.run("REFRESH TABLE folder.db.t")
+        found = iceberg_java.rows(query).to_pylist()
+        assert found == [{"id": each, "k": "l" if each == 3 else "k", "gone": True} for each in range(21)]
+        assert session.sql(query).to_pylist() == found

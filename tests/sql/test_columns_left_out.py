@@ -1,0 +1,136 @@
+"""A table with variants is read in its other columns at every door, by one rule; geometries are read as their bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from support.variant_lake import readable_rows, table_with_variants
+
+from metastore.errors import InvalidRequestError
+from metastore.session import Session
+
+NAMES = ("lake.db.t", "p.db.t")
+REASON = "it is of type variant, whose values cannot be read here; an engine such as Spark reads them"
+
+
+@pytest.fixture(scope="module")
+def rows() -> pa.Table:
+    """What the readable columns of the table hold."""
+    return readable_rows()
+
+
+@pytest.fixture(scope="module")
+def ms(tmp_path_factory: pytest.TempPathFactory, rows: pa.Table) -> Iterator[Session]:
+    """``lake.db.t``, analyzed as ``p.db.t``."""
+    with table_with_variants(tmp_path_factory.mktemp("variants")) as session:
+        session.analyze("p.db.t")
+        yield session
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_star_means_the_columns_that_can_be_read(ms: Session, rows: pa.Table, name: str) -> None:
+    """Also of a struct with a variant nothing is read; a column of unknown type is NULL."""
+    assert ms.sql(f"SELECT * FROM {name} ORDER BY id").to_pylist() == rows.to_pylist()
+    assert ms.sql(f"SELECT count(*) AS n FROM {name}").to_pylist() == [{"n": 10}]
+    assert [row["COLUMN_NAME"] for row in ms.sql(f"DESCRIBE {name}").to_pylist()][:4] == rows.column_names
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        ("place = '\\x01\\x04'::BLOB", lambda rows: pc.equal(rows["place"], pa.scalar(b"\x01\x04"))),
+        ("place > '\\x01\\x04'::BLOB", lambda rows: pc.greater(rows["place"], pa.scalar(b"\x01\x04"))),
+        ("place IS NULL AND id > 4", lambda rows: pc.and_(pc.is_null(rows["place"]), pc.greater(rows["id"], 4))),
+        ("nothing IS NULL AND id < 3", lambda rows: pc.less(rows["id"], 3)),
+        ("nothing = 1", lambda rows: pc.equal(rows["id"], -1)),
+    ],
+)
+def test_conditions_have_the_answer_of_the_whole_table(
+    ms: Session, rows: pa.Table, name: str, condition: str, wanted: Callable[[pa.Table], Any]
+) -> None:
+    """By bytes of geometries, whose bounds are points and prove nothing about bytes; and on NULL."""
+    found = ms.sql(f"SELECT id FROM {name} WHERE {condition} ORDER BY id")["id"].to_pylist()
+    assert found == rows.filter(wanted(rows))["id"].to_pylist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT v FROM {}", "SELECT id FROM {} WHERE v IS NULL", "SELECT x.V FROM {0} x JOIN {0} y ON x.id = y.id"],
+)
+def test_naming_such_a_column_is_an_error(ms: Session, name: str, query: str) -> None:
+    """With its type; a struct that contains one is another such column."""
+    with pytest.raises(InvalidRequestError, match=f"Column v is left out of all reads: {REASON}"):
+        ms.sql(query.format(name))
+    with pytest.raises(InvalidRequestError, match="Column s is left out of all reads: it is of type struct<.*variant"):
+        ms.sql(f"SELECT s.a FROM {name}")
+
+
+def test_a_name_of_the_query_is_no_such_column(ms: Session) -> None:
+    """Only the table's own column is left out."""
+    assert ms.sql("SELECT v FROM (SELECT id AS v FROM lake.db.t) WHERE v = 3").to_pylist() == [{"v": 3}]
+
+
+def test_analyze_and_pruning_say_why(ms: Session) -> None:
+    """The column has no bounds, with the reason; a condition on it is refused."""
+    ms.drop_metadata("p.db.t")
+    told = ms.analyze("p.db.t").without_bounds
+    assert told["v"] == REASON
+    assert told["s"].startswith("it is of type struct<")
+    with pytest.raises(InvalidRequestError, match=f"there is no column v .* here: {REASON}"):
+        ms.prune("p.db.t", "v IS NULL")
+    with pytest.raises(InvalidRequestError, match="v"):
+        ms.analyze("p.db.t", columns=["v"])
+    assert len(ms.prune("p.db.t", "id > 7").paths) == 1
+
+
+def test_a_scan_leaves_it_out(ms: Session, rows: pa.Table) -> None:
+    """And refuses it by name."""
+    found = ms.tables.scan("p.db.t").to_arrow().sort_by("id")
+    assert found.to_pylist() == rows.to_pylist()
+    with pytest.raises(InvalidRequestError, match=f"there is no column v .*here: {REASON}"):
+        ms.tables.scan("p.db.t", columns=["v"])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO lake.db.t (id) VALUES (1)",
+        "DELETE FROM lake.db.t WHERE id = 1",
+        "UPDATE lake.db.t SET id = 1 WHERE id = 2",
+        "MERGE INTO lake.db.t AS t USING (VALUES (1)) AS s(k) ON t.id = s.k WHEN MATCHED THEN DELETE",
+        "CALL lake.system.rewrite_data_files('db', 't')",
+        "CALL lake.system.rewrite_data_files(schema => 'db', table_name => 't', dry_run => true)",
+    ],
+)
+def test_rows_are_not_written_without_their_variants(ms: Session, statement: str) -> None:
+    """Each statement is refused before anything is written, and names all such columns."""
+    before = ms.sql('SELECT * FROM lake.db."t$snapshots"')
+    with pytest.raises(InvalidRequestError, match="it has v of type variant, s of type struct<.*whose values would be"):
+        ms.sql(statement)
+    assert ms.sql('SELECT * FROM lake.db."t$snapshots"').equals(before)
+
+
+def test_columns_are_counted_except_those(ms: Session) -> None:
+    """All others by default; by name it is refused."""
+    with pytest.raises(InvalidRequestError, match=f"column v cannot be counted: {REASON}"):
+        ms.sql("CALL lake.system.compute_table_stats(schema => 'db', table_name => 't', columns => ARRAY['v'])")
+    found = ms.sql("CALL lake.system.compute_table_stats('db', 't')").to_pylist()[0]["columns"]
+    assert {each["column"]: each["ndv"] for each in found} == {"id": 10, "place": 6, "globe": 10}
+
+
+def test_whole_files_are_deleted_by_metadata(tmp_path: Path, rows: pa.Table) -> None:
+    """This writes no row, so no value is lost."""
+    with table_with_variants(tmp_path) as session:
+        assert session.sql("DELETE FROM lake.db.t WHERE id < 5").to_pylist()[0]["deleted"] == 5
+        assert session.sql("SELECT * FROM lake.db.t ORDER BY id").to_pylist() == rows.slice(5).to_pylist()
+        held = session.catalogs.open("lake").load_table("db.t").metadata_location
+        types = {field["name"]: field["type"] for field in json.loads(Path(held[7:]).read_text())["schemas"][-1]["fields"]}
+        assert (types["v"], types["place"], types["nothing"]) == ("variant", "geometry(srid:3857)", "unknown")
