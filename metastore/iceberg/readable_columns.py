@@ -1,16 +1,25 @@
 """The columns of a table whose values can be read here: all but variants. Pure.
 
 One rule for every door: a top-level column whose type is a variant, or a struct that contains one, is left out of what
-is read, so ``*`` means the other columns. A query that names it gets an error with its name and type. Rows of such a
-table cannot be written, since they would lose its values.
+is read, so ``*`` means the other columns. A query that names it gets an error with its name and type. Rows of a table
+with variants or geometries are not written, since files could not store their values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, StructType
+from pyiceberg.types import (
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    ListType,
+    MapType,
+    StructType,
+    UnknownType,
+)
 
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.type_spellings import VariantType
@@ -18,7 +27,7 @@ from metastore.iceberg.type_spellings import VariantType
 
 def columns_left_out(schema: Schema) -> Mapping[str, str]:
     """Return the names of the columns that cannot be read, each with its type in Iceberg's spelling."""
-    return {field.name: str(field.field_type) for field in schema.fields if _has_variant(field.field_type)}
+    return {field.name: str(field.field_type) for field in schema.fields if _has(field.field_type, (VariantType,))}
 
 
 def readable_schema(schema: Schema) -> Schema:
@@ -44,16 +53,39 @@ def require_readable_columns(schema: Schema) -> None:
 
 
 def require_writable_columns(table: str, schema: Schema) -> None:
-    """Raise InvalidRequestError if rows of ``table`` would be written without values of some column."""
-    left_out = [f"{name} of type {kind}" for name, kind in columns_left_out(schema).items()]
-    if left_out:
+    """Raise InvalidRequestError if new files of ``table`` could not store values of some column as its type wants.
+
+    Geometries need a mark in Parquet that Arrow does not write. A column of unknown type is stored by leaving it out,
+    which is possible for whole columns only.
+    """
+    refused = [
+        f"{field.name} of type {field.field_type}"
+        for field in schema.fields
+        if not isinstance(field.field_type, UnknownType) and _has(field.field_type, _NOT_WRITTEN)
+    ]
+    if refused:
         raise InvalidRequestError(
-            f"rows of {table} cannot be written here: it has {', '.join(left_out)}, whose values would be lost. Nothing "
-            "was changed; use an engine that writes such columns, such as Spark"
+            f"rows of {table} cannot be written here: it has {', '.join(refused)}, which this package cannot store. "
+            "Nothing was changed; use an engine that writes such columns, such as Spark"
         )
+    if all(isinstance(field.field_type, UnknownType) for field in schema.fields):
+        raise InvalidRequestError(f"rows of {table} cannot be written: it has no column of a known type")
 
 
-def _has_variant(kind: IcebergType) -> bool:
+def stored_schema(schema: Schema) -> Schema:
+    """Return the columns of ``schema`` that data files store: all but those of unknown type, which are always NULL."""
+    return Schema(*(field for field in schema.fields if not isinstance(field.field_type, UnknownType)))
+
+
+_NOT_WRITTEN: Final = (VariantType, GeometryType, GeographyType, UnknownType)
+
+
+def _has(kind: IcebergType, wanted: tuple[type[IcebergType], ...]) -> bool:
+    """Whether ``kind``, or a type inside of it, is one of ``wanted``."""
     if isinstance(kind, StructType):
-        return any(_has_variant(field.field_type) for field in kind.fields)
-    return isinstance(kind, VariantType)
+        return any(_has(field.field_type, wanted) for field in kind.fields)
+    if isinstance(kind, ListType):
+        return _has(kind.element_type, wanted)
+    if isinstance(kind, MapType):
+        return _has(kind.key_type, wanted) or _has(kind.value_type, wanted)
+    return isinstance(kind, wanted)

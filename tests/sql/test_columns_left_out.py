@@ -111,9 +111,9 @@ def test_a_scan_leaves_it_out(ms: Session, rows: pa.Table) -> None:
     ],
 )
 def test_rows_are_not_written_without_their_variants(ms: Session, statement: str) -> None:
-    """Each statement is refused before anything is written, and names all such columns."""
+    """Nor without the marks of geometries. Each statement is refused before it writes, and names all such columns."""
     before = ms.sql('SELECT * FROM lake.db."t$snapshots"')
-    with pytest.raises(InvalidRequestError, match="it has v of type variant, s of type struct<.*whose values would be"):
+    with pytest.raises(InvalidRequestError, match="it has place of type geom.*, globe of .*, v of type variant, s of type struct<.*"):
         ms.sql(statement)
     assert ms.sql('SELECT * FROM lake.db."t$snapshots"').equals(before)
 

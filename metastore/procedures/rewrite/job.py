@@ -15,7 +15,7 @@ from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import Transform
 from pyiceberg.typedef import TableVersion
 
-from metastore.iceberg.readable_columns import require_writable_columns
+from metastore.iceberg.readable_columns import require_writable_columns, stored_schema
 from metastore.iceberg.row_lineage import with_lineage
 
 
@@ -76,6 +76,11 @@ class RewriteJob:
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the new files, with field ids."""
         return schema_to_pyarrow(self.file_schema)
+
+    @cached_property
+    def stored_schema(self) -> Schema:
+        """The columns that new files store; those of unknown type are always NULL, and are left out."""
+        return stored_schema(self.file_schema)
 
     def spec(self, spec_id: int) -> PartitionSpec:
         """Returns one of the table's specs."""

@@ -19,6 +19,7 @@ from pyiceberg.io.pyarrow import (
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
+    schema_to_pyarrow,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionKey, partition_record_value
@@ -127,8 +128,9 @@ class _OpenFile:
         self._stream = stream
         # Without Arrow's own schema, every reader sees the Iceberg types, not Arrow's large types.
         try:
+            self._stored = schema_to_pyarrow(job.stored_schema)
             self._writer = pq.ParquetWriter(
-                self._stream, job.arrow_schema, store_schema=False, store_decimal_as_integer=True, **options
+                self._stream, self._stored, store_schema=False, store_decimal_as_integer=True, **options
             )
         except BaseException:
             self._stream.close()
@@ -150,8 +152,8 @@ class _OpenFile:
         job = self._job
         statistics = data_file_statistics_from_parquet_metadata(
             self._writer.writer.metadata,
-            compute_statistics_plan(job.file_schema, job.properties),
-            parquet_path_to_id_mapping(job.file_schema),
+            compute_statistics_plan(job.stored_schema, job.properties),
+            parquet_path_to_id_mapping(job.stored_schema),
         )
         described = statistics.to_serialized_dict()
         for kept in described.values():
@@ -159,7 +161,7 @@ class _OpenFile:
             if isinstance(kept, dict):
                 for field_id in LINEAGE_IDS:
                     kept.pop(field_id, None)
-        for field_id in _unbounded(self._writer.writer.metadata, parquet_path_to_id_mapping(job.file_schema)):
+        for field_id in _unbounded(self._writer.writer.metadata, parquet_path_to_id_mapping(job.stored_schema)):
             described["lower_bounds"].pop(field_id, None)
             described["upper_bounds"].pop(field_id, None)
         file = DataFile.from_args(
@@ -184,7 +186,10 @@ class _OpenFile:
 
     def _write_group(self) -> None:
         if self._held:
-            self._writer.write_table(pa.Table.from_batches(self._held), row_group_size=self._group_rows)
+            rows = pa.Table.from_batches(self._held)
+            if rows.num_columns != len(self._stored):
+                rows = rows.select(self._stored.names)
+            self._writer.write_table(rows, row_group_size=self._group_rows)
             self._held = []
             self._held_rows = self._held_bytes = 0
 
