@@ -1,31 +1,47 @@
-"""Tables with variants that Iceberg for Java wrote: other columns are read here, and Java keeps reading the variants."""
+"""Tables with variants and unknown columns that Iceberg for Java wrote: both read the same, before and after changes.
+
+They lie in a folder: Java cannot put a table with such a column into Hive's metastore.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
-from services.hive_tables import HiveMaker
 from services.iceberg_java import IcebergJava
 
 from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 
-SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
-
 pytestmark = [pytest.mark.iceberg, pytest.mark.integration, pytest.mark.slow]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, iceberg_java: IcebergJava, request: pytest.FixtureRequest) -> Iterator[tuple[Session, str]]:
+    """A session over a catalog that both have, and its name."""
+    name = f"folder{len(request.node.name)}"
+    wanted = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": f"file://{tmp_path}/wh"}
+    for key, value in wanted.items():
+        iceberg_java.run(f"SET spark.sql.catalog.{name}{key}={value}")
+    settings = {
+        "drill.metastore.iceberg.location.base_path": str(tmp_path / "m"),
+        f"drill.metastore.catalogs.{name}": {"type": "filesystem", "warehouse": f"{tmp_path}/wh"},
+    }
+    with connect(Settings.from_mapping(settings, environ={})) as session:
+        yield session, name
 
 
 @pytest.mark.parametrize("shredded", ["false", "true"])
 def test_other_columns_of_a_table_with_variants(
-    session: Session, hive: HiveMaker, iceberg_java: IcebergJava, shredded: str
+    folder: tuple[Session, str], iceberg_java: IcebergJava, shredded: str
 ) -> None:
     """Rows, counts, conditions and deletes are equal to Java's; maintenance leaves every variant as it was."""
-    name = f"{hive.database}.{hive.new_name()}"
-    full, table = f"lake.{name}", name.split(".")[1]
+    session, catalog = folder
+    full = f"{catalog}.db.t"
     iceberg_java.run(
         f"CREATE TABLE {full} (id BIGINT, v VARIANT, k STRING, s STRUCT<a: INT, v: VARIANT>) USING iceberg "
         f"TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read', "
@@ -54,13 +70,13 @@ def test_other_columns_of_a_table_with_variants(
     for statement in (
         f"DELETE FROM {full} WHERE id = 1",
         f"INSERT INTO {full} (id) VALUES (1)",
-        f"CALL lake.system.rewrite_data_files('{hive.database}', '{table}', options => MAP(ARRAY['rewrite-all'], ARRAY['true']))",
+        f"CALL {catalog}.system.rewrite_data_files('db', 't')",
     ):
         with pytest.raises(InvalidRequestError, match="v of type variant"):
             session.sql(statement)
 
     def call(procedure: str, **arguments: Any) -> None:
-        session.call(f"lake.system.{procedure}", schema=hive.database, table_name=table, **arguments)
+        session.call(f"{catalog}.system.{procedure}", schema="db", table_name="t", **arguments)
 
     call("compute_table_stats")
     call("rewrite_manifests")
@@ -73,27 +89,26 @@ def test_other_columns_of_a_table_with_variants(
     assert session.sql(f"SELECT late FROM {full} WHERE id = 1000").to_pylist() == [{"late": 5}]
 
 
-def test_a_column_of_unknown_type_is_null_after_every_change(tmp_path: Path, iceberg_java: IcebergJava) -> None:
-    """Java made the table in a folder, since Hive knows no such type; it reads what is rewritten, updated and added."""
-    for key, value in {"": SPARK_CATALOG, ".type": "hadoop", ".warehouse": f"file://{tmp_path}/wh"}.items():
-        iceberg_java.run(f"SET spark.sql.catalog.folder{key}={value}")
+def test_a_column_of_unknown_type_is_null_after_every_change(
+    folder: tuple[Session, str], iceberg_java: IcebergJava
+) -> None:
+    """Java reads files that were rewritten, updated and added here: it refuses those that store the column."""
+    session, catalog = folder
+    full = f"{catalog}.db.t"
     iceberg_java.run(
-        "CREATE TABLE folder.db.t (id BIGINT, e VOID, k STRING) USING iceberg TBLPROPERTIES ('format-version'='3')"
+        f"CREATE TABLE {full} (id BIGINT, e VOID, k STRING) USING iceberg TBLPROPERTIES ('format-version'='3')"
     )
     for first in (0, 10):
-        iceberg_java.run(f"INSERT INTO folder.db.t SELECT id, NULL, 'k' FROM range({first}, {first} + 10)")
-    settings = {
-        "drill.metastore.iceberg.location.base_path": str(tmp_path / "m"),
-        "drill.metastore.catalogs.folder": {"type": "filesystem", "warehouse": f"{tmp_path}/wh"},
-    }
-    with connect(Settings.from_mapping(settings, environ={})) as session:
-        session.call(
-            "folder.system.rewrite_data_files", schema="db", table_name="t", options={"rewrite-all": "true"}
-        )
-        session.sql("UPDATE folder.db.t SET k = 'l' WHERE id = 3")
-        session.sql("INSERT INTO folder.db.t VALUES (20, NULL, 'k')")
-        query = "SELECT id, k, e IS NULL AS gone FROM folder.db.t ORDER BY id"
-        iceberg_java.run("REFRESH TABLE folder.db.t")
-        found = iceberg_java.rows(query).to_pylist()
-        assert found == [{"id": each, "k": "l" if each == 3 else "k", "gone": True} for each in range(21)]
-        assert session.sql(query).to_pylist() == found
+        iceberg_java.run(f"INSERT INTO {full} SELECT id, NULL, 'k' FROM range({first}, {first} + 10)")
+    query = f"SELECT id, k, e IS NULL AS gone FROM {full} ORDER BY id"
+    before = iceberg_java.rows(query).to_pylist()
+    assert session.sql(query).to_pylist() == before
+    session.call(f"{catalog}.system.rewrite_data_files", schema="db", table_name="t", options={"rewrite-all": "true"})
+    iceberg_java.run(f"REFRESH TABLE {full}")
+    assert iceberg_java.rows(query).to_pylist() == before
+    session.sql(f"UPDATE {full} SET k = 'l' WHERE id = 3")
+    session.sql(f"INSERT INTO {full} VALUES (20, NULL, 'k')")
+    iceberg_java.run(f"REFRESH TABLE {full}")
+    found = iceberg_java.rows(query).to_pylist()
+    assert found == [{"id": each, "k": "l" if each == 3 else "k", "gone": True} for each in range(21)]
+    assert session.sql(query).to_pylist() == found

@@ -262,3 +262,30 @@ def name_of(full: str, kind: str) -> str:
     """The name of a metadata table."""
     catalog, database, table = full.split(".")
     return f'{catalog}.{database}."{table}${kind}"'
+
+
+@pytest.mark.parametrize("procedure", ["migrate", "snapshot_table"])
+def test_a_hive_table_becomes_one_of_version_3(
+    session: Session, hive: HiveMaker, iceberg_java: IcebergJava, procedure: str
+) -> None:
+    """Java reads its rows, with ids in the order of files, and goes on to delete and insert; both read the result."""
+    source = hive.table({"id": "bigint"}, {"p": "string"})
+    for partition, ids in (("a", [1, 2]), ("b", [3])):
+        hive.write(hive.partition(source, partition), {"id": ids})
+    name = f"{source}_made" if procedure == "snapshot_table" else source
+    given: dict[str, Any] = {"schema_name": hive.database, "table_name": name}
+    if procedure == "snapshot_table":
+        given |= {"source_schema": hive.database, "source_table": source}
+    session.call(
+        f"lake.system.{procedure}", **given, properties={"format-version": "3", "write.delete.mode": "merge-on-read"}
+    )
+    full = f"lake.{hive.database}.{name}"
+    query = f"SELECT id, p, _row_id, _last_updated_sequence_number AS number FROM {full} ORDER BY id"
+    rows = iceberg_java.rows(query).to_pylist()
+    assert [(row["id"], row["p"], row["number"]) for row in rows] == [(1, "a", 1), (2, "a", 1), (3, "b", 1)]
+    assert {row["_row_id"] for row in rows} == {0, 1, 2}
+    iceberg_java.run(f"DELETE FROM {full} WHERE id = 1")
+    iceberg_java.run(f"INSERT INTO {full} VALUES (4, 'c')")
+    query = f"SELECT id, p FROM {full} ORDER BY id"
+    assert session.sql(query).to_pylist() == iceberg_java.rows(query).to_pylist()
+    assert iceberg_java.rows(f"SELECT _row_id FROM {full} WHERE id = 4")["_row_id"].to_pylist() == [3]

@@ -113,7 +113,9 @@ def test_a_scan_leaves_it_out(ms: Session, rows: pa.Table) -> None:
 def test_rows_are_not_written_without_their_variants(ms: Session, statement: str) -> None:
     """Nor without the marks of geometries. Each statement is refused before it writes, and names all such columns."""
     before = ms.sql('SELECT * FROM lake.db."t$snapshots"')
-    with pytest.raises(InvalidRequestError, match="it has place of type geom.*, globe of .*, v of type variant, s of type struct<.*"):
+    with pytest.raises(
+        InvalidRequestError, match="it has place of type geom.*, globe of .*, v of type variant, s of type struct<.*"
+    ):
         ms.sql(statement)
     assert ms.sql('SELECT * FROM lake.db."t$snapshots"').equals(before)
 
@@ -132,5 +134,7 @@ def test_whole_files_are_deleted_by_metadata(tmp_path: Path, rows: pa.Table) -> 
         assert session.sql("DELETE FROM lake.db.t WHERE id < 5").to_pylist()[0]["deleted"] == 5
         assert session.sql("SELECT * FROM lake.db.t ORDER BY id").to_pylist() == rows.slice(5).to_pylist()
         held = session.catalogs.open("lake").load_table("db.t").metadata_location
-        types = {field["name"]: field["type"] for field in json.loads(Path(held[7:]).read_text())["schemas"][-1]["fields"]}
+        types = {
+            field["name"]: field["type"] for field in json.loads(Path(held[7:]).read_text())["schemas"][-1]["fields"]
+        }
         assert (types["v"], types["place"], types["nothing"]) == ("variant", "geometry(srid:3857)", "unknown")

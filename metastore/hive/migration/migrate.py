@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -50,6 +50,9 @@ class Migration:
     dry_run: bool = False
     rewrite: Rewrite | None = None
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    format_version: Literal[2, 3] = 2
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    """Properties of the Iceberg table, in addition to those that a migration sets."""
 
     @property
     def store(self) -> Store:
@@ -165,12 +168,22 @@ def _discard(migration: Migration, folder: str) -> None:
 def _written(migration: Migration, found: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
     io = PyArrowFileIO(dict(migration.properties))
     backup = f"{folder}/{BACKUP_FILE}"
-    properties = {BACKUP_PROPERTY: backup}
+    properties = {**migration.table_properties, BACKUP_PROPERTY: backup}
     anew = None
     if migration.rewrite is not None:
         anew = ToRewrite(_rewritten(migration, fragments), migration.rewrite)
     place = found.table.location
-    staged = stage(found, fragments, io, folder, location=place, properties=properties, now_ms=now_ms, anew=anew)
+    staged = stage(
+        found,
+        fragments,
+        io,
+        folder,
+        location=place,
+        properties=properties,
+        now_ms=now_ms,
+        anew=anew,
+        format_version=migration.format_version,
+    )
     facts = {
         "snapshot-id": staged.snapshot_id,
         "rewritten-snapshot-id": staged.rewritten_snapshot_id,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,11 +24,9 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    write_manifest_list,
 )
 from pyiceberg.manifest import FileFormat as IcebergFormat
-from pyiceberg.serializers import ToOutputFile
-from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV2, TableMetadataV3
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.typedef import Record
@@ -41,8 +39,10 @@ from metastore.hive.migration.layout import NAME_MAPPING, Layout, layout_of, mer
 from metastore.hive.migration.survey import Survey
 from metastore.hive.partitions import typed_value
 from metastore.hive.tables import FileFormat
+from metastore.iceberg.lossless_metadata import write_metadata
 from metastore.iceberg.manifest_writer import write_manifest_file
-from metastore.iceberg.manifests import added
+from metastore.iceberg.manifests import added, with_row_ids, write_list
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.stores.new_files import NewFiles
 
 HIDDEN_FOLDER: Final = "_iceberg"
@@ -121,24 +121,29 @@ def stage(
     properties: Mapping[str, str],
     now_ms: int,
     anew: ToRewrite | None = None,
+    format_version: Literal[2, 3] = 2,
 ) -> Staged:
     """Write manifests, their lists and one metadata file into ``folder``; a table without files has no snapshot.
 
-    The Iceberg table gets the location ``location``. With ``anew``, a second snapshot replaces some files. Raises
-    ProcedureError for files that do not fit, and the errors of the rewrite.
+    The Iceberg table gets the location ``location``. With ``anew``, a second snapshot replaces some files;
+    that is supported in version 2 only, since new files would have to keep row ids. Raises ProcedureError for files
+    that do not fit, InvalidRequestError for a column with the name of a row's lineage, and the errors of the rewrite.
     """
     if problems := problems_of(found, fragments):
         raise ProcedureError(f"{found.table} cannot become an Iceberg table: {'; '.join(problems)}")
     layout = layout_of(found.table, matches_of(found, fragments))
-    writer = _Writer(io, folder, layout, secrets.randbits(62) + 1, now_ms)
+    if format_version >= VERSION_OF_LINEAGE:
+        with_lineage(layout.schema)
+    writer = _Writer(io, folder, layout, secrets.randbits(62) + 1, now_ms, format_version)
     snapshots = [writer.snapshot(data_files(found, fragments, layout))] if found.files else []
     if anew is not None and anew.numbers:
         files = list(data_files(found, fragments, layout))
         new = anew.rewrite(layout, [files[number] for number in sorted(anew.numbers)], folder)
         snapshots.append(writer.replaced(snapshots[0], files, anew.numbers, new))
     metadata_location = f"{folder}/00000-{uuid.uuid4()}.metadata.json"
-    metadata = _metadata(layout, location, {**properties, NAME_MAPPING: layout.name_mapping}, snapshots, now_ms)
-    ToOutputFile.table_metadata(metadata, io.new_output(metadata_location))
+    properties = {**properties, NAME_MAPPING: layout.name_mapping}
+    metadata = _metadata(layout, location, properties, snapshots, now_ms, format_version)
+    write_metadata(metadata, io, metadata_location)
     records = int(pc.sum(fragments["records"]).as_py() or 0)
     written = (*writer.files, metadata_location)
     first, second = (*(each.snapshot_id for each in snapshots), None, None)[:2]
@@ -189,9 +194,11 @@ def _stored(value: Any) -> Any:
 class _Writer:
     """Writes the snapshots of an attempt; ``files`` lists the written files."""
 
-    def __init__(self, io: FileIO, folder: str, layout: Layout, snapshot_id: int, now_ms: int) -> None:
+    def __init__(
+        self, io: FileIO, folder: str, layout: Layout, snapshot_id: int, now_ms: int, format_version: Literal[2, 3]
+    ) -> None:
         self.files: Final[list[str]] = []
-        self._io = io
+        self._format_version: Final[Literal[2, 3]] = format_version
         self._new_files = NewFiles(io)
         self._folder = folder
         self._layout = layout
@@ -248,14 +255,15 @@ class _Writer:
         number = 1 if parent is None else (parent.sequence_number or 0) + 1
         place = f"{self._folder}/snap-{own}-0-{self._name}.avro"
         above = None if parent is None else parent.snapshot_id
-        with write_manifest_list(2, self._io.new_output(place), own, above, number, "deflate") as writer:
-            writer.add_manifests(list(manifests))
-        self.files.append(place)
         summary = {name: str(count) for name, count in counts.items()}
         if self._layout.spec.fields:
             summary["changed-partition-count"] = str(len(partitions))
         deletes = {f"total-{name}": "0" for name in ("delete-files", "position-deletes", "equality-deletes")}
-        return Snapshot(
+        first_row_id = taken = None
+        if self._format_version >= VERSION_OF_LINEAGE:
+            first_row_id = 0
+            manifests, taken = with_row_ids(manifests, first_row_id)
+        made = Snapshot(
             snapshot_id=own,
             parent_snapshot_id=above,
             sequence_number=number,
@@ -263,13 +271,20 @@ class _Writer:
             manifest_list=place,
             summary=Summary(operation, **summary, **deletes),
             schema_id=0,
+            first_row_id=first_row_id,
+            added_rows=taken,
         )
+        write_list(self._new_files, made, self._format_version, manifests)
+        self.files.append(place)
+        return made
 
     def _manifests(self, entries: Iterator[ManifestEntry], snapshot_id: int) -> Iterator[ManifestFile]:
         while some := list(islice(entries, _MANIFEST_FILES)):
             place = f"{self._folder}/{self._name}-m{len(self.files)}.avro"
             layout = self._layout
-            yield write_manifest_file(self._new_files, place, 2, layout.spec, layout.schema, snapshot_id, some)
+            yield write_manifest_file(
+                self._new_files, place, self._format_version, layout.spec, layout.schema, snapshot_id, some
+            )
             self.files.append(place)
 
 
@@ -299,15 +314,25 @@ class _Tally:
 
 
 def _metadata(
-    layout: Layout, location: str, properties: Mapping[str, str], snapshots: Sequence[Snapshot], now_ms: int
-) -> TableMetadataV2:
+    layout: Layout,
+    location: str,
+    properties: Mapping[str, str],
+    snapshots: Sequence[Snapshot],
+    now_ms: int,
+    format_version: Literal[2, 3],
+) -> TableMetadata:
     partition_ids = [each.field_id for each in layout.spec.fields]
     current = snapshots[-1].snapshot_id if snapshots else None
     refs = {"main": {"snapshot-id": current, "type": "branch"}} if snapshots else {}
     log = [{"snapshot-id": each.snapshot_id, "timestamp-ms": now_ms} for each in snapshots]
-    return TableMetadataV2.model_validate(
+    of_version: dict[str, Any] = {}
+    if format_version >= VERSION_OF_LINEAGE:
+        of_version = {"next-row-id": sum(each.added_rows or 0 for each in snapshots)}
+    kind = TableMetadataV3 if of_version else TableMetadataV2
+    return kind.model_validate(
         {
-            "format-version": 2,
+            **of_version,
+            "format-version": format_version,
             "table-uuid": str(uuid.uuid4()),
             "location": location,
             "last-sequence-number": len(snapshots),

@@ -14,21 +14,26 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from metastore.errors import EngineError
+from metastore.errors import EngineError, InvalidRequestError
 from metastore.hive.metrics import FRAGMENT, FileToRead, read_metrics
+from metastore.hive.migration.backup import BACKUP_PROPERTY
 from metastore.hive.migration.kept_footers import WORTH_KEEPING, KeptFooters, missing
+from metastore.hive.migration.layout import NAME_MAPPING
 from metastore.hive.migration.migrate import Migration, Outcome, complete, finish_again
 from metastore.hive.migration.survey import Survey
 from metastore.hive.tables import HiveTable
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
 from metastore.procedures.hive.int96 import rewriter
+from metastore.procedures.hive.new_properties import new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
 
 _CHUNK_FILES: Final = 250
 _WAVE: Final = 16
 """Chunks per call of an engine, if footers are kept. An engine may return all its results only at the end."""
 
+_OWN_PROPERTIES: Final = (BACKUP_PROPERTY, NAME_MAPPING)
+_VERSION_OF_REWRITING: Final = 2
 _RESULT: Final[dict[str, Any]] = {
     "status": pa.string(),
     "files": pa.int64(),
@@ -68,8 +73,14 @@ class Migrate(DistributedProcedure[MigrateCall]):
     type = DistributedProcedureType.TABLE_IMPORT
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> MigrateCall:
-        """Returns the arguments of the call. Sends no request to the service yet."""
+        """Returns the arguments of the call. Sends no request to the service yet. Raises InvalidRequestError."""
         properties = hive_properties(call)
+        version, own = new_properties(arguments["properties"], _OWN_PROPERTIES)
+        if version > _VERSION_OF_REWRITING and arguments["rewrite_int96"]:
+            raise InvalidRequestError(
+                "rewrite_int96 makes tables of format version 2 only: leave format-version out, and CALL "
+                "system.upgrade_format_version afterwards"
+            )
         name = f"{arguments['schema_name']}.{arguments['table_name']}"
         migration = Migration(
             hive_client(call),
@@ -80,6 +91,8 @@ class Migrate(DistributedProcedure[MigrateCall]):
             arguments["dry_run"],
             rewriter(name, properties, call.engine) if arguments["rewrite_int96"] else None,
             properties,
+            version,
+            own,
         )
         return MigrateCall(migration, call.now_ms())
 
@@ -159,6 +172,7 @@ migrate: Final = Migrate(
         Argument("dry_run", "BOOLEAN", required=False, default=False),
         Argument("block_other_engines", "BOOLEAN", required=False, default=True),
         Argument("rewrite_int96", "BOOLEAN", required=False, default=False),
+        Argument("properties", "MAP(VARCHAR, VARCHAR)", required=False),
     ),
     result=pa.schema(_RESULT),
     description="Turns a Hive table of Parquet, ORC or Avro files into an Iceberg table, in place.",

@@ -18,6 +18,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError
 from metastore.hive.listing import Store, plain_location
 from metastore.hive.metrics import FRAGMENT, read_metrics
+from metastore.hive.migration.layout import NAME_MAPPING
 from metastore.hive.migration.migrate import Migration
 from metastore.hive.migration.reader_warnings import warnings_of
 from metastore.hive.migration.staging import Staged, stage
@@ -25,6 +26,7 @@ from metastore.hive.migration.survey import Survey
 from metastore.hive.migration.switch import remove_files
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
+from metastore.procedures.hive.new_properties import NewVersion, new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
 
 _CHUNK_FILES: Final = 250
@@ -39,13 +41,15 @@ _RESULT: Final[dict[str, Any]] = {
 
 @dataclass
 class SnapshotCall:
-    """One call: the source, and name and location of the new table."""
+    """One call: the source, and name, location, version and properties of the new table."""
 
     context: CallContext
     source: Migration
     schema: str
     name: str
     location: str | None
+    format_version: NewVersion
+    properties: Mapping[str, str]
     survey: Survey | None = None
 
 
@@ -55,7 +59,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
     type = DistributedProcedureType.TABLE_IMPORT
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> SnapshotCall:
-        """Returns the arguments of the call. Sends no request to the service yet."""
+        """Returns the arguments of the call. Sends no request to the service yet. Raises InvalidRequestError."""
         source = Migration(
             hive_client(call),
             arguments["source_schema"],
@@ -63,7 +67,9 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             nested_of(arguments["recursive_directory"]),
             properties=hive_properties(call),
         )
-        return SnapshotCall(call, source, arguments["schema_name"], arguments["table_name"], arguments["location"])
+        version, own = new_properties(arguments["properties"], (*_PROPERTIES, NAME_MAPPING))
+        schema, name, location = (arguments[each] for each in ("schema_name", "table_name", "location"))
+        return SnapshotCall(call, source, schema, name, location, version, own)
 
     def begin(self, context: SnapshotCall) -> Plan:
         """Survey the source, and check the location of the new table.
@@ -97,8 +103,9 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             PyArrowFileIO(dict(context.source.properties)),
             folder,
             location=context.location,
-            properties=_PROPERTIES,
+            properties={**context.properties, **_PROPERTIES},
             now_ms=context.context.now_ms(),
+            format_version=context.format_version,
         )
         Store(context.source.properties).make_durable(folder)
         self._register(context, staged)
@@ -139,6 +146,7 @@ snapshot_table: Final = SnapshotTable(
         Argument("table_name"),
         Argument("location", required=False),
         Argument("recursive_directory", required=False, default="fail"),
+        Argument("properties", "MAP(VARCHAR, VARCHAR)", required=False),
     ),
     result=pa.schema(_RESULT),
     description="Makes an Iceberg table over the files of a Hive table, which stays as it is.",
