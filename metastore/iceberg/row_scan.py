@@ -27,8 +27,8 @@ from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
-from metastore.iceberg.readable_columns import require_readable_columns
 from metastore.iceberg.projection import Projection, partition_constants
+from metastore.iceberg.readable_columns import require_readable_columns
 from metastore.stores.files import open_ranges
 from metastore.stores.read_errors import reading_file
 

@@ -91,7 +91,8 @@ def iceberg_filter(
     """The filter for ``question`` over rows with the columns ``schema``; times without a zone are in UTC.
 
     ``by_pyiceberg`` means that PyIceberg reads the files; it cannot test a list or map for NULL.
-    ``absent`` maps names of columns that a condition cannot use to the reason. Raises InvalidRequestError as :func:`metastore.predicates.predicate.parse`.
+    ``absent`` maps names of columns that a condition cannot use to the reason. Raises InvalidRequestError as
+    :func:`metastore.predicates.predicate.parse`.
     """
     predicate = parse(question, columns_of(schema, absent), SESSION_ZONE)
     fitting = _Fitting(predicate, schema, by_pyiceberg=by_pyiceberg)

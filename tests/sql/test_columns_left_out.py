@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from support.variant_lake import readable_rows, table_with_variants
 
@@ -26,7 +25,7 @@ def rows() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def ms(tmp_path_factory: pytest.TempPathFactory, rows: pa.Table) -> Iterator[Session]:
+def ms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """``lake.db.t``, analyzed as ``p.db.t``."""
     with table_with_variants(tmp_path_factory.mktemp("variants")) as session:
         session.analyze("p.db.t")
@@ -45,19 +44,19 @@ def test_a_star_means_the_columns_that_can_be_read(ms: Session, rows: pa.Table, 
 @pytest.mark.parametrize(
     ("condition", "wanted"),
     [
-        ("place = '\\x01\\x04'::BLOB", lambda rows: pc.equal(rows["place"], pa.scalar(b"\x01\x04"))),
-        ("place > '\\x01\\x04'::BLOB", lambda rows: pc.greater(rows["place"], pa.scalar(b"\x01\x04"))),
-        ("place IS NULL AND id > 4", lambda rows: pc.and_(pc.is_null(rows["place"]), pc.greater(rows["id"], 4))),
-        ("nothing IS NULL AND id < 3", lambda rows: pc.less(rows["id"], 3)),
-        ("nothing = 1", lambda rows: pc.equal(rows["id"], -1)),
+        ("place = '\\x01\\x04'::BLOB", lambda row: row["place"] == b"\x01\x04"),
+        ("place > '\\x01\\x04'::BLOB", lambda row: row["place"] is not None and row["place"] > b"\x01\x04"),
+        ("place IS NULL AND id > 4", lambda row: row["place"] is None and row["id"] > 4),
+        ("nothing IS NULL AND id < 3", lambda row: row["id"] < 3),
+        ("nothing = 1", lambda _: False),
     ],
 )
 def test_conditions_have_the_answer_of_the_whole_table(
-    ms: Session, rows: pa.Table, name: str, condition: str, wanted: Callable[[pa.Table], Any]
+    ms: Session, rows: pa.Table, name: str, condition: str, wanted: Callable[[dict[str, Any]], bool]
 ) -> None:
     """By bytes of geometries, whose bounds are points and prove nothing about bytes; and on NULL."""
     found = ms.sql(f"SELECT id FROM {name} WHERE {condition} ORDER BY id")["id"].to_pylist()
-    assert found == rows.filter(wanted(rows))["id"].to_pylist()
+    assert found == [row["id"] for row in rows.to_pylist() if wanted(row)]
 
 
 @pytest.mark.parametrize("name", NAMES)

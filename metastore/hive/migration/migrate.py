@@ -22,7 +22,7 @@ from metastore.hive.listing import Nested, Store
 from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.hive.migration.reader_warnings import files_with_int96, warnings_of
 from metastore.hive.migration.revert import unfinished
-from metastore.hive.migration.staging import Rewrite, Staged, ToRewrite, attempt_folder, problems_of, stage
+from metastore.hive.migration.staging import NewTable, Rewrite, Staged, ToRewrite, attempt_folder, problems_of, stage
 from metastore.hive.migration.survey import Survey, survey
 from metastore.hive.migration.switch import block_partitions, remove_attempts, remove_folder, require_new, switch
 from metastore.hive.tables import METADATA_LOCATION, HiveTable
@@ -172,17 +172,14 @@ def _written(migration: Migration, found: Survey, fragments: pa.Table, folder: s
     anew = None
     if migration.rewrite is not None:
         anew = ToRewrite(_rewritten(migration, fragments), migration.rewrite)
-    place = found.table.location
     staged = stage(
         found,
         fragments,
         io,
         folder,
-        location=place,
-        properties=properties,
+        wanted=NewTable(found.table.location, properties, migration.format_version),
         now_ms=now_ms,
         anew=anew,
-        format_version=migration.format_version,
     )
     facts = {
         "snapshot-id": staged.snapshot_id,

@@ -79,6 +79,15 @@ Rewrite = Callable[[Layout, Sequence[DataFile], str], Sequence[DataFile]]
 
 
 @dataclass(frozen=True)
+class NewTable:
+    """Location, properties and format version of the Iceberg table."""
+
+    location: str
+    properties: Mapping[str, str]
+    format_version: Literal[2, 3] = 2
+
+
+@dataclass(frozen=True)
 class ToRewrite:
     """The ``numbers`` of files to rewrite, and the function that rewrites them."""
 
@@ -117,32 +126,29 @@ def stage(
     io: FileIO,
     folder: str,
     *,
-    location: str,
-    properties: Mapping[str, str],
+    wanted: NewTable,
     now_ms: int,
     anew: ToRewrite | None = None,
-    format_version: Literal[2, 3] = 2,
 ) -> Staged:
     """Write manifests, their lists and one metadata file into ``folder``; a table without files has no snapshot.
 
-    The Iceberg table gets the location ``location``. With ``anew``, a second snapshot replaces some files;
+    The table is as ``wanted``. With ``anew``, a second snapshot replaces some files;
     that is supported in version 2 only, since new files would have to keep row ids. Raises ProcedureError for files
     that do not fit, InvalidRequestError for a column with the name of a row's lineage, and the errors of the rewrite.
     """
     if problems := problems_of(found, fragments):
         raise ProcedureError(f"{found.table} cannot become an Iceberg table: {'; '.join(problems)}")
     layout = layout_of(found.table, matches_of(found, fragments))
-    if format_version >= VERSION_OF_LINEAGE:
+    if wanted.format_version >= VERSION_OF_LINEAGE:
         with_lineage(layout.schema)
-    writer = _Writer(io, folder, layout, secrets.randbits(62) + 1, now_ms, format_version)
+    writer = _Writer(io, folder, layout, secrets.randbits(62) + 1, now_ms, wanted.format_version)
     snapshots = [writer.snapshot(data_files(found, fragments, layout))] if found.files else []
     if anew is not None and anew.numbers:
         files = list(data_files(found, fragments, layout))
         new = anew.rewrite(layout, [files[number] for number in sorted(anew.numbers)], folder)
         snapshots.append(writer.replaced(snapshots[0], files, anew.numbers, new))
     metadata_location = f"{folder}/00000-{uuid.uuid4()}.metadata.json"
-    properties = {**properties, NAME_MAPPING: layout.name_mapping}
-    metadata = _metadata(layout, location, properties, snapshots, now_ms, format_version)
+    metadata = _metadata(layout, wanted, snapshots, now_ms)
     write_metadata(metadata, io, metadata_location)
     records = int(pc.sum(fragments["records"]).as_py() or 0)
     written = (*writer.files, metadata_location)
@@ -313,28 +319,21 @@ class _Tally:
             yield file
 
 
-def _metadata(
-    layout: Layout,
-    location: str,
-    properties: Mapping[str, str],
-    snapshots: Sequence[Snapshot],
-    now_ms: int,
-    format_version: Literal[2, 3],
-) -> TableMetadata:
+def _metadata(layout: Layout, wanted: NewTable, snapshots: Sequence[Snapshot], now_ms: int) -> TableMetadata:
     partition_ids = [each.field_id for each in layout.spec.fields]
     current = snapshots[-1].snapshot_id if snapshots else None
     refs = {"main": {"snapshot-id": current, "type": "branch"}} if snapshots else {}
     log = [{"snapshot-id": each.snapshot_id, "timestamp-ms": now_ms} for each in snapshots]
     of_version: dict[str, Any] = {}
-    if format_version >= VERSION_OF_LINEAGE:
+    if wanted.format_version >= VERSION_OF_LINEAGE:
         of_version = {"next-row-id": sum(each.added_rows or 0 for each in snapshots)}
     kind = TableMetadataV3 if of_version else TableMetadataV2
     return kind.model_validate(
         {
             **of_version,
-            "format-version": format_version,
+            "format-version": wanted.format_version,
             "table-uuid": str(uuid.uuid4()),
-            "location": location,
+            "location": wanted.location,
             "last-sequence-number": len(snapshots),
             "last-updated-ms": now_ms,
             "last-column-id": layout.last_column_id,
@@ -345,7 +344,7 @@ def _metadata(
             "last-partition-id": max(partition_ids, default=999),
             "sort-orders": [UNSORTED_SORT_ORDER],
             "default-sort-order-id": UNSORTED_SORT_ORDER.order_id,
-            "properties": dict(properties),
+            "properties": {**wanted.properties, NAME_MAPPING: layout.name_mapping},
             "snapshots": list(snapshots),
             "current-snapshot-id": current,
             "snapshot-log": log,

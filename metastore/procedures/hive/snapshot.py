@@ -21,7 +21,7 @@ from metastore.hive.metrics import FRAGMENT, read_metrics
 from metastore.hive.migration.layout import NAME_MAPPING
 from metastore.hive.migration.migrate import Migration
 from metastore.hive.migration.reader_warnings import warnings_of
-from metastore.hive.migration.staging import Staged, stage
+from metastore.hive.migration.staging import NewTable, Staged, stage
 from metastore.hive.migration.survey import Survey
 from metastore.hive.migration.switch import remove_files
 from metastore.procedures.framework.arguments import Argument
@@ -102,10 +102,8 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             read,
             PyArrowFileIO(dict(context.source.properties)),
             folder,
-            location=context.location,
-            properties={**context.properties, **_PROPERTIES},
+            wanted=NewTable(context.location, {**context.properties, **_PROPERTIES}, context.format_version),
             now_ms=context.context.now_ms(),
-            format_version=context.format_version,
         )
         Store(context.source.properties).make_durable(folder)
         self._register(context, staged)

@@ -18,10 +18,10 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
-from metastore.iceberg.readable_columns import require_writable_columns
 from metastore.iceberg.delete_index import unpartitioned_specs
 from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.iceberg.live_files import live_files
+from metastore.iceberg.readable_columns import require_writable_columns
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_written_version
