@@ -28,6 +28,12 @@ class SortKey(NamedTuple):
     nulls_first: bool
 
 
+class ZOrder(NamedTuple):
+    """A sort key through several columns by field ID: rows are near each other if they are near in all columns."""
+
+    source_ids: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class RewriteJob:
     """The pinned table, and how its rows are rewritten.
@@ -47,7 +53,7 @@ class RewriteJob:
     specs: tuple[PartitionSpec, ...]
     output_spec_id: int
     name_mapping: NameMapping | None
-    order: tuple[SortKey, ...]
+    order: tuple[SortKey | ZOrder, ...]
     sort_order_id: int | None
     keep_going: bool
     format_version: TableVersion = 2

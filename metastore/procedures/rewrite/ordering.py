@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -17,9 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
 
-from metastore.procedures.rewrite.job import SortKey
+from metastore.procedures.rewrite.job import SortKey, ZOrder
 from metastore.procedures.rewrite.transforms import column, transformed
+from metastore.procedures.rewrite.z_order import Curve
 
 Direction = tuple[str, Literal["ascending", "descending"]]
 
@@ -30,23 +32,34 @@ _BUCKETS: Final = 16
 _OUT_ROWS: Final = 1 << 16
 
 
+_NONE: Final[Mapping[ZOrder, Curve]] = {}
+
+
 class Order:
     """An order of rows of ``schema`` by ``keys``: sorts rows, and computes the values of the keys."""
 
-    def __init__(self, schema: Schema, keys: Sequence[SortKey]) -> None:
+    def __init__(
+        self, schema: Schema, keys: Sequence[SortKey | ZOrder], curves: Mapping[ZOrder, Curve] = _NONE
+    ) -> None:
         self._schema = schema
         self._keys = tuple(keys)
+        self._curves = curves
 
-    def key_columns(self, rows: pa.RecordBatch | pa.Table) -> list[Any]:
-        """Returns the value of each key for each row."""
-        return [
-            transformed(
-                key.transform,
-                self._schema.find_type(key.source_id),
-                column(self._schema, key.source_id, rows),
-            )
-            for key in self._keys
-        ]
+    def fitted(self, sample: pa.Table) -> Order:
+        """Returns this order with curves for rows like those of ``sample``; :meth:`ranks` needs them for a Z-order."""
+        if self._curves:
+            return self
+        wanted = [key for key in self._keys if isinstance(key, ZOrder)]
+        curves = {key: Curve.through(self._columns_of(key, sample)) for key in wanted}
+        return Order(self._schema, self._keys, curves)
+
+    def _columns_of(self, key: ZOrder, rows: pa.RecordBatch | pa.Table) -> list[pa.Table]:
+        ascending = [Order(self._schema, [SortKey(each, IdentityTransform(), False, False)]) for each in key.source_ids]
+        return [order.ranks(rows)[0] for order in ascending]
+
+    def _values(self, key: SortKey, rows: pa.RecordBatch | pa.Table) -> Any:
+        kind = self._schema.find_type(key.source_id)
+        return transformed(key.transform, kind, column(self._schema, key.source_id, rows))
 
     def ranks(self, rows: pa.RecordBatch | pa.Table) -> tuple[pa.Table, list[Direction]]:
         """Returns columns and directions that sort like the keys: nulls as each key says, NaN greatest."""
@@ -57,7 +70,11 @@ class Order:
             directions.append((f"k{len(columns)}", "descending" if descending else "ascending"))
             columns.append(column)
 
-        for key, values in zip(self._keys, self.key_columns(rows), strict=True):
+        for key in self._keys:
+            if isinstance(key, ZOrder):
+                add(self._curves[key].places(self._columns_of(key, rows)), descending=False)
+                continue
+            values = self._values(key, rows)
             add(pc.is_null(values), descending=key.nulls_first)
             if pa.types.is_floating(values.type):
                 add(pc.is_nan(values), descending=key.descending)
@@ -82,9 +99,12 @@ def in_order(batches: Iterable[pa.RecordBatch], order: Order, budget: int = BUDG
             break
     else:
         if held:
-            yield from order.sorted(pa.Table.from_batches(held)).combine_chunks().to_batches(_OUT_ROWS)
+            rows = pa.Table.from_batches(held)
+            yield from order.fitted(rows).sorted(rows).combine_chunks().to_batches(_OUT_ROWS)
         return
-    borders = _borders(pa.Table.from_batches(held), order)
+    sample = pa.Table.from_batches(held)
+    order = order.fitted(sample)
+    borders = _borders(sample, order)
     with tempfile.TemporaryDirectory(prefix="metastore-sort-") as folder:
         buckets = _Buckets(folder, borders, order)
         for batch in _chain(held, source):

@@ -12,12 +12,15 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import PrimitiveType
 
 from metastore.errors import InvalidRequestError
-from metastore.procedures.rewrite.job import SortKey
+from metastore.procedures.rewrite.job import SortKey, ZOrder
 from metastore.procedures.rewrite.options import Strategy
+from metastore.procedures.rewrite.z_order import MOST_COLUMNS
 
 _KEY: Final = re.compile(
     r"(?P<column>.+?)(?:\s+(?P<way>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?", re.IGNORECASE
 )
+
+_CURVE: Final = re.compile(r"zorder\s*\((?P<columns>.*)\)", re.IGNORECASE | re.DOTALL)
 
 
 def strategy_of(given: str | None, sorted_by: Sequence[str]) -> Strategy:
@@ -32,11 +35,16 @@ def strategy_of(given: str | None, sorted_by: Sequence[str]) -> Strategy:
     raise InvalidRequestError(f"unsupported strategy: {given}. Only binpack or sort is supported")
 
 
-def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[str]) -> tuple[SortKey, ...]:
+def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[str]) -> tuple[SortKey | ZOrder, ...]:
     """Returns the keys of ``sorted_by``, or those of the table's ``order`` if it is empty.
 
-    Raises InvalidRequestError if a key does not name a sortable column, or there is no order at all.
+    A Z-order, ``zorder(a, b)``, is the only key. Raises InvalidRequestError if a key does not name a sortable column,
+    or there is no order at all.
     """
+    if found := [match for text in sorted_by if (match := _CURVE.fullmatch(text.strip()))]:
+        if len(sorted_by) > 1:
+            raise InvalidRequestError(f"sorted_by: {found[0][0]} cannot be combined with other keys")
+        return (_curve(schema, found[0]["columns"]),)
     if sorted_by:
         return tuple(_key(schema, text) for text in sorted_by)
     if not order.fields:
@@ -54,11 +62,27 @@ def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[s
     )
 
 
+def _curve(schema: Schema, columns: str) -> ZOrder:
+    texts = [text.strip() for text in columns.split(",")]
+    ids = tuple(_sortable(schema, text) for text in texts)
+    if len(set(ids)) < len(ids) or len(ids) > MOST_COLUMNS:
+        raise InvalidRequestError(f"sorted_by: zorder({columns}) needs 1 to {MOST_COLUMNS} columns, each once")
+    return ZOrder(ids)
+
+
 def _key(schema: Schema, text: str) -> SortKey:
     match = _KEY.fullmatch(text.strip())
     if match is None:
         raise InvalidRequestError(f"sorted_by: {text!r} is no key; a column is expected, then ASC or DESC, NULLS FIRST")
-    column = match["column"].strip().strip('"`')
+    field_id = _sortable(schema, match["column"].strip())
+    descending = (match["way"] or "ASC").upper() == "DESC"
+    nulls_first = match["nulls"].upper() == "FIRST" if match["nulls"] else not descending
+    return SortKey(field_id, IdentityTransform(), descending=descending, nulls_first=nulls_first)
+
+
+def _sortable(schema: Schema, text: str) -> int:
+    """Returns the field id of the column that ``text`` names. Raises InvalidRequestError."""
+    column = text.strip('"`')
     try:
         field = schema.find_field(column, case_sensitive=False)
     except ValueError as error:
@@ -68,9 +92,7 @@ def _key(schema: Schema, text: str) -> SortKey:
         raise InvalidRequestError(f"sorted_by: {column} is {field.field_type}, by which rows cannot be sorted")
     if not _is_reached_by_structs(schema, field.field_id):
         raise InvalidRequestError(f"sorted_by: {column} is inside of a list or map, of which a row has many")
-    descending = (match["way"] or "ASC").upper() == "DESC"
-    nulls_first = match["nulls"].upper() == "FIRST" if match["nulls"] else not descending
-    return SortKey(field.field_id, IdentityTransform(), descending=descending, nulls_first=nulls_first)
+    return field.field_id
 
 
 def _is_reached_by_structs(schema: Schema, field_id: int) -> bool:
