@@ -51,7 +51,7 @@ def square(lake: Lake, x: str, y: str) -> Table:
 
 def files_of(lake: Lake, column: int, value: Any) -> int:
     """How many files a condition ``column = value`` opens, by the bounds in the manifest."""
-    [kind]: list[Any] = [field.field_type for field in lake.load().schema().fields if field.field_id == column]
+    kind: Any = lake.load().schema().find_type(column)
     wanted: Any = datetime_to_micros(value) if isinstance(value, datetime) else value
     return sum(
         from_bytes(kind, file.lower_bounds[column]) <= wanted <= from_bytes(kind, file.upper_bounds[column])
