@@ -31,6 +31,7 @@ from pyiceberg.types import (
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
+    UnknownType,
 )
 
 from metastore.errors import FormatError
@@ -81,6 +82,8 @@ class Projection:
     def _field(
         self, source: NestedField | None, array: Array, field: NestedField, arrow: pa.DataType, length: int
     ) -> Array:
+        if isinstance(field.field_type, UnknownType):  # some writers store it, as another type
+            return _arrow.nulls(length, arrow)
         if source is not None:
             return self.values(source.field_type, array, field.field_type, arrow)
         value = self._constants.get(field.field_id, field.initial_default)

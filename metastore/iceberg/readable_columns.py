@@ -8,9 +8,10 @@ with variants or geometries are not written, since files could not store their v
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import Transform
 from pyiceberg.types import (
     GeographyType,
     GeometryType,
@@ -75,6 +76,11 @@ def require_writable_columns(table: str, schema: Schema) -> None:
 def stored_schema(schema: Schema) -> Schema:
     """Return the columns of ``schema`` that data files store: all but those of unknown type, which are always NULL."""
     return Schema(*(field for field in schema.fields if not isinstance(field.field_type, UnknownType)))
+
+
+def can_partition(transform: Transform[Any, Any], kind: IcebergType) -> bool:
+    """Whether values of ``kind`` can be partitioned by ``transform``; PyIceberg allows types that Iceberg forbids."""
+    return not isinstance(kind, _NOT_WRITTEN) and transform.can_transform(kind)
 
 
 _NOT_WRITTEN: Final = (VariantType, GeometryType, GeographyType, UnknownType)

@@ -58,6 +58,7 @@ from pyiceberg.types import (
     TimestampType,
     TimestamptzType,
     TimeType,
+    UnknownType,
 )
 
 from metastore.formats.arrow_schema import tuple_schema
@@ -135,6 +136,8 @@ class _Fitting:
         return found
 
     def _leaf(self, node: UnboundPredicate, field: NestedField, *, zoned: bool) -> BooleanExpression | None:
+        if isinstance(field.field_type, UnknownType):
+            return None  # it is NULL, whatever a file stores
         name = str(self._schema.find_column_name(field.field_id))
         if isinstance(node, (IsNull, NotNull)):
             testable = not self._by_pyiceberg or isinstance(field.field_type, (PrimitiveType, StructType))

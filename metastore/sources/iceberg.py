@@ -39,6 +39,7 @@ from pyiceberg.types import (
     TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
 )
 
 from metastore.epoch import EPOCH_DATE
@@ -165,6 +166,8 @@ class IcebergSource:
 
     def _said(self, data: DataFile, number: int, type_: PrimitiveType) -> Measures:
         """Returns the manifest's measures of a column, without those that cannot be trusted."""
+        if isinstance(type_, UnknownType):  # it is NULL, whatever a writer stored and counted
+            return Measures(None, None, data.record_count)
         bounds = Bounds()
         if isinstance(type_, _BOUNDED):
             lows, highs = data.lower_bounds or {}, data.upper_bounds or {}

@@ -31,6 +31,7 @@ from pyiceberg.types import NestedField
 from sqlglot import Token, TokenType
 
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.readable_columns import can_partition
 from metastore.procedures.rewrite.sorting import sort_keys
 from metastore.procedures.tables.set_property import require_settable
 from metastore.sql.column_types import column_type
@@ -87,7 +88,7 @@ class NewTable:
             except ValueError as error:
                 known = ", ".join(each.name for each in schema.fields)
                 raise cursor.statement.error(f"there is no column {name}; there are {known}", term.token) from error
-            if not term.transform.can_transform(source.field_type):
+            if not can_partition(term.transform, source.field_type):
                 raise cursor.statement.error(f"{term}: {name} is {source.field_type}", term.token)
             full = schema.find_column_name(source.field_id) or name
             called = full + _SUFFIXES[type(term.transform)]

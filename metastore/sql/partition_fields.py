@@ -26,6 +26,7 @@ from pyiceberg.types import ListType, MapType, NestedField, StructType
 from sqlglot import Token, TokenType
 
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.readable_columns import can_partition
 from metastore.sql.statement import Cursor, Name, Statement
 
 Change = Callable[[Transaction], None]
@@ -212,6 +213,10 @@ class PartitionChange:
             add = [(term, None) for key, term in wanted.items() if key not in present]
         if not (drop or add):
             return
+        for term, _ in add:
+            kind = columns.field(transaction, term.names).field_type
+            if not can_partition(term.transform, kind):
+                raise self.statement.error(f"{term} is no partition field: the column is of type {kind}", term.token)
         with transaction.update_spec() as update:
             for name in drop:
                 update.remove_field(name)

@@ -137,3 +137,24 @@ def test_whole_files_are_deleted_by_metadata(tmp_path: Path, rows: pa.Table) -> 
             field["name"]: field["type"] for field in json.loads(Path(held[7:]).read_text())["schemas"][-1]["fields"]
         }
         assert (types["v"], types["place"], types["nothing"]) == ("variant", "geometry(srid:3857)", "unknown")
+
+
+@pytest.mark.parametrize("field", ["v", "place", "globe", "nothing", "bucket(4, v)"])
+def test_no_rows_are_partitioned_by_such_columns(ms: Session, field: str) -> None:
+    """Iceberg forbids it for all four types."""
+    with pytest.raises(InvalidRequestError, match=r"is no partition field: the column is of type"):
+        ms.sql(f"ALTER TABLE lake.db.t ADD PARTITION FIELD {field}")
+
+
+def test_what_a_writer_stored_for_an_unknown_column_is_ignored(tmp_path: Path) -> None:
+    """It is NULL for every condition, as the specification says, even if a file has numbers there."""
+    with table_with_variants(tmp_path, unknown="id2") as session:
+        assert session.sql("SELECT id, id2 FROM lake.db.t WHERE id2 IS NULL ORDER BY id").to_pylist() == [
+            {"id": each, "id2": None} for each in range(10)
+        ]
+        assert session.sql("SELECT id FROM lake.db.t WHERE id2 = 3").num_rows == 0
+        session.analyze("p.db.t")
+        assert session.sql("SELECT count(*) AS n FROM p.db.t WHERE id2 IS NULL").to_pylist() == [{"n": 10}]
+        assert session.sql("SELECT count(id2) AS n FROM p.db.t").to_pylist() == [{"n": 0}]
+        assert session.tables.scan("p.db.t", "id2 IS NULL").count() == 10
+        assert session.tables.scan("p.db.t", "id2 IS NOT NULL").count() == 0

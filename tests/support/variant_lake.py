@@ -25,8 +25,11 @@ def readable_rows() -> pa.Table:
     )
 
 
-def table_with_variants(folder: Path) -> Session:
-    """A session over ``lake.db.t`` with two files, as a writer of version 3 leaves it; also named ``p.db.t``."""
+def table_with_variants(folder: Path, unknown: str | None = None) -> Session:
+    """A session over ``lake.db.t`` with two files, as a writer of version 3 leaves it; also named ``p.db.t``.
+
+    ``unknown`` is one more column of unknown type, for which the files store numbers.
+    """
     rows = readable_rows()
     settings = {
         "drill.metastore.iceberg.location.base_path": str(folder / "m"),
@@ -42,10 +45,13 @@ def table_with_variants(folder: Path) -> Session:
     opened.create_namespace("db")
     held = rows.drop_columns(["nothing"]).append_column("v", _stored(10))
     held = held.append_column("s", pa.StructArray.from_arrays([held["id"].combine_chunks(), _stored(10)], ["a", "v"]))
+    if unknown is not None:
+        held = held.add_column(1, unknown, held["id"])
     table = opened.create_table("db.t", held.schema)
     for start in (0, 5):
         table.append(held.slice(start, 5))
     types = {"place": "geometry(srid:3857)", "globe": "geography(OGC:CRS84, karney)", "v": "variant"}
+    types |= {} if unknown is None else {unknown: "unknown"}
     _with_types(folder, table.refresh().metadata_location, types)
     return session
 

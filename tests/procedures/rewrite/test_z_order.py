@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 from pyiceberg.conversions import from_bytes
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, TimestamptzType
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestamptzType,
+)
 from pyiceberg.utils.datetime import datetime_to_micros
 from support.rewriting_lake import Lake
 
@@ -45,7 +55,7 @@ def square(lake: Lake, x: str, y: str) -> Table:
     arrow = table.schema().as_arrow()
     for start in range(0, len(pairs), 256):
         part = pairs[start : start + 256]
-        table.append(pa.table([[a for a, _ in part], [b for _, b in part]], schema=arrow))
+        table.append(pa.Table.from_pylist([{"x": a, "y": b} for a, b in part], arrow))
     return table
 
 
@@ -161,3 +171,26 @@ def test_orders_that_are_refused(lake: Lake, order: str, message: str) -> None:
             f"CALL lake.system.rewrite_data_files(table => '{'.'.join(table.name())}', sort_order => '{order}')"
         )
     assert message in str(raised.value)
+
+
+def test_nulls_and_fields_of_structs(lake: Lake) -> None:
+    """Booleans and bytes may be NULL, and a column may lie in a struct; no row is lost."""
+    inner = NestedField(4, "flag", BooleanType())
+    table = lake.create(
+        Schema(
+            NestedField(1, "s", StructType(inner)),
+            NestedField(2, "raw", BinaryType()),
+            NestedField(3, "id", LongType()),
+        )
+    )
+    arrow = table.schema().as_arrow()
+    values: list[dict[str, Any]] = [
+        {"s": flag, "raw": raw, "id": 1}
+        for flag in ({"flag": True}, {"flag": False}, {"flag": None}, None)
+        for raw in (b"", b"\xff", None)
+    ]
+    for value in values:
+        table.append(pa.Table.from_pylist([value], arrow))
+    lake.rewrite(strategy="sort", sorted_by=["zorder(s.flag, raw)"], options={"rewrite-all": "true"})
+    assert len(lake.data_files()) == 1
+    assert sorted(map(repr, lake.load().scan().to_arrow().to_pylist())) == sorted(map(repr, values))
