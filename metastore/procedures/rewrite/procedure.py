@@ -35,7 +35,7 @@ from metastore.procedures.rewrite.groups import Piece, choose, pieces
 from metastore.procedures.rewrite.job import RewriteJob, SortKey, ZOrder
 from metastore.procedures.rewrite.options import parse_options
 from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, described, done_groups, row_of
-from metastore.procedures.rewrite.sorting import sort_keys, strategy_of
+from metastore.procedures.rewrite.sorting import rewriting_order, strategy_of
 from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
 from metastore.stores.files import discard
 
@@ -64,7 +64,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             _require_usable_spec(target, table, options.output_spec_id)
         order: tuple[SortKey | ZOrder, ...] = ()
         if strategy == "sort":
-            order = sort_keys(str(target), table.schema(), table.sort_order(), sorted_by)
+            order = rewriting_order(str(target), table.schema(), table.sort_order(), sorted_by)
         branch = MAIN_BRANCH if arguments["branch"] is None else arguments["branch"]
         return RewriteCall(
             call=call,

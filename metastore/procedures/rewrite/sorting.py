@@ -35,16 +35,23 @@ def strategy_of(given: str | None, sorted_by: Sequence[str]) -> Strategy:
     raise InvalidRequestError(f"unsupported strategy: {given}. Only binpack or sort is supported")
 
 
-def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[str]) -> tuple[SortKey | ZOrder, ...]:
+def rewriting_order(
+    name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[str]
+) -> tuple[SortKey | ZOrder, ...]:
+    """Returns the keys as :func:`sort_keys`, or one Z-order for ``zorder(a, b)``, which no other key may be beside."""
+    found = [match for text in sorted_by if (match := _CURVE.fullmatch(text.strip()))]
+    if not found:
+        return sort_keys(name, schema, order, sorted_by)
+    if len(sorted_by) > 1:
+        raise InvalidRequestError(f"sorted_by: {found[0][0]} cannot be combined with other keys")
+    return (_curve(schema, found[0]["columns"]),)
+
+
+def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[str]) -> tuple[SortKey, ...]:
     """Returns the keys of ``sorted_by``, or those of the table's ``order`` if it is empty.
 
-    A Z-order, ``zorder(a, b)``, is the only key. Raises InvalidRequestError if a key does not name a sortable column,
-    or there is no order at all.
+    Raises InvalidRequestError if a key does not name a sortable column, or there is no order at all.
     """
-    if found := [match for text in sorted_by if (match := _CURVE.fullmatch(text.strip()))]:
-        if len(sorted_by) > 1:
-            raise InvalidRequestError(f"sorted_by: {found[0][0]} cannot be combined with other keys")
-        return (_curve(schema, found[0]["columns"]),)
     if sorted_by:
         return tuple(_key(schema, text) for text in sorted_by)
     if not order.fields:
@@ -71,6 +78,8 @@ def _curve(schema: Schema, columns: str) -> ZOrder:
 
 
 def _key(schema: Schema, text: str) -> SortKey:
+    if _CURVE.fullmatch(text.strip()):
+        raise InvalidRequestError(f"sorted_by: {text} is an order for rewrite_data_files, and none of a table")
     match = _KEY.fullmatch(text.strip())
     if match is None:
         raise InvalidRequestError(f"sorted_by: {text!r} is no key; a column is expected, then ASC or DESC, NULLS FIRST")

@@ -194,3 +194,11 @@ def test_nulls_and_fields_of_structs(lake: Lake) -> None:
     lake.rewrite(strategy="sort", sorted_by=["zorder(s.flag, raw)"], options={"rewrite-all": "true"})
     assert len(lake.data_files()) == 1
     assert sorted(map(repr, lake.load().scan().to_arrow().to_pylist())) == sorted(map(repr, values))
+
+
+def test_no_table_is_created_in_such_an_order(lake: Lake) -> None:
+    """Iceberg's sort orders have no place for it."""
+    lake.create(Schema(NestedField(1, "x", LongType())))
+    schema = lake.load().name()[0]
+    with pytest.raises(InvalidRequestError, match="an order for rewrite_data_files, and none of a table"):
+        lake.session.sql(f"CREATE TABLE lake.{schema}.u (x BIGINT, y BIGINT) WITH (sorted_by = ARRAY['zorder(x, y)'])")
