@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import Transform
 from pyiceberg.types import (
@@ -78,11 +79,35 @@ def stored_schema(schema: Schema) -> Schema:
     return Schema(*(field for field in schema.fields if not isinstance(field.field_type, UnknownType)))
 
 
+def columns_with_ids(file: pa.Schema) -> pa.Schema:
+    """Return the columns of a file's schema without variants: their columns have an id, and the parts inside have none.
+
+    PyIceberg takes a file with such a part for one that has no ids at all.
+    """
+    return pa.schema([each for each in file if not _has_id(each) or _parts_have_ids(each.type)], file.metadata)
+
+
+def _has_id(field: Any) -> bool:
+    return _FIELD_ID in (field.metadata or {})
+
+
+def _parts_have_ids(kind: Any) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _parts_have_ids(kind.storage_type)
+    parts = [kind.field(position) for position in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    if pa.types.is_map(kind):
+        parts = [kind.key_field, kind.item_field]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        parts = [kind.value_field]
+    return all(_has_id(part) and _parts_have_ids(part.type) for part in parts)
+
+
 def can_partition(transform: Transform[Any, Any], kind: IcebergType) -> bool:
     """Whether values of ``kind`` can be partitioned by ``transform``; PyIceberg allows types that Iceberg forbids."""
     return not isinstance(kind, _NOT_WRITTEN) and transform.can_transform(kind)
 
 
+_FIELD_ID: Final = b"PARQUET:field_id"
 _NOT_WRITTEN: Final = (VariantType, GeometryType, GeographyType, UnknownType)
 
 

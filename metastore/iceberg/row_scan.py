@@ -28,7 +28,7 @@ from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
 from metastore.iceberg.projection import Projection, partition_constants
-from metastore.iceberg.readable_columns import require_readable_columns
+from metastore.iceberg.readable_columns import columns_with_ids, require_readable_columns
 from metastore.stores.files import open_ranges
 from metastore.stores.read_errors import reading_file
 
@@ -95,7 +95,7 @@ class RowScan:
         with open_ranges(self._io, data.file_path) as source:
             file = open_data_file(source, data.file_format, data.file_path)
             # Format versions 1 and 2 have no nanoseconds.
-            held = pyarrow_to_schema(file.schema, self._names, version <= 2, version)
+            held = pyarrow_to_schema(columns_with_ids(file.schema), self._names, version <= 2, version)
             constants = partition_constants(self._metadata.specs()[data.spec_id], data.partition)
             projection = Projection(held, self._schema, self._arrow, constants)
             columns = [field.name for field in held.fields if _has(field, self._ids | keys)]

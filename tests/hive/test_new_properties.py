@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from services.hive_tables import HiveMaker
 
 from metastore.errors import InvalidRequestError
 from metastore.session import Session
+
+Made = Callable[..., str]
 
 pytestmark = pytest.mark.integration
 
@@ -22,7 +25,7 @@ def next_row_id(table: Table) -> int | None:
 
 
 @pytest.fixture(params=["migrate", "snapshot_table"])
-def made(request: pytest.FixtureRequest, session: Session, hive: HiveMaker) -> Any:
+def made(request: pytest.FixtureRequest, session: Session, hive: HiveMaker) -> Made:
     """A function that calls the procedure on a partitioned source of three rows; returns the new table's name."""
     source = hive.table({"id": "bigint"}, {"p": "string"})
     for partition, ids in (("a", [1, 2]), ("b", [3])):
@@ -40,7 +43,7 @@ def made(request: pytest.FixtureRequest, session: Session, hive: HiveMaker) -> A
     return call
 
 
-def test_a_table_of_version_3(session: Session, hive: HiveMaker, made: Any) -> None:
+def test_a_table_of_version_3(session: Session, hive: HiveMaker, made: Made) -> None:
     """Its rows have ids from 0 on; commits here continue them, also those that add files of another Hive table."""
     name = made({"format-version": "3", "owner": "me"})
     full = f"lake.{hive.database}.{name}"
@@ -74,7 +77,7 @@ def test_a_table_without_files(session: Session, hive: HiveMaker) -> None:
     assert (table.format_version, next_row_id(table)) == (3, 2)
 
 
-def test_version_2_is_the_default(session: Session, hive: HiveMaker, made: Any) -> None:
+def test_version_2_is_the_default(session: Session, hive: HiveMaker, made: Made) -> None:
     """With and without other properties."""
     assert session.catalogs.table("lake", hive.database, made({"owner": "me"})).load().format_version == 2
 
@@ -88,7 +91,7 @@ def test_version_2_is_the_default(session: Session, hive: HiveMaker, made: Any) 
         ({"": "x"}, "property '' has no name or no value"),
     ],
 )
-def test_properties_that_are_refused(hive: HiveMaker, made: Any, properties: dict[str, str], reason: str) -> None:
+def test_properties_that_are_refused(hive: HiveMaker, made: Made, properties: dict[str, str], reason: str) -> None:
     """Before anything is written."""
     before = sorted(hive.folder.rglob("*"))
     with pytest.raises(InvalidRequestError, match=reason):

@@ -35,17 +35,13 @@ def folder(tmp_path: Path, iceberg_java: IcebergJava, request: pytest.FixtureReq
         yield session, name
 
 
-@pytest.mark.parametrize("shredded", ["false", "true"])
-def test_other_columns_of_a_table_with_variants(
-    folder: tuple[Session, str], iceberg_java: IcebergJava, shredded: str
-) -> None:
+def test_other_columns_of_a_table_with_variants(folder: tuple[Session, str], iceberg_java: IcebergJava) -> None:
     """Rows, counts, conditions and deletes are equal to Java's; maintenance leaves every variant as it was."""
     session, catalog = folder
     full = f"{catalog}.db.t"
     iceberg_java.run(
         f"CREATE TABLE {full} (id BIGINT, v VARIANT, k STRING, s STRUCT<a: INT, v: VARIANT>) USING iceberg "
-        f"TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read', "
-        f"'write.parquet.shred-variants'='{shredded}')"
+        f"TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read')"
     )
     for first in (0, 100):
         iceberg_java.run(
