@@ -84,7 +84,7 @@ def columns_with_ids(file: pa.Schema) -> pa.Schema:
 
     PyIceberg takes a file with such a part for one that has no ids at all.
     """
-    return pa.schema([each for each in file if not _has_id(each) or _parts_have_ids(each.type)], file.metadata)
+    return pa.schema([each for each in file if not _has_id(each) or _parts_have_ids(each.type)])
 
 
 def _has_id(field: Any) -> bool:

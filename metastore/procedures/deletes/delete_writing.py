@@ -28,6 +28,7 @@ from metastore.iceberg.equality_deletes import EqualityDeletes
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged
 from metastore.iceberg.projection import partition_constants
 from metastore.iceberg.puffin import puffin_file
+from metastore.iceberg.readable_columns import columns_with_ids
 from metastore.iceberg.schemas import PATH_ID
 from metastore.iceberg.version_3_fields import RECORD_VERSION
 from metastore.procedures.rewrite.groups import Slice
@@ -124,7 +125,9 @@ def _equal_rows(job: RewriteJob, cut: Slice, equality: EqualityDeletes) -> Posit
     found = []
     with open_ranges(job.io, cut.path) as source:
         file = open_data_file(source, cut.format, cut.path)
-        held = pyarrow_to_schema(file.schema, job.name_mapping, job.format_version <= 2, job.format_version)
+        held = pyarrow_to_schema(
+            columns_with_ids(file.schema), job.name_mapping, job.format_version <= 2, job.format_version
+        )
         names = [field.name for field in held.fields if not Schema(field).field_ids.isdisjoint(wanted)]
         # Rows are counted even if no column is compared.
         names = names or file.schema.names[:1]

@@ -22,6 +22,7 @@ from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
 from metastore.iceberg.projection import Projection, partition_constants
+from metastore.iceberg.readable_columns import columns_with_ids
 from metastore.iceberg.row_lineage import FileLineage, with_lineage
 from metastore.procedures.rewrite.groups import Slice
 from metastore.procedures.rewrite.job import RewriteJob
@@ -118,7 +119,7 @@ def _projection(
 
 def _columns_of(job: RewriteJob, arrow: pa.Schema) -> Schema:
     """Returns the schema of a file with field IDs. Format versions 1 and 2 have no nanoseconds."""
-    return pyarrow_to_schema(arrow, job.name_mapping, job.format_version <= 2, job.format_version)
+    return pyarrow_to_schema(columns_with_ids(arrow), job.name_mapping, job.format_version <= 2, job.format_version)
 
 
 def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list[Positions]]]:
