@@ -55,7 +55,7 @@ class S3Server:
             )
 
     def add_latency(self, seconds: float) -> None:
-        """Delay every later answer by so many seconds, instead of the latency before."""
+        """Delay every later answer by ``seconds``, in place of the latency before."""
         self._control(f"latency/{seconds}")
 
     def cost(self) -> Cost:
