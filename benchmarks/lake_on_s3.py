@@ -6,7 +6,7 @@ stands on the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from io import BytesIO
 from itertools import count
@@ -60,7 +60,7 @@ class LakeOnS3:
         return f"{_BUCKET}/{_DATA}"
 
     @cached_property
-    def data_paths(self) -> Sequence[str]:
+    def data_paths(self) -> list[str]:
         """The data files in the peer's spelling."""
         return [f"s3://{_BUCKET}/{_key(number)}" for number in range(self.files)]
 
@@ -68,7 +68,8 @@ class LakeOnS3:
         """Write the data file ``number``: ten values that follow those of the file before, and ``more`` of the last."""
         values = [number * ROWS_OF_A_FILE + each for each in range(ROWS_OF_A_FILE)]
         content = BytesIO()
-        pq.write_table(pa.table({"x": values + values[-1:] * more}), content)
+        # Plain values: each one more makes the file longer, so a change within a second is one, too.
+        pq.write_table(pa.table({"x": values + values[-1:] * more}), content, use_dictionary=False, compression="none")
         self._store.put(_key(number), content.getvalue())
 
     def metastore(self, name: str = "ours") -> Metastore:

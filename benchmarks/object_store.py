@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
@@ -31,15 +31,11 @@ from metastore.session import Session
 
 QUESTION: Final = "object store"
 LATENCIES_MS: Final = (5, 30, 100)
-FILES: Final = 100
-TABLES: Final = 10
-FIRST_TABLES: Final = 60
-
 COMMIT: Final = "replace one partition"
-FIRST: Final = f"a first commit of {FIRST_TABLES * PARTITIONS_OF_A_TABLE} partitions"
+FIRST: Final = "a first commit of many partitions"
 OPENED: Final = "one table's metadata, just opened"
 POINT: Final = "another table's metadata, open"
-ANALYZE: Final = f"ANALYZE of {FILES} files, or adding them"
+ANALYZE: Final = "ANALYZE of all files, or adding them"
 UNCHANGED: Final = "ANALYZE again, unchanged"
 CHANGED: Final = "ANALYZE again, one file changed"
 PLAN_OPENED: Final = "files of a scan, just opened"
@@ -58,14 +54,33 @@ _BEFORE: Final[Mapping[str, tuple[float, float]]] = {
 """Seconds at 30 ms before round trips were saved, and how many times faster was the goal."""
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """Data files, tables in the metastore (ten partitions each), and tables of the first commit."""
+
+    files: int = 100
+    tables: int = 10
+    first_tables: int = 60
+
+
 def run(
-    folder: str, seed: int, pace: Pace, say: Callable[[str], None], latencies_ms: Sequence[int] = LATENCIES_MS
+    folder: str,
+    seed: int,
+    pace: Pace,
+    say: Callable[[str], None],
+    sizes: Sizes = Sizes(),
+    *,
+    latencies_ms: Sequence[int] = LATENCIES_MS,
 ) -> list[Series]:
     """Measure at each latency; the peer's catalog is in ``folder``, everything else on the server."""
+    items = {
+        FIRST: sizes.first_tables * PARTITIONS_OF_A_TABLE,
+        ANALYZE: sizes.files,
+    }
     series: list[Series] = []
     with s3_server() as server:
         say("filling a bucket")
-        lake = LakeOnS3(server, folder, Content(seed), TABLES, FILES)
+        lake = LakeOnS3(server, folder, Content(seed), sizes.tables, sizes.files)
         with lake.session() as session:
             session.analyze(DATA_TABLE)
         for latency in latencies_ms:
@@ -73,13 +88,13 @@ def run(
             with ExitStack() as stack:
                 session = stack.enter_context(lake.session())
                 cases = {
-                    **_metadata(lake, stack.enter_context(lake.metastore())),
+                    **_metadata(lake, stack.enter_context(lake.metastore()), sizes),
                     **_analyzing(lake, session),
                     **_scanning(lake, session),
                 }
                 for case, contenders in cases.items():
                     say(f"{latency} ms: {case}")
-                    series += _measure(lake, case, latency, contenders, pace)
+                    series += _measure(lake, case, latency, contenders, pace, items.get(case))
             server.add_latency(0)
     return series
 
@@ -95,8 +110,10 @@ def verdicts(series: Sequence[Series]) -> list[Verdict]:
     return found
 
 
-def _measure(lake: LakeOnS3, case: str, latency: int, contenders: Sequence[Contender], pace: Pace) -> list[Series]:
-    times = measure(QUESTION, case, latency, contenders, pace)
+def _measure(
+    lake: LakeOnS3, case: str, latency: int, contenders: Sequence[Contender], pace: Pace, items: int | None
+) -> list[Series]:
+    times = measure(QUESTION, case, latency, contenders, pace, items=items)
     return [replace(one, figures=_cost(lake, each)) for one, each in zip(times, contenders, strict=True)]
 
 
@@ -113,14 +130,14 @@ def _cost(lake: LakeOnS3, contender: Contender) -> Mapping[str, float]:
     }
 
 
-def _metadata(lake: LakeOnS3, ours: Metastore) -> dict[str, Sequence[Contender]]:
+def _metadata(lake: LakeOnS3, ours: Metastore, sizes: Sizes) -> dict[str, Sequence[Contender]]:
     """Commits and reads of the metadata itself."""
     editions, tables = count(1), count(1)
     info, key = table_info(0), segment_name(0)
     where = And(of_table(info), EqualTo("metadataKey", key))
     peer = lake.loader("units")()
     appended = lake.new_units(lake.new_name())
-    first = lake.content.tables(range(FIRST_TABLES))
+    first = lake.content.tables(range(sizes.first_tables))
 
     def segment() -> pa.Table:
         return lake.content.segment(0, 0, next(editions))
@@ -132,10 +149,10 @@ def _metadata(lake: LakeOnS3, ours: Metastore) -> dict[str, Sequence[Contender]]
 
     def read_ours(metastore: Metastore) -> int:
         asked = metastore.tables.read().metadata_types(MetadataType.ALL)
-        return asked.filter(of_table(table_info(next(tables) % TABLES))).to_arrow().num_rows
+        return asked.filter(of_table(table_info(next(tables) % sizes.tables))).to_arrow().num_rows
 
     def read_theirs(load: Callable[[], Table]) -> int:
-        return load().scan(of_table(table_info(next(tables) % TABLES))).to_arrow().num_rows
+        return load().scan(of_table(table_info(next(tables) % sizes.tables))).to_arrow().num_rows
 
     def open_and_read(_: object) -> int:
         with lake.metastore() as opened:
@@ -172,7 +189,7 @@ def _analyzing(lake: LakeOnS3, session: Session) -> dict[str, Sequence[Contender
             return int(opened.analyze(DATA_TABLE).files)
 
     def add_all(table: Table) -> int:
-        table.add_files(list(lake.data_paths))
+        table.add_files(lake.data_paths)
         return len(lake.data_paths)
 
     return {
@@ -187,7 +204,7 @@ def _analyzing(lake: LakeOnS3, session: Session) -> dict[str, Sequence[Contender
 
 def _scanning(lake: LakeOnS3, session: Session) -> dict[str, Sequence[Contender]]:
     """Which file holds a value, and how many rows have it. File 1, which changes, is not asked about."""
-    value = (FILES - 1) * ROWS_OF_A_FILE + 5
+    value = (lake.files - 1) * ROWS_OF_A_FILE + 5
     glob = f"s3://{lake.data_location}/*/*.parquet"
     by_glob, over_arrow = duckdb_on_s3(lake.server), duckdb_on_s3(lake.server)
     files = arrow_on_s3(lake.server)

@@ -59,6 +59,6 @@ def duckdb_on_s3(server: S3Server) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-class _ArrowOnS3(ArrowFSWrapper):
+class _ArrowOnS3(ArrowFSWrapper):  # type: ignore[misc] # fsspec has no types
     protocol = "s3"
     root_marker = ""
