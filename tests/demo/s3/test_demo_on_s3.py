@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -91,6 +92,22 @@ def test_the_server_counts_delays_and_refuses_a_second_put() -> None:
         began = perf_counter()
         bucket.head("a/b")
         assert perf_counter() - began >= 0.2
+
+
+@pytest.mark.integration
+def test_of_many_writers_of_one_name_one_wins() -> None:
+    """A commit relies on it: the server checks and stores in one step, however many ask at once."""
+
+    def create(key: str) -> bool:
+        try:
+            bucket.put(key, b"", mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
+
+    with s3_server() as server, ThreadPoolExecutor(16) as threads:
+        bucket = server.create_bucket("lake")
+        assert [sum(threads.map(create, [f"v{version}"] * 16)) for version in range(10)] == [1] * 10
 
 
 def test_without_moto_the_extra_is_named() -> None:
