@@ -23,6 +23,7 @@ from benchmarks import (
     many_processes,
     memory,
     migrate,
+    object_store,
     other_metastores,
     overwrite,
     rewrite_files,
@@ -126,6 +127,10 @@ def _other_metastores(run: Run, folder: str) -> Measured:
     return _judged(series, other_metastores.verdicts)
 
 
+def _object_store(run: Run, folder: str) -> Measured:
+    return _judged(object_store.run(folder, run.seed, run.pace, run.say), object_store.verdicts)
+
+
 def _analyze(run: Run, folder: str) -> Measured:
     return _judged(analyze.run(folder, run.files, run.seed, run.pace, run.say), analyze.verdicts)
 
@@ -167,6 +172,7 @@ ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "many_processes": lambda run, folder: many_processes.run(folder, run.say),
     "endurance": lambda run, folder: endurance.run(folder, run.commits, run.seed, run.say),
     "other_metastores": _other_metastores,
+    "object_store": _object_store,
     "analyze": _analyze,
     "increments": _increments,
     "statistics": _statistics,

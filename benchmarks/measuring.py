@@ -13,7 +13,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -46,7 +46,8 @@ class Series:
     """The times of one contender, in seconds, in the order they were taken; ``items`` is what one run works through.
 
     ``cpu`` is the time that all threads of this process had a core, for each of these times: it says what the work
-    costs also when the machine is busy with other things. It knows nothing of other processes.
+    costs also when the machine is busy with other things. It knows nothing of other processes. ``figures`` are other
+    results of one run by name, such as its number of requests; each is a column of the table.
     """
 
     question: str
@@ -56,6 +57,7 @@ class Series:
     seconds: Sequence[float]
     cpu: Sequence[float]
     items: int | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def median(self) -> float:

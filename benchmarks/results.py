@@ -62,7 +62,7 @@ def show(results: Results, console: Console) -> None:
     console.print(_facts_line(results.facts), style="dim")
     for title, series in _by_case(results.series):
         table = Table(title=title, title_justify="left", title_style="bold")
-        for header in _HEADERS:
+        for header in _headers(series):
             table.add_column(header, justify="left" if header == "who" else "right")
         for row in _rows(series):
             table.add_row(*row, style="bold" if row[1].startswith(OURS) else None)
@@ -92,7 +92,7 @@ def write_readme(runs: Sequence[Results], path: str) -> None:
 def _markdown(results: Results) -> str:
     parts = [f"_{_facts_line(results.facts)}_\n"]
     for title, series in _by_case(results.series):
-        parts.append(f"### {title}\n\n{_markdown_table(_HEADERS, _rows(series))}")
+        parts.append(f"### {title}\n\n{_markdown_table(_headers(series), _rows(series))}")
     rows = [(f"{verdict.question}: {verdict.says}", *_outcome(verdict)) for verdict in results.verdicts]
     parts.append(f"### Expectations\n\n{_markdown_table(('expected', 'measured', ''), rows)}")
     return "\n".join(parts)
@@ -116,8 +116,18 @@ def _by_case(series: Sequence[Series]) -> Iterator[tuple[str, list[Series]]]:
         yield title, sorted(found, key=lambda one: one.size)
 
 
+def _figures(series: Sequence[Series]) -> list[str]:
+    """The names of all figures of ``series``, in the order of first appearance."""
+    return list(dict.fromkeys(name for one in series for name in one.figures))
+
+
+def _headers(series: Sequence[Series]) -> tuple[str, ...]:
+    return (*_HEADERS, *_figures(series))
+
+
 def _rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
     own = {one.size: one.median for one in series if one.contender == OURS}
+    figures = _figures(series)
     rows: list[tuple[str, ...]] = []
     last: int | None = None
     for one in series:
@@ -131,6 +141,7 @@ def _rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
                 str(len(one.seconds)),
                 f"{one.items / one.median:,.0f}" if one.items else "",
                 f"{one.median / own[one.size]:.3g}" if one.size in own and one.contender != OURS else "",
+                *(_figure(one.figures.get(name)) for name in figures),
             )
         )
         last = one.size
@@ -142,6 +153,13 @@ def _outcome(verdict: Verdict) -> tuple[str, str]:
         return "", "not measured"
     came = {True: "met", False: "missed", None: "nothing expected"}
     return f"{verdict.measured:.3g}×", came[verdict.holds]
+
+
+def _figure(value: float | None) -> str:
+    """Whole numbers above 100, two digits after the point below, where they are not zero."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.2f}"
 
 
 def _seconds(seconds: float) -> str:

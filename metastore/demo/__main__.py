@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from metastore.cli.formats import seconds
 from metastore.demo import chapters
+from metastore.demo.flights import months
 from metastore.demo.story import ClaimError, Story
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.spark.session import active_session
@@ -78,17 +79,8 @@ def play(story: Story, stage: chapters.Stage) -> None:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m metastore.demo", description="Real flights, analyzed and pruned.")
     parser.add_argument("--folder", default="demo-data", help="where data and metastore go (default: ./demo-data)")
-    parser.add_argument(
-        "--months", type=_months, default=range(1, 13), help="only these, such as 6,7 (6 must be there)"
-    )
+    parser.add_argument("--months", type=months, default=range(1, 13), help="only these, such as 6,7 (6 must be there)")
     return parser.parse_args(arguments)
-
-
-def _months(text: str) -> list[int]:
-    months = sorted({int(month) if month.isdecimal() else 0 for month in text.split(",")})
-    if chapters.LATE[0] not in months or not set(months) <= set(range(1, 13)):
-        raise argparse.ArgumentTypeError(f"months are 1 to 12, with {chapters.LATE[0]} among them, not {text!r}")
-    return months
 
 
 def _stop_spark() -> None:

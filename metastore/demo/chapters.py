@@ -16,7 +16,7 @@ from rich.table import Table
 from metastore.cli.commands import explore, pruning, versions
 from metastore.cli.formats import number, plural, seconds, size
 from metastore.cli.screens import screen
-from metastore.demo.flights import Day, Written, days, load, write_day
+from metastore.demo.flights import LATE, Day, Written, days, load, write_day
 from metastore.demo.queries import ROUNDS, AskedQuery, over_everything, over_pruned
 from metastore.demo.story import Story
 from metastore.errors import NotFoundError
@@ -26,9 +26,6 @@ from metastore.spark import connect, spark_session
 TABLE: Final = "dfs.demo.flights"
 QUESTION: Final = "month = 6 and dep_delay > 600"
 HARD_QUESTION: Final = "dep_delay > 900"
-
-LATE: Final[Day] = (6, 15)
-"""The day whose file arrives late; it has one of the flights that the query selects."""
 
 _CONFIGURATION = """\
 drill.metastore {{

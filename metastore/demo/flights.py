@@ -6,10 +6,12 @@ day are in the order of the source, which is by departure. No data is sorted for
 
 from __future__ import annotations
 
+import argparse
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Final, cast
 
@@ -26,6 +28,9 @@ ROW_GROUP_ROWS: Final = 250
 
 Day = tuple[int, int]
 """Month and day of the month."""
+
+LATE: Final[Day] = (6, 15)
+"""The day whose file arrives late; it has one of the flights that the demo's question selects."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,14 @@ def load() -> pa.Table:
         return pyarrow.csv.read_csv(csv, convert_options=options)
 
 
+def months(text: str) -> list[int]:
+    """Returns the months of ``text``, such as ``6,7``, sorted. Raises ArgumentTypeError without the late one."""
+    named = sorted({int(month) if month.isdecimal() else 0 for month in text.split(",")})
+    if LATE[0] not in named or not set(named) <= set(range(1, 13)):
+        raise argparse.ArgumentTypeError(f"months are 1 to 12, with {LATE[0]} among them, not {text!r}")
+    return named
+
+
 def days(flights: pa.Table) -> Iterator[tuple[Day, pa.Table]]:
     """Yields the flights day by day, in the order of ``flights``."""
     number = pc.add(pc.multiply(flights["month"], 100), flights["day"])
@@ -68,11 +81,21 @@ def days(flights: pa.Table) -> Iterator[tuple[Day, pa.Table]]:
         yield divmod(each, 100), flights.filter(pc.equal(number, pa.scalar(each)))
 
 
+def day_file(day: Day, flights: pa.Table) -> tuple[str, bytes]:
+    """Returns path and content of the file of one day.
+
+    The path is relative to the table. The month is in the directory's name, and therefore not in the file.
+    """
+    content = BytesIO()
+    pq.write_table(flights.drop_columns(["month"]), content, row_group_size=ROW_GROUP_ROWS)
+    return f"month={day[0]}/2013-{day[0]:02}-{day[1]:02}.parquet", content.getvalue()
+
+
 def write_day(folder: Path, day: Day, flights: pa.Table) -> Written:
-    """Write the file of one day. The month is in the directory's name, and therefore not in the file."""
-    directory = folder / f"month={day[0]}"
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"2013-{day[0]:02}-{day[1]:02}.parquet"
-    pq.write_table(flights.drop_columns(["month"]), path, row_group_size=ROW_GROUP_ROWS)
+    """Write the file of one day below ``folder``."""
+    name, content = day_file(day, flights)
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
     row_groups = -(-flights.num_rows // ROW_GROUP_ROWS)
-    return Written(1, row_groups, flights.num_rows, path.stat().st_size)
+    return Written(1, row_groups, flights.num_rows, len(content))

@@ -46,8 +46,9 @@ class Story:
         self._console.print(text, markup=True)
 
     def code(self, text: str, language: str = "python") -> None:
-        """Print code that a reader would type."""
-        self._console.print(Padding(Syntax(text, language, background_color="default"), (1, 0, 1, 2)))
+        """Print code that a reader would type; long lines are wrapped, never cut."""
+        code = Syntax(text, language, background_color="default", word_wrap=True)
+        self._console.print(Padding(code, (1, 0, 1, 2)))
 
     def show(self, result: RenderableType) -> None:
         """Print a result, indented."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,21 @@ def test_results_survive_json_and_fill_the_readme(tmp_path: Path) -> None:
     readme.write_text("no marks", encoding="utf-8")
     with pytest.raises(ValueError, match="no place for results"):
         write_readme([again], str(readme))
+
+
+def test_figures_are_columns_of_their_case_alone(tmp_path: Path) -> None:
+    """They follow the times, empty for whoever has none; a case without figures has no such columns."""
+    readme = tmp_path / "README.md"
+    mark = "<!-- results: written by `python -m benchmarks --write-readme`, not by hand -->"
+    readme.write_text(f"{mark}\n<!-- end of results -->\n", encoding="utf-8")
+    counted = replace(_series(OURS, 0.5), case="counted", figures={"requests": 1234.0, "dollars": 0.125})
+    results = Results({}, [counted, replace(_series("peer", 1.0), case="counted"), _series("peer", 0.5)], [])
+    write_readme([Results.from_json(results.to_json())], str(readme))
+    text = readme.read_text(encoding="utf-8")
+    assert "| times metastore | requests | dollars |\n" in text
+    assert "| 10 | metastore | 500.0 ms | 500.0 ms | 500.0 ms | 1 |  |  | 1,234 | 0.12 |\n" in text
+    assert "|  | peer | 1.00 s | 1.00 s | 1.00 s | 1 |  | 2 |  |  |\n" in text
+    assert text.count("| times metastore |\n") == 1
 
 
 def test_every_question_gets_a_picture(tmp_path: Path) -> None:

@@ -120,6 +120,13 @@ def test_a_false_claim_ends_the_story() -> None:
     assert "✗ two and two are five" in text.getvalue()
 
 
+def test_long_commands_are_shown_whole() -> None:
+    """Whatever the width of the console: a path may be long."""
+    text = io.StringIO()
+    Story(Console(file=text, width=60)).code(f"$ metastore --conf /{'deep/' * 9}demo.conf describe dfs.demo.flights")
+    assert text.getvalue().split()[-2:] == ["describe", "dfs.demo.flights"]
+
+
 def test_the_flights_are_all_there(tmp_path: Path) -> None:
     """The days add up to the year, and a file holds its day in the order of the source, without the month."""
     flights = load()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped] # fsspec has no types
+from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs
