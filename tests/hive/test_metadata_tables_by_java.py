@@ -28,12 +28,13 @@ def test_metadata_tables_are_javas(session: Session, hive: HiveMaker, iceberg_ja
     """Of a table with partitions, nested columns, deletes and a removed file; version 3 has deletion vectors."""
     name = hive.new_name()
     full = f"lake.{hive.database}.{name}"
+    columns = "id BIGINT, day DATE, price DECIMAL(9, 2), at TIMESTAMP, tags ARRAY<STRING>, place STRUCT<city: STRING>"
+    fields = "days(day), bucket(2, id)"
+    written = f"'format-version'='{version}', 'write.delete.mode'='merge-on-read'"
+    values = "DATE '2021-04-01', id, TIMESTAMP '2021-04-01 12:00:00', array('a'), named_struct('city', 'Rome')"
     for statement in (
-        f"CREATE TABLE {full} (id BIGINT, day DATE, price DECIMAL(9, 2), at TIMESTAMP, tags ARRAY<STRING>, "
-        "place STRUCT<city: STRING, lat: DOUBLE>) USING iceberg PARTITIONED BY (days(day), bucket(2, id)) "
-        f"TBLPROPERTIES ('format-version'='{version}', 'write.delete.mode'='merge-on-read')",
-        f"INSERT INTO {full} SELECT id, DATE '2021-04-01', id, TIMESTAMP '2021-04-01 12:00:00', array('a'), "
-        "named_struct('city', 'Rome', 'lat', double('NaN')) FROM range(0, 10)",
+        f"CREATE TABLE {full} ({columns}) USING iceberg PARTITIONED BY ({fields}) TBLPROPERTIES ({written})",
+        f"INSERT INTO {full} SELECT id, {values} FROM range(0, 10)",
         f"INSERT INTO {full} SELECT id, DATE '2021-04-02', NULL, NULL, NULL, NULL FROM range(10, 14)",
         f"DELETE FROM {full} WHERE id IN (2, 3, 5)",
         f"DELETE FROM {full} WHERE day = DATE '2021-04-02'",
