@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
-from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -35,10 +35,12 @@ from metastore.procedures.rewrite.sorting import sort_keys
 from metastore.procedures.tables.set_property import require_settable
 from metastore.sql.column_types import column_type
 from metastore.sql.partition_fields import PartitionTerm, partition_term
+from metastore.sql.sort_order import order_texts, sort_fields
 from metastore.sql.statement import Cursor
 from metastore.sql.table_properties import (
     FORMAT_VERSIONS,
     PARTITIONING,
+    SORTED_BY,
     partition_terms,
     property_key,
     property_value,
@@ -56,7 +58,6 @@ _SUFFIXES: Final[Mapping[type[Transform[Any, Any]], str]] = {
 }
 """Suffixes in the names of partition fields, as in Spark."""
 
-_SORTED_BY: Final = "sorted_by"
 _FORMAT: Final = "format"
 
 
@@ -103,17 +104,7 @@ class NewTable:
         assert self.order_token is not None
         with cursor.statement.at(self.order_token):
             keys = sort_keys(name, schema, UNSORTED_SORT_ORDER, self.sorted_by)
-        return SortOrder(
-            *(
-                SortField(
-                    source_id=key.source_id,
-                    transform=key.transform,
-                    direction=SortDirection.DESC if key.descending else SortDirection.ASC,
-                    null_order=NullOrder.NULLS_FIRST if key.nulls_first else NullOrder.NULLS_LAST,
-                )
-                for key in keys
-            )
-        )
+        return SortOrder(*sort_fields(keys))
 
 
 def new_table(cursor: Cursor) -> NewTable:
@@ -194,9 +185,9 @@ def _property(cursor: Cursor, made: NewTable, key: str, token: Token | None) -> 
         made.format_version = written_version(cursor)
     elif key == PARTITIONING:
         made.terms += partition_terms(cursor)
-    elif key == _SORTED_BY:
+    elif key == SORTED_BY:
         made.order_token = value_token
-        made.sorted_by += _texts(cursor)
+        made.sorted_by += order_texts(cursor)
     elif key == "location":
         made.location = cursor.expect(TokenType.STRING, "a place").text
     elif key == _FORMAT:
@@ -212,13 +203,3 @@ def _property(cursor: Cursor, made: NewTable, key: str, token: Token | None) -> 
         if value_token is not None and cursor.statement.source(value_token).upper() == "DEFAULT":
             return
         made.properties[key] = value
-
-
-def _texts(cursor: Cursor) -> list[str]:
-    cursor.expect_word("ARRAY")
-    cursor.expect(TokenType.L_BRACKET, "[")
-    found = [cursor.expect(TokenType.STRING, "a text such as 'ts DESC'").text]
-    while cursor.accept(TokenType.COMMA):
-        found.append(cursor.expect(TokenType.STRING, "a text such as 'ts DESC'").text)
-    cursor.expect(TokenType.R_BRACKET, ", or ]")
-    return found
