@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pyiceberg.conversions import to_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.types import PrimitiveType
 
-from metastore.inspection.column_metrics import decoded, shown_value
+from metastore.inspection.column_metrics import as_text, decoded, shown_value
 
 
 class ColumnRange:
@@ -41,6 +42,21 @@ class ColumnRange:
         self._has_bounds = self._has_bounds and low is not None and high is not None
         if self._has_bounds:
             self._low, self._high = _chosen(min, self._low, low), _chosen(max, self._high, high)
+
+    @property
+    def low_text(self) -> str | None:
+        """The least value as people write it; None if it is unknown."""
+        return self._text(self._low)
+
+    @property
+    def high_text(self) -> str | None:
+        """The greatest value, as :attr:`low_text`."""
+        return self._text(self._high)
+
+    def _text(self, value: Any) -> str | None:
+        if value is None or not self._has_bounds:
+            return None
+        return as_text(self._kind, to_bytes(self._kind, value))
 
     def row(self) -> dict[str, Any]:
         """Return ``min``, ``max``, ``null_count`` and ``nan_count``; None for what is unknown."""

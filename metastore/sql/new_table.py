@@ -91,7 +91,7 @@ class NewTable:
             if not term.transform.can_transform(source.field_type):
                 raise cursor.statement.error(f"{term}: {name} is {source.field_type}", term.token)
             full = schema.find_column_name(source.field_id) or name
-            called = full + _SUFFIXES[type(term.transform)]
+            called = field_name(full, term.transform)
             if any(each.source_id == source.field_id and each.transform == term.transform for each in fields):
                 raise cursor.statement.error(f"the table is partitioned by {term} twice", term.token)
             fields.append(PartitionField(source.field_id, PARTITION_FIELD_ID_START + number, term.transform, called))
@@ -105,6 +105,11 @@ class NewTable:
         with cursor.statement.at(self.order_token):
             keys = sort_keys(name, schema, UNSORTED_SORT_ORDER, self.sorted_by)
         return SortOrder(*sort_fields(keys))
+
+
+def field_name(column: str, transform: Transform[Any, Any]) -> str:
+    """Returns the name of a new partition field, as Spark makes it."""
+    return column + _SUFFIXES.get(type(transform), "")
 
 
 def new_table(cursor: Cursor) -> NewTable:
