@@ -190,6 +190,14 @@ def test_a_name_that_cannot_be_given_is_refused(
     assert len(table(session).schema().fields) == 5
 
 
+def test_columns_may_be_called_like_actions(session: Session) -> None:
+    """A direction after a comma and such a name belongs to the name."""
+    alter(session, "ADD COLUMN add INT, ADD COLUMN set INT NOT NULL")
+    alter(session, "WRITE ORDERED BY id, add DESC, set NULLS LAST, SET IDENTIFIER FIELDS id, set")
+    assert [each.split()[0] for each in order(session)] == ["id", "add", "set"]
+    assert table(session).schema().identifier_field_names() == {"id", "set"}
+
+
 def test_a_column_called_to_is_renamed(session: Session) -> None:
     """RENAME to TO x is about a column."""
     alter(session, 'ADD COLUMN "TO" INT')

@@ -148,6 +148,7 @@ def test_statistics_are_what_duckdb_counts(session: Session) -> None:
     session.sql("CREATE TABLE lake.db.t (id BIGINT, k VARCHAR, n DECIMAL(9, 2), o STRUCT<f: INT>)")
     session.sql("INSERT INTO lake.db.t SELECT range, 'k', 1.5, {'f': 1} FROM range(4)")
     session.sql("INSERT INTO lake.db.t VALUES (NULL, 'k', NULL, NULL)")
+    session.sql("INSERT INTO lake.db.t VALUES (-5, 'k', 2.5, {'f': 1})")
     session.call("lake.system.compute_table_stats", schema="db", table_name="t")
     found = session.sql("SHOW STATS FOR lake.db.t").to_pylist()
     counted = session.sql(
@@ -158,7 +159,8 @@ def test_statistics_are_what_duckdb_counts(session: Session) -> None:
     assert [found[0][name] for name in names] == [counted[each] for each in ("low", "high", "nulls", "ids")]
     assert [row["column_name"] for row in found] == ["id", "k", "n", "o.f", None]
     assert (found[1]["low_value"], found[1]["nulls_fraction"], found[1]["distinct_values_count"]) == (None, 0.0, 1)
-    assert (found[2]["low_value"], found[2]["nulls_fraction"]) == ("1.50", 0.2)
+    assert found[2]["high_value"] == "2.50"
+    assert (found[2]["low_value"], found[2]["nulls_fraction"]) == ("1.50", 1 / 6)
     assert [row["row_count"] for row in found] == [None, None, None, None, counted["n"]]
     assert all(row["data_size"] > 0 for row in found[:-1])
 
