@@ -17,10 +17,10 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.iceberg.manifest_reader import read_entries, read_list, read_live_entries
 from metastore.iceberg.manifests import decode_file
+from metastore.iceberg.partition_type import type_of
 from metastore.iceberg.version_3_fields import first_row_id_of_manifest
 from metastore.inspection.column_metrics import as_text
 from metastore.inspection.file_rows import FileRows
-from metastore.inspection.partition_columns import type_of
 
 _INTEGER: Final[pa.DataType] = pa.int32()
 _LONG: Final[pa.DataType] = pa.int64()

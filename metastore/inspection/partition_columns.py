@@ -10,10 +10,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile
-from pyiceberg.partitioning import PartitionField
 from pyiceberg.table import Table
-from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import IcebergType, UnknownType, UUIDType
+
+from metastore.iceberg.partition_type import partition_fields
 
 _TEXT: Final[pa.DataType] = pa.string()
 
@@ -23,7 +23,7 @@ class PartitionColumn:
 
     def __init__(self, table: Table) -> None:
         self._specs = table.metadata.specs()
-        self._fields = _partition_fields(table)
+        self._fields = partition_fields(table)
         kinds = [pa.field(name, arrow_type(kind)) for name, kind in self._fields.values()]
         self.fields: list[pa.Field[Any]] = [pa.field("partition", pa.struct(kinds))] if kinds else []
 
@@ -40,36 +40,6 @@ class PartitionColumn:
         return {"partition": values}
 
 
-def type_of(table: Table, field: PartitionField) -> IcebergType:
-    """Return the type of a partition field's values, by the newest schema that knows its source."""
-    for schema in (table.schema(), *sorted(table.metadata.schemas, key=lambda each: -each.schema_id)):
-        if field.source_id in schema.field_ids:
-            return field.transform.result_type(schema.find_type(field.source_id))
-    return UnknownType()
-
-
 def arrow_type(kind: IcebergType) -> Any:
     """Return Arrow's type for values of ``kind``; text for those that Arrow builds no array of."""
     return _TEXT if isinstance(kind, UUIDType | UnknownType) else schema_to_pyarrow(kind)
-
-
-def _partition_fields(table: Table) -> dict[int, tuple[str, IcebergType]]:
-    """Return name and type of every partition field that the table has had, by id.
-
-    Names are those of the newest spec. Of fields that share one, which a struct cannot have, older ones have their id
-    behind it, as Iceberg itself calls them in tables of format 1. There a dropped field stays as one of nothing, and
-    its type is that of the values it had.
-    """
-    current = table.metadata.default_spec_id
-    specs = sorted(table.metadata.partition_specs, key=lambda spec: (spec.spec_id == current, spec.spec_id))
-    names: dict[int, str] = {}
-    types: dict[int, IcebergType] = {}
-    for field in (field for spec in specs for field in spec.fields):
-        names[field.field_id] = field.name
-        if field.field_id not in types or not isinstance(field.transform, VoidTransform):
-            types[field.field_id] = type_of(table, field)
-    newest = {field.name.lower(): field.field_id for spec in specs for field in spec.fields}
-    return {
-        field_id: (name if newest[name.lower()] == field_id else f"{name}_{field_id}", types[field_id])
-        for field_id, name in names.items()
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from services.hive_tables import HiveMaker
 from services.iceberg_java import IcebergJava
@@ -69,3 +70,35 @@ def _value(value: Any, kind: str, name: str = "") -> Any:
     if isinstance(value, dict):
         return {each: _value(part, kind, each) for each, part in sorted(value.items()) if each not in BY_ID}
     return value
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_java_goes_on_from_partition_statistics_made_here(
+    session: Session, hive: HiveMaker, iceberg_java: IcebergJava, version: int
+) -> None:
+    """It reads our file, adds what has changed since, and has what we count from the manifests alone."""
+    name = hive.new_name()
+    full = f"lake.{hive.database}.{name}"
+    written = f"'format-version'='{version}', 'write.delete.mode'='merge-on-read'"
+    statements = (
+        f"CREATE TABLE {full} (id BIGINT, day DATE) USING iceberg PARTITIONED BY (days(day)) TBLPROPERTIES ({written})",
+        f"INSERT INTO {full} SELECT id, DATE '2021-04-01' FROM range(0, 10)",
+        f"INSERT INTO {full} SELECT id, NULL FROM range(10, 14)",
+        f"DELETE FROM {full} WHERE id IN (2, 3)",
+    )
+    for statement in statements:
+        iceberg_java.run(statement)
+    call = "lake.system.compute_partition_stats"
+    where: dict[str, Any] = {"schema": hive.database, "table_name": name}
+    session.call(call, **where)
+    iceberg_java.run(f"REFRESH TABLE {full}")
+    iceberg_java.run(f"INSERT INTO {full} SELECT id, DATE '2021-04-02' FROM range(20, 23)")
+    iceberg_java.run(f"INSERT INTO {full} VALUES (30, DATE '2021-04-01')")
+    theirs = iceberg_java.rows(f"CALL lake.system.compute_partition_stats('{hive.database}.{name}')")
+    [path] = theirs["partition_statistics_file"].to_pylist()
+    expected = pq.read_table(str(path).removeprefix("file:").replace("//", "/"))
+    session.call("lake.system.drop_stats", **where)
+    [mine] = session.call(call, **where)["partition_statistics_file"].to_pylist()
+    found = pq.read_table(str(mine).removeprefix("file:").replace("//", "/"))
+    assert found.column_names == expected.column_names
+    assert found.to_pylist() == expected.to_pylist()
