@@ -29,9 +29,9 @@ class ColumnMetrics:
     """Shows the metrics of one table's files, by its current schema."""
 
     def __init__(self, schema: Schema) -> None:
-        self._schema = schema
         self.columns: Final = _leaves(schema)
         """Name and type of each column with metrics, by id. Names differ in more than case."""
+        self._names = {field_id: schema.find_column_name(field_id) for field_id in schema.field_ids}
 
     @property
     def readable_fields(self) -> list[pa.Field[Any]]:
@@ -69,10 +69,10 @@ class ColumnMetrics:
         return [(self._name(key), as_text(self._type(key), bound)) for key, bound in sorted(bounds.items())]
 
     def _name(self, field_id: int) -> str:
-        return self._schema.find_column_name(field_id) or str(field_id)
+        return self._names.get(field_id) or str(field_id)
 
     def _type(self, field_id: int) -> IcebergType | None:
-        return self._schema.find_type(field_id) if field_id in self._schema.field_ids else None
+        return self.columns[field_id][1] if field_id in self.columns else None
 
 
 def decoded(kind: IcebergType | None, bound: bytes | None) -> Any:
