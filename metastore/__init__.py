@@ -1,6 +1,6 @@
 """Apache Drill's Iceberg metastore for Python and Spark: the public names, and nothing else.
 
-What opens a metastore is loaded when it is first asked for: a program that only wants a name waits for no Arrow.
+The modules that open a metastore are loaded on first use. A program that needs only a name does not load Arrow.
 """
 
 import typing as _typing

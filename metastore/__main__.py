@@ -1,4 +1,4 @@
-"""``python -m metastore``: the command line."""
+"""``python -m metastore``: runs the command line."""
 
 from metastore.cli.main import main
 

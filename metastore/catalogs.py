@@ -1,4 +1,4 @@
-"""All Iceberg tables with a name in this deployment: the components' tables and those of configured catalogs.
+"""All named Iceberg tables of this deployment: the components' tables and the tables of configured catalogs.
 
 Procedures, metadata tables and queries name ``catalog.schema.table`` and get a :class:`TargetTable` here, for own and
 foreign tables alike. The catalog ``metastore`` has one schema, ``components``, with one table for each component. Other
@@ -44,7 +44,7 @@ class Catalogs:
         self.metastore = metastore
         """The metastore whose components are the tables of the catalog ``metastore``."""
         self.known_reach = KnownReach()
-        """Cache of what metadata files and manifests of any table reach, for the life of this object."""
+        """Cache of the files that metadata files and manifests of any table reach, for the life of this object."""
         configured = metastore.settings.catalogs
         self._foreign = {
             name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()

@@ -1,4 +1,4 @@
-"""The time, and pauses: handed to whoever waits or dates, so that tests have a clock of their own."""
+"""The time, and pauses. Code that waits or reads the time gets a clock as a parameter, so tests pass their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Clock:
-    """Time as the commit uses it; tests bring their own."""
+    """Time as commits use it; tests pass their own clock."""
 
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     monotonic: Callable[[], float] = time.monotonic

@@ -1,6 +1,6 @@
-"""The one way to a short text or number that tells two contents apart. It is stored: it must never change.
+"""Makes a few bytes or a number from content, to tell two contents apart. They are stored: never change them.
 
-It protects from accidents, not from forgery.
+No other module makes digests. A digest protects from accidents, not from forgery.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from hashlib import blake2b
 
 
 def digest(content: str | bytes, size: int = 16) -> bytes:
-    """``size`` bytes that differ when ``content`` does. A text may be one that is no UTF-8, as paths can be."""
+    """Returns ``size`` bytes that differ when ``content`` differs. Text may be invalid UTF-8, because paths can be."""
     said = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
     return blake2b(said, digest_size=size).digest()
 
 
 def number_of(content: str | bytes, size: int) -> int:
-    """The same as a number, of 8 bits for each of ``size``."""
+    """Returns the digest of ``size`` bytes as a number of 8 * ``size`` bits."""
     return int.from_bytes(digest(content, size), "big")

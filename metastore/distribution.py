@@ -1,4 +1,4 @@
-"""What this package is installed from: the distribution's name and version, and how to install one of its extras.
+"""The distribution of this package: its name and version, and the command that installs one of its extras.
 
 On the Python index the name ``metastore`` belongs to another project, whose package has the same name as this one.
 """
@@ -18,14 +18,14 @@ _PACKAGES: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def install_command(extra: str) -> str:
-    """The shell command that installs ``extra``: ``pip install 'lake-metastore[sql]'`` for ``sql``."""
+    """Returns the shell command that installs ``extra``: ``pip install 'lake-metastore[sql]'`` for ``sql``."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def conflict(folder: str = _PACKAGES) -> str | None:
-    """What to tell if the other distribution named ``metastore`` is installed in ``folder`` too, else None.
+    """Returns a warning if the other distribution named ``metastore`` is also installed in ``folder``, else None.
 
-    ``folder`` holds this package, by default the one that runs. Both distributions write ``metastore/__init__.py``, so
+    ``folder`` holds this package, by default the running one. Both distributions write ``metastore/__init__.py``, so
     the one that was installed last has replaced it. Removing either removes the file.
     """
     try:

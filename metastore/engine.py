@@ -52,7 +52,7 @@ _BOOTSTRAP: Final = (
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine can do besides tasks: a ``DatabaseEngine`` of sources, a ``QueryRunner`` of views."""
+    """Abilities of an engine besides tasks: a ``DatabaseEngine`` of sources, a ``QueryRunner`` of views."""
 
     reads_databases: bool = False
     runs_queries: bool = False
@@ -63,7 +63,7 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what the engine can do besides running tasks."""
+        """Return the engine's abilities besides running tasks."""
 
     @property
     def name(self) -> str:

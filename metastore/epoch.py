@@ -1,4 +1,4 @@
-"""The moment that stored numbers of days, milliseconds and microseconds are counted from."""
+"""The epoch: stored numbers of days, milliseconds and microseconds count from this moment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1)
-"""Of local date-times, which have no zone."""
+"""The epoch of local date-times, which have no zone."""
 
 EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -18,10 +18,10 @@ MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def micros_since_epoch(moment: datetime) -> int:
-    """Whole microseconds since the epoch, of a moment with a zone in UTC."""
+    """Returns the whole microseconds from the epoch to a moment with a zone."""
     return (moment - (EPOCH if moment.tzinfo is None else EPOCH_UTC)) // MICROSECOND
 
 
 def millis_since_epoch(moment: datetime) -> int:
-    """Whole milliseconds since the epoch, of a moment with a zone in UTC."""
+    """Returns the whole milliseconds from the epoch to a moment with a zone."""
     return (moment - (EPOCH if moment.tzinfo is None else EPOCH_UTC)) // MILLISECOND

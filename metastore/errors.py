@@ -1,23 +1,24 @@
-"""The whole error tree: what went wrong, grouped by what a caller can do about it.
+"""All errors of this package, grouped by the reaction of a caller.
 
 Everything this package raises on purpose is one of these::
 
     MetastoreError                    code
-    ├── ConfigError                   config.invalid       mend the configuration (key, file and value are named)
-    ├── NotFoundError                 not_found            the named thing does not exist
-    ├── InvalidRequestError           request.invalid      mend the call; nothing was changed (also a ValueError)
-    ├── ConflictError                 commit.conflict      others kept winning; nothing was changed; try again later
-    ├── OutcomeUnknownError           commit.unknown       the commit may or may not have landed; look before retrying
+    ├── ConfigError                   config.invalid       correct the configuration (key, file and value are named)
+    ├── NotFoundError                 not_found            the named object does not exist
+    ├── InvalidRequestError           request.invalid      correct the call; nothing was changed (also a ValueError)
+    ├── ConflictError                 commit.conflict      other writers won; nothing was changed; try again later
+    ├── OutcomeUnknownError           commit.unknown       the commit may or may not have landed; check before retrying
     ├── StorageError                  storage.failed       the store refused or failed; nothing was changed
     ├── EngineError                   engine.failed        a task failed, or the engine cannot be started
-    ├── FormatError                   format.invalid       a file is not what its name promises; the file is named
+    ├── FormatError                   format.invalid       a file does not have its expected format; the file is named
     │   └── DamageError               table.damaged        files of a table are lost; nothing was read or changed
-    ├── StaleRowIdError               row_id.stale         the partition a row id names was changed; ask for new ids
+    ├── StaleRowIdError               row_id.stale         the partition of a row id was changed; read new ids
     └── ProcedureError                procedure.failed     a procedure refused or failed
 
-Guarantees: every error pickles (Spark carries them between processes), keeps its ``code`` for ever, and says in its
-text what is wrong, where, and what to do. Foreign exceptions are kept as ``__cause__``. No text of an error holds a
-secret that the configuration holds, whoever repeated it (``redaction``): it is taken out when the error is made.
+Guarantees: every error pickles (Spark carries them between processes), keeps its ``code`` for ever, and has a text with
+the problem, the place and the next step. Foreign exceptions are kept as ``__cause__``. No text of an error contains a
+secret of the configuration, even if a library repeats it: the secret is removed when the error is created
+(:mod:`metastore.redaction`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class MetastoreError(Exception):
     code: ClassVar[str] = "metastore"
 
     def __init__(self, *args: object) -> None:
-        """``args``: the message. Secrets in it are replaced by asterisks."""
+        """``args`` is the message. Secrets in it are replaced by asterisks."""
         super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in args))
 
 
@@ -62,13 +63,13 @@ class ConflictError(MetastoreError):
 
 
 class OutcomeUnknownError(MetastoreError):
-    """The store failed in a way that leaves open whether the commit landed; no file of it was deleted."""
+    """The store failed during a commit, so its outcome is unknown; none of its files was deleted."""
 
     code = "commit.unknown"
 
 
 class StorageError(MetastoreError):
-    """The store refused or failed an operation; the state is the one before the call."""
+    """The store refused or failed an operation; the state is as before the call."""
 
     code = "storage.failed"
 
@@ -80,24 +81,24 @@ class EngineError(MetastoreError):
 
 
 class FormatError(MetastoreError):
-    """A file cannot be read as the format it should have; the message names the file."""
+    """A file cannot be read in its expected format; the message names the file."""
 
     code = "format.invalid"
 
 
 class DamageError(FormatError):
-    """Files of a table are lost, so that its newest version cannot be told; nothing was read or changed."""
+    """Files of a table are lost, so its newest version is unknown; nothing was read or changed."""
 
     code = "table.damaged"
 
 
 class StaleRowIdError(MetastoreError):
-    """The partition was changed since the row id was made, or since ANALYZE; the message names it."""
+    """The partition was changed after the row id was made, or after ANALYZE; the message names it."""
 
     code = "row_id.stale"
 
 
 class ProcedureError(MetastoreError):
-    """A procedure refused its arguments' meaning or failed while running."""
+    """A procedure refused the values of its arguments, or failed while running."""
 
     code = "procedure.failed"

@@ -1,4 +1,4 @@
-"""Processes that an engine keeps for its tasks alone, where what ends one is an error and no loss."""
+"""Processes that an engine keeps only for its tasks. If a task ends such a process, its run fails; nothing is lost."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import threading
 from typing import Final
 
 _OBJECTS_PER_COLLECTION: Final = 5_000
-"""Tasks make rows by the hundred thousand, and next to nothing that only the garbage collector frees: at Python's 700
-it takes up to a fourth of the time that footers take. Nothing is gained by more."""
+"""Threshold of the garbage collector. Tasks create hundreds of thousands of rows, and hardly any reference cycles.
+With Python's default of 700, collections take up to a fourth of the time of reading footers. A higher threshold gains
+nothing."""
 
 _expendable: Final = threading.Event()
 
 
 def mark_expendable() -> None:
-    """Say that an engine keeps this process for its tasks only: when a task ends it, an error tells that.
+    """Mark this process as one that an engine keeps only for its tasks, and collect garbage less often from now on.
 
-    And have garbage collected less often, from now on.
+    If a task ends the process, the engine reports an error.
     """
     _expendable.set()
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
 
 
 def is_expendable() -> bool:
-    """Whether a task may do here what could end the process, rather than pay for making sure that it does not."""
+    """Returns whether a task may risk ending this process, instead of paying for a check that prevents it."""
     return _expendable.is_set()

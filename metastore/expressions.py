@@ -1,6 +1,6 @@
-"""The filter language: PyIceberg's expressions under the metastore's roof.
+"""The filter language: PyIceberg's expressions, available from this package.
 
-A filter is one of these over on-disk columns, ``And(EqualTo("storagePlugin", "dfs"), In("tableName", {"a", "b"}))``,
+A filter is an expression over on-disk columns, ``And(EqualTo("storagePlugin", "dfs"), In("tableName", {"a", "b"}))``,
 or a condition in Spark SQL, ``"storagePlugin = 'dfs' and tableName in ('a', 'b')"``.
 """
 

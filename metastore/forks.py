@@ -1,15 +1,16 @@
-"""What a forked child must not take over from its parent: locks that are held, work under way, open connections.
+"""State that a forked child must not take over from its parent: held locks, work in progress, open connections.
 
-A fork copies memory, but of the threads only the one that forked. A lock that another thread held at that moment would
-stay locked in the child for ever, and what it guarded may be half changed. So each owner of such state says how it
-begins anew. Every child does so before it runs anything else.
+A fork copies memory, but only the thread that forked. A lock that another thread held at that moment would stay locked
+in the child for ever, and the data that it guards may be half changed. So each owner of such state registers a function
+that resets it. Every child calls these functions before it runs anything else.
 
 A module that another thread was importing would stay half imported, and locked. So reading and committing import
-nothing. What PyIceberg and Arrow import on first use is imported with the modules that use it. What takes too long to
-import for those who never need it is imported by :func:`imported_when_needed`, and forks wait until that is done.
+nothing. Modules that PyIceberg and Arrow import on first use are imported with the modules that need them. A module
+that loads too slowly for callers that do not need it is imported by :func:`imported_when_needed`, and forks wait until
+that import is done.
 
-Before Python 3.12 a cached property has a lock too, one for all objects of its class: those of this package and of
-PyIceberg are renewed here.
+Before Python 3.12 a cached property also has a lock, one for all objects of its class. This module resets the locks of
+this package and of PyIceberg.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from weakref import WeakMethod
 _renewals: Final[dict[int, WeakMethod[Callable[[], Any]]]] = {}
 _numbers: Final = count()
 _importing: Final = RLock()
-"""Held while a module is imported on use, and by who forks."""
+"""Held while a module is imported on use, and while this process forks."""
 
 _PACKAGES: Final = ("metastore", "pyiceberg")
 
 
 def imported_when_needed(module: str) -> Any:
-    """The module of that name. No process is forked while it is being imported here."""
+    """Returns the module of that name. No process is forked while this function imports it."""
     with _importing:
         return import_module(module)
 
 
 def renew_in_child(renew: Callable[[], None]) -> None:
-    """Call ``renew``, a method, in every child that this process forks as long as its object lives."""
+    """Call ``renew``, a method, in every forked child of this process, as long as the method's object exists."""
     number = next(_numbers)
     _renewals[number] = WeakMethod(renew, lambda _: _renewals.pop(number, None))
 

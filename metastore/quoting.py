@@ -1,18 +1,18 @@
-"""How SQL writes a name or a text that may hold quotes itself."""
+"""How to quote names and text in SQL, including those that contain quotes."""
 
 from __future__ import annotations
 
 
 def double_quoted(name: str) -> str:
-    """A name as standard SQL and DuckDB quote it."""
+    """Returns a name quoted for standard SQL and DuckDB."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def backticked(name: str) -> str:
-    """A name as Spark quotes it."""
+    """Returns a name quoted for Spark."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def text_constant(text: str) -> str:
-    """A text between single quotes. In Spark's dialect it must hold no backslash, which would escape there."""
+    """Returns a text in single quotes. For Spark it must not contain a backslash, which escapes characters there."""
     return "'" + text.replace("'", "''") + "'"

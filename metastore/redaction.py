@@ -1,12 +1,12 @@
-"""What a secret is, and how it is kept out of every text: the one list of the package.
+"""Secrets: how they are recognized, and how they are removed from every text. This is the package's only list.
 
 A secret is recognized by its name (``fs.s3a.secret.key``, ``token``, ``adls.connection-string``) or by its form
-(``scheme://user:password@host``, ``-Dx.password=…``, a SAS token, a private key). Whoever reads a configuration calls
-:func:`remember`. From then on its secrets appear in no message of this process, whoever repeats them: each error of the
-package passes its text through :func:`without_secrets` when it is made, and so does each line of a log.
+(``scheme://user:password@host``, ``-Dx.password=…``, a SAS token, a private key). Code that reads a configuration calls
+:func:`remember`. From then on its secrets appear in no message of this process, even if a library repeats them: each
+error of the package passes its text through :func:`without_secrets` when it is created, and so does each log line.
 
-Too much is hidden rather than too little. An exception are everyday words (``secret``, ``1234``): they are hidden where
-they stand alone, and not inside of other words. Otherwise a password ``drill`` would make every message unreadable.
+When in doubt, text is hidden. Everyday words (``secret``, ``1234``) are an exception: they are hidden only as whole
+words, not inside of other words. Otherwise a password ``drill`` would make every message unreadable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote
 
 HIDDEN: Final = "********"
-"""What stands in the place of a secret."""
+"""The replacement for a secret."""
 
 _NAME: Final = re.compile(
     r"passw|pwd|passphrase|passcode|(?:^|[._-])(?:pass|pw)$|secret|token|delegation|credential|signature|(?:^|[._-])sig$"
@@ -34,7 +34,7 @@ _HARMLESS_NAME: Final = re.compile(
     r"|key[._-]?file|file|path|algorithm)$",
     re.IGNORECASE,
 )
-"""Names that speak of secrets and hold none: where they are, who gives them, and until when they are good."""
+"""Names that look like names of secrets but hold none: locations, providers and expiry times of secrets."""
 
 _FOLDERS_OF_SHELLS: Final = frozenset({"PWD", "OLDPWD"})
 
@@ -49,7 +49,7 @@ _ASSIGNED: Final = re.compile(
 _FORMS: Final = tuple(
     re.compile(form, flags)
     for form, flags in (
-        # Passwords in URIs may hold slashes and at signs: all up to the last one goes.
+        # Passwords in URIs may contain slashes and at signs, so everything up to the last at sign is hidden.
         (r"(?P<before>://[^/@\s:]*:)(?P<secret>\S+)(?=@)", 0),
         (r"(?P<before>https?://)(?P<secret>[^/@\s:]+)(?=@)", 0),
         (r"(?P<before>jdbc:oracle:\w+:[^/\s]+/)(?P<secret>[^@\s]+)(?=@)", re.IGNORECASE),
@@ -63,7 +63,7 @@ _FORMS: Final = tuple(
     )
 )
 _SHORTEST: Final = 4
-"""Shorter values would blot out ordinary words."""
+"""Shorter values are not hidden, because that would hide ordinary words."""
 
 _DISTINCT: Final = 8
 _LONG_WORD: Final = 16
@@ -71,12 +71,12 @@ _ORDINARY: Final = frozenset({"true", "false", "null", "none", "anonymous", "def
 
 
 def names_secret(name: str) -> bool:
-    """Whether what stands under ``name``, a key of a configuration or an option, must not be shown."""
+    """Returns whether the value of ``name``, a key of a configuration or an option, must not be shown."""
     return _NAME.search(name) is not None and _HARMLESS_NAME.search(name) is None
 
 
 def shown(name: str, value: Any) -> Any:
-    """``value``, of any plain type, as it may be shown under ``name``: secrets in it are replaced by asterisks."""
+    """Returns ``value``, of any plain type, as it may be shown for ``name``: secrets are replaced by asterisks."""
     if isinstance(value, dict):
         return {key: shown(f"{name}.{key}", child) for key, child in value.items()}
     if value is None or value == "":
@@ -89,7 +89,7 @@ def shown(name: str, value: Any) -> Any:
 
 
 def without_secrets(text: str) -> str:
-    """``text`` with asterisks where it holds a remembered value, or what has the form of a secret."""
+    """Returns ``text`` with remembered values, and text in the form of a secret, replaced by asterisks."""
     for pattern in _remembered.patterns:
         text = pattern.sub(HIDDEN, text)
     for form in _FORMS:
@@ -98,7 +98,7 @@ def without_secrets(text: str) -> str:
 
 
 def is_free_of_secrets(error: BaseException) -> bool:
-    """Whether ``error``, and all that a traceback would show of its causes, can be shown."""
+    """Returns whether ``error`` can be shown, including the causes that its traceback shows."""
     seen: set[int] = set()
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
@@ -111,23 +111,23 @@ def is_free_of_secrets(error: BaseException) -> bool:
 
 
 def showable(error: BaseException) -> BaseException | None:
-    """``error`` as the cause of another one, or None where it holds a secret."""
+    """Returns ``error`` for use as the cause of another error, or None if it contains a secret."""
     return error if is_free_of_secrets(error) else None
 
 
 def secrets_in(properties: Mapping[str, Any]) -> Iterator[str]:
-    """The secrets among ``properties``, nested ones too: whole values, and the parts of them that are secret."""
+    """Yields the secrets in ``properties``, including nested ones: whole values, and secret parts of values."""
     for name, value in properties.items():
         yield from _secrets_of(name, value)
 
 
 def remember(properties: Mapping[str, Any]) -> None:
-    """Hide the secrets of ``properties`` from here on, in every text of this process."""
+    """Hide the secrets of ``properties`` from now on, in every text of this process."""
     _remembered.add(secrets_in(properties))
 
 
 def remember_environment(environ: Mapping[str, str]) -> None:
-    """The same of variables of the environment. A shell calls two of them by a name that else means a password."""
+    """Hide the secrets of environment variables. ``PWD`` and ``OLDPWD`` are folders, and no passwords."""
     remember({name: value for name, value in environ.items() if name not in _FOLDERS_OF_SHELLS})
 
 
@@ -147,7 +147,7 @@ def _secrets_of(name: str, value: Any) -> Iterator[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What has the form of a secret in ``text``."""
+    """Yields the parts of ``text`` that have the form of a secret."""
     for form in _FORMS:
         yield from (found["secret"] for found in form.finditer(text))
     for found in _ASSIGNED.finditer(text):
@@ -168,7 +168,7 @@ def _assigns_secret(found: re.Match[str]) -> bool:
 
 
 class _Remembered:
-    """The secrets of this process, as patterns that find them. Shared by threads."""
+    """The secrets of this process, as patterns that find them. Threads share it."""
 
     def __init__(self) -> None:
         self.patterns: tuple[re.Pattern[str], ...] = ()
@@ -191,12 +191,12 @@ class _Remembered:
             self.patterns = tuple(map(re.compile, patterns))
 
     def _by_length(self) -> list[str]:
-        """The longest first, since one may hold another."""
+        """Returns the longest first, because one secret may contain another."""
         return sorted(self._spellings, key=lambda each: (-len(each), each))
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """The secret as it is, in URIs, in JSON, and on one line."""
+    """Yields the spellings of a secret: unchanged, in URIs, in JSON, and on one line."""
     plain = secret.strip()
     with suppress(UnicodeEncodeError):
         spellings = {plain, unquote(plain), quote(plain, safe=""), quote_plus(plain), json.dumps(plain)[1:-1]}
@@ -205,7 +205,7 @@ def _spellings(secret: str) -> Iterator[str]:
 
 
 def _is_distinct(secret: str) -> bool:
-    """Whether a text that holds it holds it by no accident."""
+    """Returns whether a text that contains the secret is unlikely to contain it by accident."""
     is_word = secret.isalpha() or secret.isdecimal()
     return len(secret) >= (_LONG_WORD if is_word else _DISTINCT) and secret != HIDDEN
 

@@ -1,4 +1,4 @@
-"""Names that may be meant by one that is not there: what every error about an unknown name says in the same words."""
+"""Suggestions of similar names: every error about an unknown name uses the same words."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> list[str]:
-    """Up to ``most`` of the ``known`` names that are like ``name`` in any case, the likest first.
+    """Returns up to ``most`` of the ``known`` names that are similar to ``name`` in any case, the most similar first.
 
-    ``cutoff`` is the likeness, from 0 to 1, below which a name is not among them.
+    ``cutoff`` is the least similarity of a result, from 0 to 1.
     """
     by_lower = {each.lower(): each for each in known}
     return [by_lower[each] for each in difflib.get_close_matches(name.lower(), by_lower, n=most, cutoff=cutoff)]
 
 
 def did_you_mean(name: str, known: Iterable[str], *, most: int = 3, cutoff: float = 0.6, otherwise: str = "") -> str:
-    """``; did you mean a or b?``, to follow what was said of ``name``; ``otherwise`` when no name is near."""
+    """Returns ``; did you mean a or b?``, which follows a message on ``name``; ``otherwise`` if no name is similar."""
     near = nearest(name, known, most=most, cutoff=cutoff)
     if near:
         return f"; did you mean {' or '.join(near)}?"

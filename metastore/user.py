@@ -1,4 +1,4 @@
-"""Who runs this: owner of what is made, and the user that clusters see if no configuration names another."""
+"""The user of this process: owner of new objects, and the user that clusters see if the configuration names none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 def user_name() -> str:
-    """The user's name; the number of one that has none, as containers often give it. Never raises."""
+    """Returns the user's name, or the user's number if it has no name, as often in containers. Never raises."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,8 +1,8 @@
-"""What an ANALYZE knows of a table's files: all of them from a listing, or only those of the parts that were named.
+"""The files that an ANALYZE considers: all files of a listing, or only files of named partitions or paths.
 
-Place in the flow: a run begins with :class:`FoundFiles`. For a whole table these come from one listing. For named
-partitions, only their directories are listed; for named paths, each file is looked at and nothing is listed. Files that
-were not named count as the last run found them, so the run's result is that of a whole run if nothing else changed.
+Place in the flow: a run begins with :class:`FoundFiles`. For a whole table, these come from one listing. For named
+partitions, only their directories are listed. For named paths, each file is looked up and nothing is listed. All other
+files count as unchanged since the last run. So the result equals that of a whole run if nothing else changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from metastore.sources.source_table import SourceTable
 
 @dataclass(frozen=True)
 class NamedParts:
-    """The parts of a table to bring up to date: ``partitions``, or else files by their ``paths``."""
+    """The parts of a table to bring up to date: ``partitions``, or files by their ``paths``."""
 
     partitions: PartitionChoice | None = None
     paths: Sequence[str] = ()
@@ -41,9 +41,9 @@ class NamedParts:
         *,
         case_sensitive: bool,
     ) -> NamedParts | None:
-        """The parts for the arguments of :meth:`Session.analyze`; None if they name none.
+        """Returns the parts for the arguments of :meth:`Session.analyze`; None if they name none.
 
-        Raises InvalidRequestError for both kinds at once, and as the makers of each.
+        Raises InvalidRequestError if both kinds are given, or if one of them is invalid.
         """
         choice = PartitionChoice.of(partitions, since, case_sensitive=case_sensitive)
         if choice is not None and paths is not None:
@@ -53,13 +53,13 @@ class NamedParts:
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """The files by top-level segment, the segments' states, and what is known of other segments.
+    """The files by top-level segment, the segments' states, and the directories of other segments.
 
     * ``segments`` has all files of each segment that may have changed.
-    * ``states`` has the state of every segment, that of others in short form.
+    * ``states`` has the state of every segment, in short form for the others.
     * ``looked_at`` are the files that were found on the store.
     * ``others`` are the directories of files in other segments.
-    * ``passed_over`` are the named paths where there is no data file, and none was recorded.
+    * ``passed_over`` are named paths without a data file, now or in the metadata.
     """
 
     segments: Mapping[str, Sequence[SourceFile]]
@@ -70,13 +70,13 @@ class FoundFiles:
 
     @classmethod
     def whole(cls, files: Sequence[SourceFile]) -> FoundFiles:
-        """All ``files`` of a table, sorted."""
+        """Returns all ``files`` of a table; they must be sorted."""
         segments = segments_of(files)
         return cls(segments, {key: segment_state(own) for key, own in segments.items()}, files)
 
 
 def found_parts(source: SourceTable, stored: Stored, parts: NamedParts) -> FoundFiles:
-    """Looks at the named ``parts`` of a table that has metadata.
+    """Looks up the named ``parts`` of a table with metadata.
 
     Raises InvalidRequestError if the table's metadata cannot be brought up to date in part, NotFoundError if no
     partition is found or stored, and the errors of a listing.
@@ -102,7 +102,7 @@ def found_parts(source: SourceTable, stored: Stored, parts: NamedParts) -> Found
 
 
 _Segments = dict[str, list[SourceFile]]
-"""Files by segment; an empty list means that the segment has none any more."""
+"""Files by segment; an empty list means that the segment has no files any more."""
 
 
 def _in_partitions(
@@ -110,7 +110,7 @@ def _in_partitions(
 ) -> tuple[Sequence[SourceFile], _Segments]:
     listed = [file for file in source.files(choice.may_hold) if choice.holds(file.directories)]
     fresh = segments_of(listed)
-    # A first-level directory that is named itself is replaced as a whole; of others, the rest stays as recorded.
+    # A first-level directory that is named itself is replaced as a whole. In others, unnamed files stay as recorded.
     tops = {key for key in stored.states if key != DEFAULT_SEGMENT and choice.may_hold(key)}
     whole = {key for key in tops if choice.holds((key,))}
     stored_in_part = {path[0] for path in stored.directories(tops - whole) if choice.holds(path)}
@@ -143,7 +143,7 @@ def _at_paths(
 
 
 def _flat_files(source: SourceTable, stored: Stored, known: KnownTable, segments: _Segments) -> _Segments:
-    """The files in no directory, if the table gets its first directory or loses its last: their segment changes."""
+    """Returns the files in no directory if the first directory appears or the last goes: their segment changes then."""
     after = {key for key in stored.states if key not in segments} | {key for key, own in segments.items() if own}
     if DEFAULT_SEGMENT in segments or DEFAULT_SEGMENT not in stored.states or is_flat(stored.states) is is_flat(after):
         return {}
@@ -151,7 +151,7 @@ def _flat_files(source: SourceTable, stored: Stored, known: KnownTable, segments
 
 
 def _recorded(source: SourceTable, stored: Stored, known: KnownTable, keys: Collection[str]) -> _Segments:
-    """The files that the metadata of the segments ``keys`` records."""
+    """Returns the files in the metadata of the segments ``keys``."""
     if not keys:
         return {}
     files = stored.files(keys)
@@ -167,7 +167,7 @@ def _recorded(source: SourceTable, stored: Stored, known: KnownTable, keys: Coll
 
 
 def whole_is_needed(source: SourceTable, reason: str) -> InvalidRequestError:
-    """The error for a table that cannot be brought up to date in part."""
+    """Returns the error for a table that cannot be brought up to date in part."""
     return InvalidRequestError(
         f"{source.table} cannot be analyzed in part: {reason}; analyze it whole: metastore analyze {source.table}"
     )

@@ -1,7 +1,7 @@
-"""The units of a table that nobody has analyzed, from what its keeper records: made for one plan, and stored nowhere.
+"""Metadata units of a table without ANALYZE, made from its manifests or log for one plan, and not stored.
 
-Place in the flow: manifests and logs of Iceberg and Delta tables hold everything that ANALYZE would store. So scans
-plan such a table without its ANALYZE. Statistics are made only of the columns that a plan uses.
+Place in the flow: manifests and logs of Iceberg and Delta tables contain everything that ANALYZE would store. So scans
+plan such a table without ANALYZE. Statistics are made only for the columns that a plan uses.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from metastore.sources.source_table import SourceTable
 
 @dataclass(frozen=True)
 class UnstoredUnits:
-    """The units of ``source``, which ``provided`` describes now; see :class:`metastore.pruning.table_units.Units`.
+    """The units of ``source``, made of its metadata ``provided``; see :class:`metastore.pruning.table_units.Units`.
 
-    Segments have no statistics of columns: no file is listed by them. Every method raises the errors of the keeper.
+    Segments have no column statistics, because files are not found through them. Every method raises the errors of
+    reading ``provided``.
     """
 
     source: SourceTable
@@ -42,19 +43,19 @@ class UnstoredUnits:
     _made: dict[frozenset[str], PortionColumns] = field(default_factory=dict, compare=False, repr=False)
 
     def upper(self) -> pa.Table:
-        """The TABLE unit and the SEGMENT units."""
+        """Returns the TABLE unit and the SEGMENT units."""
         return self._upper
 
     def segments(self, asked: Collection[str]) -> UnitColumns:
-        """The SEGMENT units."""
+        """Returns the SEGMENT units."""
         return UnitColumns.of(of_kind(self._upper, MetadataType.SEGMENT), asked)
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
-        """All files, with the statistics of all columns."""
+        """Yields all files, with the statistics of all columns."""
         yield TablePortion(self._files(self._wanted(None)))
 
     def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
-        """All files, with the statistics of the columns ``asked``."""
+        """Yields all files, with the statistics of the columns ``asked``."""
         columns = frozenset(asked)
         if columns not in self._made:
             files = self._files(self._wanted(sorted(map(parse, columns))))
@@ -62,7 +63,7 @@ class UnstoredUnits:
         yield self._made[columns]
 
     def known(self) -> Iterator[PortionColumns]:
-        """All files, without statistics."""
+        """Yields all files, without statistics."""
         return self.portions(frozenset(), ())
 
     @cached_property

@@ -126,7 +126,7 @@ class Output:
     def confirm(self, question: str, otherwise: str) -> None:
         """Ask before an action that cannot be undone. Raises InvalidRequestError for "no", and without a terminal."""
         if not (sys.stdin.isatty() and self._err.is_terminal):
-            raise InvalidRequestError(f"{question} There is nobody to ask: {otherwise}")
+            raise InvalidRequestError(f"{question} This is no terminal, so it cannot ask: {otherwise}")
         self._err.print(question, "[y/N]", end=" ", markup=False)
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise InvalidRequestError("not done, as you wish")

@@ -105,7 +105,9 @@ class NamedComponent(Component[N]):
             if present is None:
                 raise self.unknown(info)
             if seen is not None and present != seen:
-                raise ConflictError(f"{self.noun} {info} was changed by somebody else meanwhile; nothing was changed")
+                raise ConflictError(
+                    f"another writer changed the {self.noun} {info} at the same time; nothing was changed, try again"
+                )
             modify.overwrite([unit])
             return True
 

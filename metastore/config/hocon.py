@@ -266,7 +266,7 @@ def _text_of(quoted: str, place: Place) -> str:
         unknown = [escape["unknown"] for escape in _ESCAPE.finditer(quoted) if escape["unknown"]]
         said = f"the escape \\{unknown[0]}" if unknown else "half of a surrogate pair"
         raise ConfigError(
-            f"{place}: a quoted string holds {said}, which stands for nothing; a backslash is written twice"
+            f"{place}: a quoted string holds {said}, which is no escape; write a backslash twice"
         ) from error
     return text
 

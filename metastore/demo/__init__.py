@@ -1,1 +1,1 @@
-"""``make demo``: real data from ANALYZE to a pruned Spark query, with every claim checked as it is made."""
+"""``make demo``: shows real data from ANALYZE to a pruned Spark query, and checks every claim."""

@@ -1,6 +1,6 @@
 """``python -m metastore.demo``: plays all chapters. Exit code 0 if every claim held, 1 if one did not.
 
-It writes into a folder of its own, and removes from it what an earlier demo left there, and nothing of anybody else.
+It writes into a folder of its own, and removes only files that an earlier demo left there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from metastore.spark.session import active_session
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Play the demo; the exit code."""
+    """Play the demo and return the exit code."""
     options = _options(arguments)
     folder = Path(options.folder).absolute()
     story, stage = Story(), chapters.Stage(folder, options.months)
@@ -47,9 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _make_room(stage: chapters.Stage) -> None:
-    """Remove what an earlier demo left. Raises InvalidRequestError for what none can have left, and OSError."""
+    """Remove the files of an earlier demo. Raises InvalidRequestError if the folder is not of a demo, and OSError."""
     found = [path for path in (stage.lake, stage.metastore) if path.exists()]
-    # The configuration is the first that a demo writes.
+    # A demo writes the configuration first, so its presence marks a demo's folder.
     if found and not stage.conf.exists():
         raise InvalidRequestError(
             f"{' and '.join(map(str, found))} would be replaced, and no demo made it: name another --folder"
@@ -60,12 +60,12 @@ def _make_room(stage: chapters.Stage) -> None:
 
 
 def _command() -> str:
-    """What to type for the command line: its name where a shell finds it, else its place beside this Python."""
+    """Returns the command line's name if a shell finds it, else its path beside this Python."""
     return "metastore" if shutil.which("metastore") else os.path.relpath(Path(sys.executable).with_name("metastore"))
 
 
 def play(story: Story, stage: chapters.Stage) -> None:
-    """All chapters in their order. Raises ClaimError for a claim that is false."""
+    """Play all chapters in order. Raises ClaimError for a false claim."""
     chapters.the_data(story, stage)
     with chapters.analyzing(story, stage) as session:
         chapters.looking(story, session)
@@ -92,7 +92,7 @@ def _months(text: str) -> list[int]:
 
 
 def _stop_spark() -> None:
-    """Stop Spark before the process ends: a worker that sees the JVM end first prints a traceback."""
+    """Stop Spark before the process ends: otherwise a worker that sees the JVM end first prints a traceback."""
     if (spark := active_session()) is not None:
         spark.stop()
 

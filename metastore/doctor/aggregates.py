@@ -1,4 +1,4 @@
-"""What statistics say of a file, tried against the rows themselves: counts, smallest and largest values, conditions."""
+"""Compares the statistics of a file with its rows: counts, smallest and largest values, conditions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from metastore.model.identity import TableInfo
 from metastore.session import Session
 
 _MOST_COLUMNS: Final = 100
-"""Columns of a file that are tried, the first ones."""
+"""Number of columns of a file that are tested, from the first."""
 
 
 def contradictions(session: Session, table: TableInfo, rows: pa.Table) -> Iterator[str]:
-    """Each answer from statistics that the ``rows`` of ``table`` contradict. Raises what doors raise."""
+    """Yields each answer from statistics that contradicts the ``rows`` of ``table``. Raises the errors of scans."""
     scan = session.tables.scan(table)
     names = rows.column_names[:_MOST_COLUMNS]
     ordered = [name for name in names if _has_order(rows.column(name).type)]
@@ -37,7 +37,7 @@ def contradictions(session: Session, table: TableInfo, rows: pa.Table) -> Iterat
 
 
 def _lost_by_conditions(session: Session, table: TableInfo, column: pa.ChunkedArray[Any], name: str) -> Iterator[str]:
-    """Conditions on the values that are there which return other rows than they should."""
+    """Yields conditions on existing values that return wrong numbers of rows."""
     quoted = "`" + name.replace("`", "``") + "`"
     first = column.drop_null().slice(0, 1).to_pylist() if _is_plain(column.type) else []
     for value in first:
@@ -67,15 +67,15 @@ def _has_order(type_: pa.DataType) -> bool:
 
 
 def _is_plain(type_: pa.DataType) -> bool:
-    """Whether values of the type are compared with a literal here, in one meaning to every engine."""
+    """Returns whether a comparison of the type with a literal means the same in every engine."""
     naive = pa.types.is_timestamp(type_) and type_.tz is None
     return pa.types.is_integer(type_) or pa.types.is_string(type_) or pa.types.is_date32(type_) or naive
 
 
 def _literal(value: Any) -> str | None:
-    """``value`` in SQL; None for one that is not written in the same way everywhere."""
+    """Returns ``value`` as an SQL literal; None if engines do not agree on its form."""
     match value:
-        case datetime() if not getattr(value, "nanosecond", 0):  # engines cut literals finer than microseconds
+        case datetime() if not getattr(value, "nanosecond", 0):  # engines truncate literals to microseconds
             return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'" if value.year >= 1000 else None
         case date() if not isinstance(value, datetime):
             return f"DATE '{value.isoformat()}'" if value.year >= 1000 else None
@@ -88,7 +88,7 @@ def _literal(value: Any) -> str | None:
 
 
 def _extremes(column: pa.ChunkedArray[Any]) -> list[Any]:
-    """The smallest and the largest value; NaN is the largest number."""
+    """Returns the smallest and the largest value; NaN is the largest number."""
     present = column.drop_null()
     if pa.types.is_floating(column.type):
         numbers: list[Any] = present.to_pylist()

@@ -1,7 +1,7 @@
-"""The doors to a table's rows, and what each says of one table: rows, a typed refusal, or the fault of another library.
+"""The doors: the interfaces that return a table's rows. Each answers with rows, a typed error, or a foreign exception.
 
-Place in the flow: :mod:`metastore.doctor.files` analyzes a file and asks every door here. Promise: a door never raises;
-what it raises inside becomes part of its answer.
+Place in the flow: :mod:`metastore.doctor.files` analyzes a file and asks every door here. Promise: asking a door never
+raises; an exception becomes part of the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ReadRows = Callable[[Session, TableInfo], pa.Table]
 
 @dataclass(frozen=True)
 class Answer:
-    """What one door said of a table: its ``rows``, or the ``error``; ``code`` is None for another library's error."""
+    """A door's answer for a table: its ``rows``, or the ``error``; ``code`` is None for another library's error."""
 
     rows: pa.Table | None = None
     error: str | None = None
@@ -29,12 +29,12 @@ class Answer:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether an exception of another library came through the door."""
+        """Whether the door raised an exception of another library."""
         return self.error is not None and self.code is None
 
 
 def ask(read: ReadRows, session: Session, table: TableInfo) -> Answer:
-    """What the door ``read`` says of ``table``."""
+    """Returns the answer of the door ``read`` for ``table``."""
     try:
         return Answer(read(session, table))
     except MetastoreError as error:
@@ -77,13 +77,13 @@ DOORS: Final[Mapping[str, ReadRows]] = {
     "to_polars": _polars,
     "to_duckdb": _duckdb,
 }
-"""The doors of this process by name; the first is the one that others are compared with."""
+"""The doors of this process by name; the others are compared with the first."""
 
 RUN_BY_OTHERS: Final = frozenset({"to_arrow_dataset", "to_duckdb", "spark_read_table", "spark_select"})
-"""Doors whose rows Arrow, DuckDB or Spark reads when the caller asks for them: a damaged file is their error then."""
+"""Doors whose rows are read later by Arrow, DuckDB or Spark: these raise their own errors for a damaged file."""
 
 
 def name_in_sql(table: TableInfo) -> str:
-    """``table`` as a statement names it."""
+    """Returns the name of ``table`` in a statement."""
     parts = (table.storage_plugin, table.workspace, table.name)
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

@@ -1,8 +1,8 @@
-"""``metastore doctor files FOLDER``: each data file below a folder is analyzed and read through every door.
+"""``metastore doctor files FOLDER``: analyzes each data file below a folder, and reads it through every door.
 
-The law that is tried: what ANALYZE accepts, every door reads with equal rows, or refuses with a typed error; and no
-exception of another library leaves the package. Nothing of the folder is changed: the metadata stands in a metastore of
-its own, in a temporary folder.
+The tested law: if ANALYZE accepts a file, every door (:mod:`metastore.doctor.doors`) returns equal rows or a typed
+error, and the package raises no exception of another library. The folder is not changed: the metadata is written to a
+metastore of its own in a temporary folder.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from metastore.session import Session
 from metastore.sources.listing import list_files
 
 _FILES_OF_A_METASTORE: Final = 64
-"""Files that share a temporary metastore: a version of it lists all tables before."""
+"""Number of files that share a temporary metastore; a version lists all previous tables."""
 
 EQUAL, REFUSED, PARTLY, DIFFERENT = "equal", "refused", "partly", "different"
-"""Outcomes: all doors gave the same rows; ANALYZE or all doors refused the file with a typed error; some doors gave the
-same rows, the others refused with a typed error; or the law is broken."""
+"""Outcomes: all doors returned the same rows; ANALYZE or all doors refused the file with a typed error; some doors
+returned the same rows, the others refused with a typed error; or the law is broken."""
 
 
 @dataclass(frozen=True)
 class DoorReport:
-    """What one door said of a file: its number of rows, or its error. ``code`` is None for a foreign exception."""
+    """A door's result for a file: its number of rows, or its error. ``code`` is None for a foreign exception."""
 
     door: str
     rows: int | None
@@ -47,7 +47,7 @@ class DoorReport:
 
 @dataclass(frozen=True)
 class FileReport:
-    """What was found of one file: the outcome, what contradicts what, and what each door said."""
+    """The result of one file: the outcome, the contradictions, and the result of each door."""
 
     file: str
     suffix: str
@@ -58,18 +58,18 @@ class FileReport:
 
 @dataclass(frozen=True)
 class FolderReport:
-    """What was found of each file below a folder."""
+    """The results of all files below a folder."""
 
     folder: str
     files: tuple[FileReport, ...]
 
     def as_document(self) -> Mapping[str, object]:
-        """The folder, how many files had each outcome, and each file's report."""
+        """Returns the folder, the number of files with each outcome, and each file's report."""
         return {"folder": self.folder, "outcomes": self.outcomes, "files": self.files}
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """How many files had each outcome."""
+        """The number of files with each outcome."""
         found = [file.outcome for file in self.files]
         return {outcome: found.count(outcome) for outcome in (EQUAL, PARTLY, REFUSED, DIFFERENT)}
 
@@ -80,10 +80,10 @@ def examine(
     doors: Mapping[str, ReadRows] = DOORS,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> FolderReport:
-    """Try every data file below ``folder``, each as a table of its own.
+    """Test every data file below ``folder``, each as a table.
 
-    Raises NotFoundError where nothing is there, InvalidRequestError for what is no folder, StorageError for a folder
-    that cannot be listed. What is wrong with a file is part of the report.
+    Raises NotFoundError if there are none, InvalidRequestError if ``folder`` is a file, StorageError if it cannot be
+    listed. Faults of a file are part of the report.
     """
     root = Path(folder).expanduser().resolve()
     if root.is_file():
@@ -101,7 +101,7 @@ def examine(
 
 @contextmanager
 def _temporary_session() -> Iterator[Session]:
-    """A session over an empty metastore, which is gone when the session ends."""
+    """Yields a session over an empty metastore, which is deleted when the session ends."""
     with TemporaryDirectory(prefix="metastore-doctor-") as folder:
         settings = Settings.from_mapping(
             {
@@ -146,7 +146,7 @@ def _outcome(answers: Mapping[str, Answer], contradictions_: list[str]) -> str:
 
 
 def _contradictions(session: Session, table: TableInfo, path: Path, answers: Mapping[str, Answer]) -> Iterator[str]:
-    """What breaks the law, in a few words each."""
+    """Yields violations of the law, as short texts."""
     doors = [door for door in answers if door != "analyze"]
     first_refuses = answers.get(next(iter(doors), ""), Answer()).code is not None
     for door, answer in answers.items():
@@ -158,7 +158,8 @@ def _contradictions(session: Session, table: TableInfo, path: Path, answers: Map
         if len({answer.code for answer in refusals.values()}) > 1:
             yield "doors refuse the file with different errors"
         for door, answer in refusals.items():
-            is_of_columns = answer.code == InvalidRequestError.code  # then it names the column, whatever file has it
+            # such an error names the column, which does not depend on the file
+            is_of_columns = answer.code == InvalidRequestError.code
             if not is_of_columns and path.name not in str(answer.error):
                 yield f"{door} refuses the file without naming it: {answer.error}"
         return

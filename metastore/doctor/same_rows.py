@@ -1,7 +1,7 @@
-"""Whether two doors gave the same rows, whatever types they gave them in.
+"""Compares the rows of two doors, whatever their types.
 
-Doors have types of their own: DuckDB's texts are not Polars', a map is a list of structs to one of them. So values are
-compared, column by column in the order of rows, as plain Python values in which equal values have one form.
+Doors have types of their own: DuckDB's texts differ from Polars', and one of them returns a map as a list of structs.
+So values are compared column by column, in the order of rows, as plain Python values with one form for equal values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAN: Final = "NaN"
 
 
 def difference(expected: pa.Table, found: pa.Table) -> str | None:
-    """How ``found`` differs from ``expected``, in a few words; None if it does not."""
+    """Returns the first difference of ``found`` from ``expected`` as a short text, or None."""
     if expected.num_rows != found.num_rows:
         return f"{found.num_rows} rows instead of {expected.num_rows}"
     if expected.column_names != found.column_names:
@@ -35,13 +35,13 @@ def difference(expected: pa.Table, found: pa.Table) -> str | None:
 
 
 def _is_finer(ours: Any, theirs: Any) -> bool:
-    """Whether nanoseconds stand beside microseconds, which are all that Spark holds."""
+    """Returns whether nanoseconds are compared with microseconds, which are Spark's finest unit."""
     both = pa.types.is_timestamp(ours) and pa.types.is_timestamp(theirs)
     return both and (ours.unit, theirs.unit) == ("ns", "us")
 
 
 def plain_values(column: pa.ChunkedArray[Any]) -> list[Any]:
-    """The values of a column in the one form that equal values have."""
+    """Returns the values of a column as plain Python values, with one form for equal values."""
     type_ = column.type
     if pa.types.is_timestamp(type_) or pa.types.is_time(type_) or pa.types.is_duration(type_):
         return _counts(column)
@@ -49,7 +49,7 @@ def plain_values(column: pa.ChunkedArray[Any]) -> list[Any]:
 
 
 def _counts(column: pa.ChunkedArray[Any]) -> list[Any]:
-    """Times as nanoseconds, in Python's integers: years beyond Python's own are times, too."""
+    """Returns times as nanoseconds in Python's integers, which also hold years outside of Python's range of dates."""
     unit = column.type.unit
     factor = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
     width = pa.int32() if pa.types.is_time32(column.type) else pa.int64()

@@ -1,8 +1,8 @@
-"""The doors of Spark to a table's rows, tried beside those of this process.
+"""The doors of Spark to a table's rows, tested together with those of this process.
 
 Place in the flow: ``metastore doctor files --spark`` adds them to :data:`metastore.doctor.doors.DOORS`. Promise: rows
-come in the order of the file, and in the table's types where Spark has another form of the same value: it has no time
-of day here, which becomes text.
+have the order of the file. They have the table's types where Spark represents a value differently: it has no time of
+day, which becomes text.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _LOCAL: Final = {"spark.master": "local[1]", "spark.sql.session.timeZone": "UTC"
 
 
 def local_spark_doors() -> Mapping[str, ReadRows]:
-    """The doors of the session that runs, or of a local one that is started. EngineError where Spark cannot start."""
+    """Returns the doors of the running or a new local Spark session. Raises EngineError if Spark cannot start."""
     return spark_doors(spark_session(_LOCAL))
 
 
 def spark_doors(spark: Any) -> Mapping[str, ReadRows]:
-    """The doors of the SparkSession ``spark`` by name."""
+    """Returns the doors of the SparkSession ``spark`` by name."""
     register_source(spark)
 
     def of_read_table(session: Session, table: TableInfo) -> pa.Table:
@@ -50,11 +50,11 @@ def spark_doors(spark: Any) -> Mapping[str, ReadRows]:
 
 
 def _rows(frame: Callable[[], Any], session: Session, table: TableInfo) -> pa.Table:
-    """The rows of a DataFrame, with times of day as the table has them. Raises the error of ours that a task raised."""
+    """Returns the rows of a DataFrame, with times of day in the table's type. Raises a task's own error."""
     try:
         with quiet_about_pandas():
             made = frame()
-            # Arrow's tables from Spark lose the number of rows that have no columns.
+            # Spark's conversion to Arrow loses the number of rows if there are no columns.
             rows: pa.Table = made.toArrow() if made.columns else _without_columns(made.count())
     except Exception as error:
         raise _error_of_task(error) or error from error
@@ -74,7 +74,7 @@ _OF_TASK: Final = re.compile(r"^metastore\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 def _error_of_task(error: Exception) -> MetastoreError | None:
-    """Our own error in what Spark says of a failed task."""
+    """Returns this package's error inside of Spark's error for a failed task, if there is one."""
     if (found := _OF_TASK.search(str(error))) is None:
         return None
     kind = getattr(errors, found[1], MetastoreError)

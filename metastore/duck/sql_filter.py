@@ -100,7 +100,7 @@ class _Question:
 
     @classmethod
     def of(cls, where: str, columns: Columns, schema: pa.Schema, zone: tzinfo) -> _Question:
-        tree = condition_of(where)
+        tree = condition_of(where).copy()
         if tree.find(exp.Query) is not None:
             raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
         tree = _with_decimals_that_fit(tree, columns, where)

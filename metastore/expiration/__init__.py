@@ -1,1 +1,1 @@
-"""Old versions and the files that only they need: policy, reachability, the handler that acts, and its thread."""
+"""Expires old versions and the files that only they need: policy, reachability, the handler, and its thread."""

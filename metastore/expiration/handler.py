@@ -1,12 +1,13 @@
-"""Expire one component's table: mark, commit, sweep.
+"""Expires one component's table in three steps: mark, commit, sweep.
 
-Mark what only outdated versions reach; commit their removal, with the requirement that the history is as it was when
-marking; only then sweep: data, manifests, lists, statistics, and last the old version files. A crash after
-the commit loses nothing: the commit names the version file it started from, and while that stands the next run marks
-from it again. Whatever fails to be deleted is counted, logged, and picked up by the next run in the same way.
+It marks the files that only outdated versions reach. It commits the removal of these versions, with the requirement
+that the history has not changed since marking. Only then it sweeps: data, manifests, lists, statistics, and last the
+old version files. A crash after the commit loses nothing: the commit records the version file it started from, and
+while that file exists the next run marks from it again. Files that cannot be deleted are counted and logged, and the
+next run deletes them in the same way.
 
-A run that only sweeps what another left commits as well: version files go before a version of one's own, never before
-that of a writer who may still be looking whether the one before it stands.
+A run that only sweeps after an earlier run commits as well. Version files are deleted only before a version of the
+run's own, never before that of another writer: that writer may still be checking whether the previous one exists.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _ATTEMPTS: Final = 10
 
 @dataclass(frozen=True)
 class Expired:
-    """What a run did, or with ``dry_run`` would do: versions gone, files deleted by kind, files that would not go."""
+    """The result of a run, or of a dry run: expired versions, deleted files by kind, and failures to delete."""
 
     versions: tuple[int, ...] = ()
     data_files: int = 0
@@ -66,13 +67,13 @@ class Expired:
     failed: tuple[tuple[str, str], ...] = field(default=())
 
     def __add__(self, other: Expired) -> Expired:
-        """What both runs did."""
+        """Returns the sum of both runs."""
         return Expired(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
 
 @dataclass(frozen=True)
 class _Marked:
-    """What a run is about: ``versions`` of ``table`` to expire, what earlier runs left, and what goes with both."""
+    """The marked work: ``versions`` of ``table`` to expire, version files of earlier runs, and the files to delete."""
 
     table: Table
     versions: list[int]
@@ -90,22 +91,22 @@ class ExpirationHandler:
         self._clock = clock
 
     def is_due(self) -> bool:
-        """Whether the configured period has passed; cheap, and nothing is read where there is none."""
+        """Returns whether the configured period has passed. Cheap: without a period, nothing is read."""
         if not self._policy.is_on:
             return False
         table = self.table.load()
         return table is not None and is_due(self._policy, table.metadata, self._clock.now_ms())
 
     def expire(self, dry_run: bool = False) -> Expired:
-        """Expire what is outdated now, whether or not the period has passed.
+        """Expire versions that are outdated now, whether or not the period has passed.
 
-        Raises ConflictError when the table kept changing, StorageError when the store fails; then nothing was changed.
-        Raises OutcomeUnknownError when that is open; then no file was removed. ``gc.enabled=false`` on the table
-        means that its files belong to others too: nothing is done.
+        Raises ConflictError if the table kept changing, StorageError if the store fails; nothing was changed then.
+        Raises OutcomeUnknownError if the outcome of the commit is unknown; no file was removed then. If the table has
+        ``gc.enabled=false``, its files belong to others too, and nothing is done.
         """
         for attempt in range(_ATTEMPTS):
-            # Marking takes long beside a commit. Who lost a race knows most of what is to be marked by then, and has a
-            # turn at the table for the rest, so that writers of this machine are not faster again and again.
+            # Marking takes much longer than a commit. After a lost race most of the marking is cached, so the rest is
+            # done under the table's turn. Then writers of this machine cannot win again and again.
             with self._turn() if attempt else nullcontext():
                 marked = self._marked()
                 if marked is None:
@@ -125,7 +126,7 @@ class ExpirationHandler:
         return self.table.turn(self._clock.monotonic, self._clock.pause, math.inf)
 
     def _marked(self) -> _Marked | Expired | None:
-        """What is to expire, and with it; what is done already when that is nothing; None when others were faster."""
+        """Returns the work to do, or the result if there is no work, or None if another writer was faster."""
         table = self.table.load()
         if table is None or not owns_its_files(table.metadata):
             return Expired()
@@ -139,13 +140,13 @@ class ExpirationHandler:
         except FormatError:
             if self._is_current(table):
                 raise
-            # Others expired what was being marked: what is left is marked anew.
+            # Another process expired the versions that were being marked: mark again.
             return None
         except OSError as error:
             raise StorageError(f"{self._cannot_mark(error)}; nothing was changed") from error
 
     def _still_doomed(self, marked: _Marked, current: Table) -> Sequence[TableFile]:
-        """What goes with the versions that ``current`` has no more; less than was marked if it keeps others as well."""
+        """Returns the files of versions that ``current`` lacks; fewer than marked if it keeps other versions, too."""
         if snapshot_ids(current.metadata) == snapshot_ids(marked.kept):
             return marked.doomed
         try:
@@ -162,7 +163,7 @@ class ExpirationHandler:
         return fresh is not None and fresh.metadata_location == table.metadata_location
 
     def _unswept(self, table: Table) -> dict[str, TableMetadata]:
-        """Version files named by earlier runs that still stand: these runs may have died before their sweep ended."""
+        """Returns the version files in the records of earlier runs that still exist, because a sweep did not finish."""
         found = {}
         for location in table.metadata.properties.get(UNSWEPT, "").split("\n"):
             if location:
@@ -191,7 +192,7 @@ class ExpirationHandler:
         return [file for file in doomed if _is_inside(place, file)]
 
     def _commit(self, marked: _Marked) -> Table | None:
-        """The table without the versions marked; None when another writer was faster. Raises OutcomeUnknownError."""
+        """Returns the table without the marked versions, or None if another writer won. Raises OutcomeUnknownError."""
         table = marked.table
         requirements = unchanged_history(table.metadata, validates_here=self.table.entry.source.validates_here)
         to_sweep = "\n".join((*marked.unswept, table.metadata_location))
@@ -214,7 +215,7 @@ class ExpirationHandler:
         return Table(table.name(), done.metadata, done.metadata_location, table.io, table.catalog)
 
     def _sweep(self, table: Table, versions: list[int], doomed: Sequence[TableFile]) -> Expired:
-        """Delete what is doomed, and version files before ``table``: a later one may be another run's to sweep from."""
+        """Delete marked files, and version files before ``table``; another run may need a later one for its sweep."""
 
         def delete(locations: Sequence[str]) -> dict[str, str]:
             return {location: str(error) for location, error in discard(table.io, locations).failed}
@@ -234,7 +235,7 @@ class ExpirationHandler:
 
 
 def _is_inside(place: Place, file: TableFile) -> bool:
-    """Whether the file is below the table: metadata may name what is not its table's to delete."""
+    """Returns whether the file is below the table: metadata may contain files that the table does not own."""
     if place.holds(file.location):
         return True
     logger.warning("%s is not below the table that names it; it is left alone", file.location)

@@ -1,7 +1,7 @@
-"""Which versions are outdated, and when it is time to look: pure functions of metadata, settings and the time.
+"""Decides which versions are outdated, and when a run is due: pure functions of metadata, settings and the time.
 
-The head of every branch and tag is always kept. Without ``retain_last`` and ``min_age`` only heads are: the metastore
-answers for now, and history is for those who ask for it.
+The head of every branch and tag is always kept. Without ``retain_last`` and ``min_age`` nothing else is kept: by
+default the metastore has only its current state, and history must be configured.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from pyiceberg.table.snapshots import ancestors_of
 from metastore.iceberg.own_properties import OWN_PROPERTIES
 
 LAST_RUN: Final = f"{OWN_PROPERTIES}expiration.last-run-ms"
-"""Table property: when versions of the table last expired, so that all processes share one period."""
+"""Table property with the time of the table's last expiration, so that all processes share one period."""
 
 
 CLOCKS_DIFFER: Final = timedelta(hours=1)
-"""The most by which one host's clock may be ahead of another's, and its times be taken for what they say."""
+"""Maximum plausible difference between the clocks of two hosts."""
 
 
 @dataclass(frozen=True)
 class ExpirationPolicy:
-    """A version goes when it is beyond the last ``retain_last`` and ``after_commit``, and older than ``min_age``.
+    """A version expires if it is beyond the last ``retain_last`` and ``after_commit``, and older than ``min_age``.
 
-    ``period``: how often; None: not by time. ``after_commit``: number of versions kept after each commit; None: all.
+    ``period``: time between runs; None: no periodic runs. ``after_commit``: number of versions kept after each commit;
+    None: all.
     """
 
     period: timedelta | None
@@ -39,15 +40,15 @@ class ExpirationPolicy:
 
     @property
     def is_on(self) -> bool:
-        """Whether versions ever go by themselves."""
+        """Whether versions ever expire automatically."""
         return self.after_commit is not None or (self.period is not None and self.period > timedelta(0))
 
 
 def is_due(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> bool:
-    """Whether it is time for a run: versions are outdated after a commit, or the period has passed.
+    """Returns whether a run is due: versions are outdated after a commit, or the period has passed.
 
-    The period is counted from the last run, or from the first kept version if there was none. A time that is yet to
-    come (:func:`is_yet_to_come`) says nothing of when that was.
+    The period starts at the last run, or at the first kept version if there was none. A start in the future
+    (:func:`is_yet_to_come`) is ignored, and a run is due.
     """
     if policy.after_commit is not None and outdated(policy, metadata, now_ms):
         return True
@@ -59,12 +60,12 @@ def is_due(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> bo
 
 
 def is_yet_to_come(time_ms: int, now_ms: int) -> bool:
-    """Whether a clock that was wrong wrote down ``time_ms``: it lies further ahead than clocks of hosts may differ."""
+    """Returns whether ``time_ms`` is further in the future than clocks of hosts may differ: a wrong clock wrote it."""
     return time_ms - now_ms > _milliseconds(CLOCKS_DIFFER)
 
 
 def outdated(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> list[int]:
-    """Ids of the versions to expire, oldest first."""
+    """Returns the ids of the versions to expire, oldest first."""
     kept = set(_kept_by_refs(policy, metadata))
     youngest = now_ms - _milliseconds(policy.min_age) if policy.min_age else None
     return [

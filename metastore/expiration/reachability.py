@@ -1,8 +1,8 @@
-"""What snapshots of a component's table reach, for the sweep: by manifests that are kept decoded.
+"""Lists the files that snapshots of a component's table reach, for the sweep, from cached manifests.
 
-Kept manifests are decoded only where their range of partition keys meets that of a doomed one, so the cost follows what
-expires, not the size of the metastore. Files of writers that have not committed are in no snapshot, so they are out of
-reach by construction.
+A kept manifest is decoded only if its range of partition keys overlaps that of an expiring one, so the cost depends on
+what expires, not on the size of the metastore. Files of writers that have not committed are in no snapshot, so they are
+never deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ComponentLister:
         self._listed: dict[str, ManifestFile] = {}
 
     def lists(self, snapshots: Iterable[Snapshot], *, must_stand: bool) -> dict[str, TableFile]:
-        """As the protocol has it; a version of another writer may list no manifest."""
+        """Implements the protocol; a version of another writer may have no readable list."""
         found: dict[str, TableFile] = {}
         for snapshot in snapshots:
             manifests = self._of(snapshot, must_stand=must_stand)
@@ -37,7 +37,7 @@ class ComponentLister:
         return found
 
     def live_files(self, manifests: Iterable[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
-        """As the protocol has it."""
+        """Implements the protocol."""
         for manifest in manifests:
             for entry in self._entries(self._listed[manifest.location], must_stand=must_stand):
                 yield entry.data_file.file_path, TableFile(entry.data_file.file_path, FileKind.DATA)
@@ -45,12 +45,12 @@ class ComponentLister:
     def sharing(
         self, kept: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
     ) -> list[TableFile]:
-        """By ranges of keys: a data file is of one partition."""
+        """Compares ranges of keys, because a data file belongs to one partition."""
         ranges = [self._range(manifest) for manifest in doomed] if contents else []
         return [manifest for manifest in kept if any(_overlap(self._range(manifest), other) for other in ranges)]
 
     def path(self, location: str) -> str:
-        """As it is: this package alone writes these locations."""
+        """Returns the location unchanged, because only this package writes these locations."""
         return location
 
     def _range(self, manifest: TableFile) -> KeyRange | None:

@@ -1,8 +1,8 @@
-"""The thread that expires: called after each modification, it never fails or delays the write that called it.
+"""The thread that expires versions after modifications. It never fails or delays the write that triggered it.
 
-One run at a time for a table, and one more when there was a commit meanwhile. The thread is a daemon named after the
-table, and closing does not wait for it: an expiration cut short loses nothing. Failures are counted and logged, and the
-next run picks up what they left.
+Each table has at most one run at a time, and one more if there was a commit meanwhile. The thread is a daemon named
+after the table. Closing does not wait for it, because an interrupted expiration loses nothing. Failures are counted and
+logged, and the next run continues the work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class ExpirationWorker:
-    """Runs one table's expirations in a thread of their own."""
+    """Runs one table's expirations in a separate thread."""
 
     def __init__(self, handler: ExpirationHandler) -> None:
         self._handler = handler
@@ -29,13 +29,13 @@ class ExpirationWorker:
         self.last: Expired | None = None
 
     def _begin(self) -> None:
-        """No run is under way: one that was when this process was forked is its parent's."""
+        """Set the initial state, without a run. After a fork, a run of the parent does not exist here."""
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._again = False
 
     def after_commit(self, version: int) -> None:
-        """Start a run when one is due, or have the one under way look again; returns at once and never raises."""
+        """Start a run if one is due, or make the current run check again. Returns at once and never raises."""
         try:
             if not self._closed and self._handler.is_due():
                 self._start()
@@ -43,19 +43,19 @@ class ExpirationWorker:
             self._failed(error)
 
     def join(self, timeout_seconds: float | None = None) -> None:
-        """Wait for the run that is under way, if there is one."""
+        """Wait for the current run, if there is one."""
         thread = self._thread
         if thread is not None:
             thread.join(timeout_seconds)
 
     def close(self) -> None:
-        """Start no further run; one that is under way goes on by itself."""
+        """Start no further runs; the current one continues."""
         self._closed = True
 
     def _start(self) -> None:
         with self._lock:
             if self._thread is not None:
-                # The run asks for this under the same lock before it ends.
+                # The run checks this flag under the same lock before it ends.
                 self._again = True
                 return
             self._thread = threading.Thread(
@@ -77,7 +77,10 @@ class ExpirationWorker:
             self._failed(error)
 
     def _is_asked_again(self) -> bool:
-        """Whether there was a commit since the last look; if not, the thread is over, and a later commit begins one."""
+        """Returns whether there was a commit since the last check.
+
+        If not, the thread ends; a later commit starts a new one.
+        """
         with self._lock:
             is_asked, self._again = self._again and not self._closed, False
             if not is_asked:

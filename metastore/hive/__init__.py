@@ -1,1 +1,1 @@
-"""Hive: a Hive Metastore as a source of tables, and the way of such tables into Iceberg."""
+"""Hive: a Hive Metastore as a source of tables, and the migration of its tables to Iceberg."""

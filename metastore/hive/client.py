@@ -1,9 +1,9 @@
-"""The door to a Hive Metastore: its thrift calls that this package needs, and what their errors mean.
+"""The client of a Hive Metastore: the thrift calls that this package needs, and the mapping of their errors.
 
-Everything else in the package speaks to the service through :class:`HiveClient`, so that connections, retries and
-errors are thought of once. Promises: a call that only reads is repeated on a fresh connection when the old one turns
-out to be dead, and so is the return of a lock; a call that changes something is sent once, and when its answer is lost
-it raises OutcomeUnknownError, since it may have been carried out.
+All other modules talk to the service through :class:`HiveClient`, so connections, retries and errors are handled in one
+place. Promises: a read that fails on a dead connection is repeated once on a new one, and so is the release of a lock.
+A call that changes something is sent once. If its answer is lost, it raises OutcomeUnknownError, because the service
+may have carried it out.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _T = TypeVar("_T")
 
 _DEFAULT_PORT: Final = 9083
 _TIMEOUT_MS: Final = 60_000
-"""How long an answer is waited for; listing the partitions of a large table may take a service long."""
+"""Timeout of an answer; the service may take long to list the partitions of a large table."""
 
 _BATCH: Final = 1_000
-"""Objects asked for or sent in one call: an answer with too many is cut off by the limits of some servers."""
+"""Maximum number of objects in one call: some servers cut off larger answers."""
 
 _BROKEN: Final = (
     TTransportException,
@@ -73,22 +73,22 @@ _BROKEN: Final = (
     TypeError,
     UnicodeError,
 )
-"""The connection failed, or what came over it was no answer; it may be in the middle of one, and is given up.
+"""The connection failed, or its data was no valid answer. It may be in the middle of an answer, so it is closed.
 
-The last four are what thrift's reader makes of lengths, types and texts that no answer has.
+Thrift's reader raises the last four for lengths, types and texts that no answer has.
 """
 
 _ALL: Final = -1
 _AS_GIVEN: Final = {"DO_NOT_UPDATE_STATS": "true"}
 LOCK_POLLS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-"""Pauses, in seconds, between looks at a lock that somebody else holds."""
+"""Pauses, in seconds, between checks of a lock that another process holds."""
 
 
 class HiveClient:
     """One connection to a Hive Metastore, opened on first use; a context manager.
 
-    ``uri`` is ``thrift://host:port``, or several with commas between them, tried in their order. ``user`` is the name
-    that the service sees; None means the user who runs this. May be used from several threads, which take turns.
+    ``uri`` is ``thrift://host:port``, or several with commas between them, tried in this order. ``user`` is the name
+    that the service sees; None means the user of this process. Threads may share it; they take turns.
     """
 
     def __init__(
@@ -111,35 +111,35 @@ class HiveClient:
         self._client: Any = None
 
     def databases(self) -> list[str]:
-        """The names of all databases."""
+        """Returns the names of all databases."""
         return sorted(self._ask_again_if_broken("list the databases", "get_all_databases"))
 
     def tables(self, database: str) -> list[str]:
-        """The names of all tables and views of ``database``. NotFoundError when there is no such database."""
+        """Returns the names of all tables and views of ``database``. Raises NotFoundError if it does not exist."""
         names: list[str] = self._ask_again_if_broken(f"list the tables of {database}", "get_all_tables", database)
         if not names:
-            # The service has no tables for a database that is not there, either.
+            # The service also returns no tables for a database that does not exist.
             self._ask_again_if_broken(f"read database {database}", "get_database", database)
         return sorted(names)
 
     def database_location(self, database: str) -> str:
-        """Where new tables of ``database`` lie, without a slash at the end. NotFoundError."""
+        """Returns the folder of new tables of ``database``, without a slash at the end. Raises NotFoundError."""
         found = self._ask_again_if_broken(f"read database {database}", "get_database", database)
         return str(found.locationUri).rstrip("/")
 
     def table(self, database: str, name: str) -> Table:
-        """One table as the service describes it. NotFoundError."""
+        """Returns one table as the service describes it. Raises NotFoundError."""
         return self._ask_again_if_broken(f"read table {database}.{name}", "get_table", database, name)
 
     def table_objects(self, database: str, names: Sequence[str]) -> Iterator[Table]:
-        """Those of ``names`` that (still) exist, in no particular order."""
+        """Yields the tables in ``names`` that (still) exist, in any order."""
         for batch in _batches(names):
             yield from self._ask_again_if_broken(
                 f"read tables of {database}", "get_table_objects_by_name", database, batch
             )
 
     def partitions(self, database: str, name: str) -> list[Partition]:
-        """All partitions of a table, in the order of their values."""
+        """Returns all partitions of a table, sorted by their values."""
         what = f"read the partitions of {database}.{name}"
         found: list[Partition] = []
         for batch in _batches(self._ask_again_if_broken(what, "get_partition_names", database, name, _ALL)):
@@ -147,10 +147,10 @@ class HiveClient:
         return sorted(found, key=lambda partition: tuple(partition.values))
 
     def alter_table(self, new: Table, *, expected: tuple[str, str] | None = None) -> None:
-        """Replace the description of ``new``'s table, statistics as they are given, in one atomic step.
+        """Replace the description and the statistics of the table ``new`` in one atomic step.
 
-        With ``expected``, a parameter and its value, only if the table has them at that moment: ConflictError when it
-        has not. Old services do not look (2.3.10 does): read the table again after.
+        With ``expected``, a parameter and its value, the service first checks that the table has them, and raises
+        ConflictError if not. Old services do not check (2.3.10 does): read the table again afterwards.
         """
         context = dict(_AS_GIVEN)
         if expected is not None:
@@ -165,20 +165,20 @@ class HiveClient:
         )
 
     def create_table(self, new: Table) -> None:
-        """Create a table. ConflictError when the name is taken."""
+        """Create a table. Raises ConflictError if the name is taken."""
         self._change(f"create table {new.dbName}.{new.tableName}", "create_table", new)
 
     def drop_table(self, database: str, name: str) -> None:
-        """Forget a table; its files stay."""
+        """Drop a table from the service; its files stay."""
         self._change(f"drop table {database}.{name}", "drop_table", database, name, False)
 
     def add_partitions(self, database: str, name: str, partitions: Sequence[Partition]) -> None:
-        """Add partitions. ConflictError when one exists already."""
+        """Add partitions. Raises ConflictError if one already exists."""
         for batch in _batches(partitions):
             self._change(f"add partitions to {database}.{name}", "add_partitions", batch)
 
     def alter_partitions(self, database: str, name: str, partitions: Sequence[Partition]) -> None:
-        """Replace the descriptions of partitions, which are known by their values, statistics as they are given."""
+        """Replace the descriptions and statistics of partitions, which are identified by their values."""
         for batch in _batches(partitions):
             self._change(
                 f"alter partitions of {database}.{name}",
@@ -190,18 +190,18 @@ class HiveClient:
             )
 
     def drop_partition(self, database: str, name: str, values: Sequence[str]) -> None:
-        """Forget one partition; its files stay. NotFoundError."""
+        """Drop one partition from the service; its files stay. Raises NotFoundError."""
         what = f"drop partition {list(values)} of {database}.{name}"
         self._change(what, "drop_partition", database, name, list(values), False)
 
     @contextmanager
     def locked(self, database: str, name: str) -> Iterator[None]:
-        """Hold the service's exclusive lock on a table: it keeps out others that ask for locks, and nobody else.
+        """Hold the service's exclusive lock on a table. It blocks only programs that ask for locks.
 
-        A lock that a process of this machine left which certainly ended is taken away from it. ConflictError, which
-        names the holder, when somebody else keeps it; StorageError when the service's answer is lost and it knows of no
-        such lock: then nothing was changed, whatever comes of the lock. The lock is given back whatever happens, on a
-        fresh connection if need be; a service forgets the locks of a client that died after some minutes.
+        A lock of a process of this machine that has certainly ended is released first. The lock is always released at
+        the end, on a new connection if necessary; if a client dies, the service drops its locks after some minutes.
+        Raises ConflictError, which names the holder, if another process keeps the lock. Raises StorageError if the
+        service's answer is lost and the lock is not found: then nothing was changed, whether or not the lock exists.
         """
         component = LockComponent(
             level=LockLevel.TABLE, type=LockType.EXCLUSIVE, dbname=database, tablename=name, isTransactional=True
@@ -222,49 +222,49 @@ class HiveClient:
             if lock.state != LockState.ACQUIRED:
                 holders = (each for each in self.locks(database, name) if each.lockid != lock.lockid)
                 raise ConflictError(
-                    f"somebody else holds a lock on {database}.{name}: {described(holders)}; nothing was changed. Try "
-                    "again when they are done; the service forgets the lock of a process that died after "
-                    "hive.txn.timeout, which is five minutes unless it was told otherwise"
+                    f"another program holds a lock on {database}.{name}: {described(holders)}; nothing was changed. "
+                    "Try again when it has finished; the service drops the lock of a dead process after its "
+                    "hive.txn.timeout, by default five minutes"
                 )
             yield
         finally:
-            with suppress(MetastoreError):  # it ends by itself, and must not hide what happened under it
+            with suppress(MetastoreError):  # the service drops it by itself; this error must not hide another
                 self._unlock(database, name, lock.lockid)
 
     def _lock(self, what: str, request: LockRequest) -> Any:
-        """Ask for a lock; when the answer is lost, find the lock by its mark, since it would keep out us, too."""
+        """Ask for a lock. If the answer is lost, find the lock by its mark, because it would block this process too."""
         try:
             return self._change(what, "lock", request)
         except OutcomeUnknownError as error:
             [wanted] = request.component
-            with suppress(MetastoreError):  # without an answer the lock stays until the service forgets it
+            with suppress(MetastoreError):  # without an answer the lock stays until the service drops it
                 for lock in self.locks(wanted.dbname, wanted.tablename):
                     if lock.agentInfo == request.agentInfo:
                         return lock
             raise StorageError(f"{error}; nothing but a lock was asked for, and nothing was changed") from error
 
     def _unlock(self, database: str, name: str, lock: int) -> None:
-        """Give a lock back. One lock is released, however often the service gets the request. NotFoundError."""
+        """Release a lock. Repeating the request is safe: it names one lock. Raises NotFoundError."""
         self._ask_again_if_broken(f"unlock table {database}.{name}", "unlock", UnlockRequest(lockid=lock))
 
     def locks(self, database: str, name: str) -> list[Any]:
-        """The locks on a table, those that wait included."""
+        """Returns the locks on a table, including waiting ones."""
         what = f"read the locks on {database}.{name}"
         found = self._ask_again_if_broken(what, "show_locks", ShowLocksRequest(dbname=database, tablename=name))
         return list(found.locks)
 
     def take_from_the_dead(self, database: str, name: str) -> None:
-        """Give back those locks on a table that processes of this machine left which certainly ended.
+        """Release the locks on a table whose holders, processes of this machine, have certainly ended.
 
-        A service that does not answer keeps them; it forgets them by itself, minutes later.
+        If the service does not answer, the locks stay; it drops them by itself some minutes later.
         """
         with suppress(MetastoreError):
             for lock in left_by_the_dead(self.locks(database, name)):
-                with suppress(NotFoundError):  # somebody else did so
+                with suppress(NotFoundError):  # another process released it
                     self._unlock(database, name, lock)
 
     def close(self) -> None:
-        """Give the connection back; a later call opens a new one."""
+        """Close the connection; a later call opens a new one."""
         with self._turn:
             if self._transport is not None:
                 self._transport.close()
@@ -281,7 +281,7 @@ class HiveClient:
     def _ask_again_if_broken(self, what: str, call: str, *arguments: object) -> Any:
         with self._turn:
             if self._client is not None:
-                # A kept connection may have been closed by the other side; a fresh one will tell.
+                # The other side may have closed a kept connection; then a new one is tried.
                 with suppress(*_BROKEN):
                     return self._answer(what, call, arguments)
                 self.close()
@@ -294,19 +294,19 @@ class HiveClient:
 
     def _change(self, what: str, call: str, *arguments: object) -> Any:
         with self._turn:
-            # A dead connection is found out before the call, not by it: a call that changes something is sent once.
+            # A dead connection is detected before the call, because a call that changes something is sent only once.
             self._ask_again_if_broken("answer", "getStatus")
             try:
                 return self._answer(what, call, arguments)
             except _BROKEN as error:
                 self.close()
                 raise OutcomeUnknownError(
-                    f"the Hive Metastore at {self.uri} was told to {what} and did not answer ({_said(error)}); "
-                    "it may have done so: look before trying again"
+                    f"the Hive Metastore at {self.uri} did not answer the request to {what} ({_said(error)}); "
+                    "it may have done it: check before you try again"
                 ) from error
 
     def _answer(self, what: str, call: str, arguments: Sequence[object]) -> Any:
-        """The call's result; refusals of the service as errors of ours, failures of the connection as they are."""
+        """Returns the call's result. Maps errors of the service; errors of the connection pass unchanged."""
         try:
             return getattr(self._client, call)(*arguments)
         except (NoSuchObjectException, NoSuchLockException, UnknownDBException) as error:
@@ -329,7 +329,7 @@ class HiveClient:
             try:
                 transport.open()
             except TTransportException as error:
-                transport.close()  # It may be open all the same.
+                transport.close()  # the socket may be open despite the error
                 failures.append(f"{host}:{port}: {_said(error)}")
                 continue
             self._transport, self._client = transport, Client(TBinaryProtocolAccelerated(transport))
@@ -340,7 +340,7 @@ class HiveClient:
 
 
 def _server(uri: str) -> tuple[str, int]:
-    with suppress(ValueError):  # a port that is no number, a bracket that is not closed
+    with suppress(ValueError):  # a port that is not a number, or a bracket that is not closed
         parsed = urlparse(uri)
         if parsed.scheme == "thrift" and parsed.hostname:
             return parsed.hostname, parsed.port or _DEFAULT_PORT

@@ -1,8 +1,8 @@
-"""The columns of a Hive table of Parquet, ORC or Avro: what its descriptor says, and where a file has them.
+"""The columns of a Hive table of Parquet, ORC or Avro: their types in the descriptor, and their places in a file.
 
-Columns are found by name regardless of case. Old ORC writers call them all ``_col0``, ``_col1`` …: these count by
-position, as do columns of Parquet under ``parquet.column.index.access`` and of ORC under
-``orc.force.positional.evolution`` (properties of the table or its SerDe).
+Columns are matched by name, ignoring case. There are two exceptions, which are matched by position. One is files of old
+ORC writers, whose columns are all called ``_col0``, ``_col1`` …. The other is Parquet with
+``parquet.column.index.access`` and ORC with ``orc.force.positional.evolution``, properties of the table or its SerDe.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _BY_POSITION: Final = {
     FileFormat.PARQUET: "parquet.column.index.access",
     FileFormat.ORC: "orc.force.positional.evolution",
 }
-"""The property that makes columns of a format count by position."""
+"""For each format, the property that switches to matching columns by position."""
 
 
 @dataclass(frozen=True)
 class HiveColumns:
-    """Names and types (in Drill's words) of the columns that files hold.
+    """Names and types (Drill's) of the columns that files contain.
 
-    ``by_position``: files have them in the table's order, whatever their names.
+    ``by_position``: files have the columns in the table's order, with any names.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -41,7 +41,10 @@ class HiveColumns:
 
     @classmethod
     def of(cls, table: HiveTable, format_: FileFormat) -> HiveColumns:
-        """Those of ``table``, whose files are of ``format_``. FormatError for a type without counterpart."""
+        """Returns the columns of ``table``, whose files are of ``format_``.
+
+        Raises FormatError for unsupported types.
+        """
         columns = tuple((name, str(drill_type(type_))) for name, type_ in table.columns)
         serde = table.raw.sd.serdeInfo
         said = {**dict(serde.parameters or {} if serde else {}), **table.parameters}
@@ -51,11 +54,11 @@ class HiveColumns:
 
     @cached_property
     def schema(self) -> TupleSchema:
-        """As :attr:`metastore.sources.table_columns.TableColumns.schema`."""
+        """See :attr:`metastore.sources.table_columns.TableColumns.schema`."""
         return TupleSchema(tuple(SchemaColumn(name, type_) for name, type_ in self.columns))
 
     def places(self, names: Sequence[str]) -> Mapping[str, str]:
-        """As :meth:`metastore.sources.table_columns.TableColumns.places`."""
+        """See :meth:`metastore.sources.table_columns.TableColumns.places`."""
         positions = [_POSITION.fullmatch(name) for name in names]
         if names and all(positions):
             numbered = {int(found.group(1)): name for found, name in zip(positions, names, strict=True) if found}
@@ -67,7 +70,7 @@ class HiveColumns:
 
     @cached_property
     def state(self) -> bytes:
-        """Another one where the columns, or the way to find them, are others."""
+        """A digest of the columns and of the way to find them."""
         return digest(repr((self.columns, self.by_position)), 8)
 
     def _by_name(self, names: Sequence[str]) -> Mapping[str, str]:

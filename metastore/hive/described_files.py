@@ -1,10 +1,10 @@
-"""The task of ANALYZE for Hive tables whose files are text, or of several formats: a chunk of files -> what each says.
+"""The ANALYZE task for Hive tables of text or of several formats: takes a chunk of files, returns statistics of each.
 
-A row holds the file's number, its rows, and the statistics of each leaf of the table's columns, in their order, as they
-stand in the metastore. Of Parquet, ORC and Avro only footers are read, by the readers that a migration has; text is
-read whole. Names are matched as Hive matches them, so that partitions of all formats have the same columns.
+A row holds the file's number, its number of rows, and the stored statistics of each leaf column of the table, in order.
+Of Parquet, ORC and Avro only footers are read, with the readers of the migration; text is read whole. Names are matched
+as Hive matches them, so partitions of all formats have the same columns.
 
-Promise: what is said is certain, whichever release of Hive or engine reads the file; else nothing is said.
+Promise: statistics hold for every release of Hive and every engine; statistics that would not are left out.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _FRAGMENT: Final[dict[str, Any]] = {
     "statistics": pa.list_(pa.string()),
 }
 FRAGMENT: Final = pa.schema(_FRAGMENT)
-"""What the task returns of each file; ``statistics`` by the table's leaves, null where nothing is known."""
+"""The task's result for each file. ``statistics`` has an entry for each leaf of the table, null if unknown."""
 
 _OPEN_BOUNDS: Final = frozenset({"timestamp", "timestamptz", "char"})
-"""Types whose values are not read alike by all: moments in one zone or another, texts padded or not."""
+"""Types whose values readers interpret differently: timestamps in different zones, texts with or without padding."""
 
 Reading = FileFormat | TextSerde
-"""How a file is read."""
+"""The way to read a file."""
 
 
 class FileToDescribe(NamedTuple):
-    """One file: its number in the listing, where it is, its size, and how it is read."""
+    """One file: its number in the listing, its location, its size, and the way to read it."""
 
     number: int
     path: str
@@ -59,7 +59,7 @@ class FileToDescribe(NamedTuple):
 
 @dataclass(frozen=True)
 class DescribedChunk:
-    """Files that one task reads; plain data. ``options`` open the store, as ``pyarrow.fs`` calls them."""
+    """The files of one task; plain data. ``options`` open the store, with the names of ``pyarrow.fs``."""
 
     columns: Columns
     files: Sequence[FileToDescribe]
@@ -67,7 +67,7 @@ class DescribedChunk:
 
 
 def describe(chunk: DescribedChunk) -> Iterator[pa.RecordBatch]:
-    """One batch of :data:`FRAGMENT` with a row for each file. FormatError naming a file that cannot be read."""
+    """Yields one batch of :data:`FRAGMENT` with a row for each file. Raises FormatError for an unreadable file."""
     reader = _Describer(chunk)
     yield pa.RecordBatch.from_pylist([reader.row(file) for file in chunk.files], FRAGMENT)
 
@@ -112,7 +112,7 @@ class _Describer:
         facts = self._facts(source, size, format_)
         found = match(self._columns, facts.schema, timestamps=format_ is not FileFormat.AVRO)
         known: list[ColumnStatistics | None] = [None] * len(self._leaves)
-        if found.problems:  # of values that are not of the table's types, each engine makes something else
+        if found.problems:  # engines read values of other types than the table's in different ways
             return facts.records, known
         held = set()
         for place, leaf in zip(found.leaves, facts.leaves, strict=True):
@@ -142,7 +142,7 @@ def _of_footer(leaf: Leaf, facts: LeafFacts, rows: int) -> ColumnStatistics:
     if leaf.type.name == "date" and not isinstance(low, date):
         low = high = None
     if leaf.type.name == "varchar" and isinstance(low, str):
-        low = low[: leaf.type.arguments[0]]  # readers cut off what a file has too much; which makes it no larger
+        low = low[: leaf.type.arguments[0]]  # readers cut longer texts off, which never makes them larger
     nulls = facts.nulls if facts.values == rows else None
     return column_statistics(_minor(leaf), rows, Measures(low, high, nulls, exact=False), whole=True)
 

@@ -1,9 +1,9 @@
-"""Hive tables of text or with ``char``, and of partitions in several formats or places: each by its own descriptor.
+"""Hive tables that are described file by file: text, ``char``, and partitions in several formats or in other folders.
 
-Their directories say nothing by which units could be kept. The table itself says what is in its files, partition
-columns included, as an Iceberg table does (:class:`metastore.sources.provided.Provided`). What the metastore's service
-says of a partition (format, SerDe, delimiters, values, types) goes into the state of its files: when that is altered,
-they count as changed.
+No metadata units of their directories are kept. The table itself provides the contents of its files, partition columns
+included, as Iceberg tables do (:class:`metastore.sources.provided.Provided`). The state of a file includes the
+service's description of its partition (format, SerDe, delimiters, values, types). If that is altered, the file counts
+as changed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STATE: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class _Place:
-    """A folder with files: the table's, or a partition's with its ``values``."""
+    """A folder with files: the table's folder, or a partition's folder with its ``values``."""
 
     location: str
     reading: Reading
@@ -54,7 +54,7 @@ class _Place:
 
 
 class DescribedTable:
-    """One such table, as the service described it; ``engine`` is asked for when there is something to read."""
+    """One such table, as the service described it. ``engine`` is called only if files must be read."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class DescribedTable:
         options: Mapping[str, str],
         engine: Callable[[int], Engine],
     ) -> None:
-        """InvalidRequestError for a partition in a format that is not known, FormatError for such a SerDe or type."""
+        """Raises InvalidRequestError for an unsupported format, FormatError for an unsupported SerDe or type."""
         self.location: Final = plain_location(table.location)
         self._table = table
         self._options = dict(options)
@@ -75,12 +75,12 @@ class DescribedTable:
 
     @cached_property
     def schema(self) -> TupleSchema:
-        """As :attr:`metastore.sources.provided.Provided.schema`; the columns of partitions are the last."""
+        """See :attr:`metastore.sources.provided.Provided.schema`; partition columns come last."""
         columns = (*self._columns, *self._table.partition_columns)
         return TupleSchema(tuple(SchemaColumn(name, str(drill_type(type_)), False, {}) for name, type_ in columns))
 
     def files(self) -> Sequence[SourceFile]:
-        """As :meth:`metastore.sources.provided.Provided.files`."""
+        """See :meth:`metastore.sources.provided.Provided.files`."""
         return sorted(self._listed)
 
     def contents(
@@ -88,14 +88,14 @@ class DescribedTable:
         files: Sequence[SourceFile],
         columns: Sequence[ColumnPath] | None = None,
     ) -> Iterator[ProvidedFile]:
-        """As :meth:`metastore.sources.provided.Provided.contents`; FormatError naming a file that cannot be read."""
+        """See :meth:`metastore.sources.provided.Provided.contents`. Raises FormatError for an unreadable file."""
         files = list(files)
         for batch in self._engine(len(files)).run(list(self._chunks(files)), describe, FRAGMENT):
             for row in batch.to_pylist():
                 yield self._content(files[row["number"]], row["rows"], row["statistics"])
 
     def modified_times(self) -> None:
-        """As :meth:`metastore.sources.provided.Provided.modified_times`."""
+        """See :meth:`metastore.sources.provided.Provided.modified_times`."""
 
     def _content(self, file: SourceFile, rows: int, texts: Sequence[str | None]) -> ProvidedFile:
         place = self._listed[file]
@@ -106,7 +106,7 @@ class DescribedTable:
         return ProvidedFile(file, self.schema, statistics, rows)
 
     def _chunks(self, files: Sequence[SourceFile]) -> Iterator[DescribedChunk]:
-        """Files of some size or number altogether."""
+        """Yields the files in chunks that are limited by number of files and by bytes to read."""
         chunk: list[FileToDescribe] = []
         size = 0
         for number, file in enumerate(files):
@@ -121,7 +121,10 @@ class DescribedTable:
 
     @cached_property
     def _listed(self) -> dict[SourceFile, _Place]:
-        """The files with the places where they lie; what is nested deeper is not Hive's. InvalidRequestError."""
+        """The files with their folders; nested folders are ignored.
+
+        Raises InvalidRequestError if folders share files.
+        """
         with ThreadPoolExecutor(_THREADS) as threads:
             listed = threads.map(self._files, self._places)
         found = {file: place for place, files in zip(self._places, listed, strict=True) for file in files}
@@ -132,7 +135,7 @@ class DescribedTable:
     def _files(self, place: _Place) -> list[SourceFile]:
         try:
             found = list_files(place.location, lambda _: False, options=self._options).files
-        except NotFoundError:  # a partition may be known before its first file
+        except NotFoundError:  # a partition may be created before its first file
             return []
         inside = f"{self.location}/"
         return [
@@ -143,9 +146,9 @@ class DescribedTable:
 
 
 def needs_description(table: HiveTable, partitions: Sequence[HivePartition]) -> bool:
-    """Whether files are text, of several formats, not in the folders that their values name, or padded by readers.
+    """Returns whether the table has text, ``char``, several formats, or partitions in folders of other names.
 
-    Units and scans take files as they are: there a ``char`` is what the file has, with spaces at its end or without.
+    Scans by metadata units return a ``char`` as the file has it, with or without trailing spaces; some readers pad it.
     """
     formats = {each.format for each in partitions} or {table.format}
     if len(formats) > 1 or FileFormat.TEXT in formats:
@@ -156,7 +159,7 @@ def needs_description(table: HiveTable, partitions: Sequence[HivePartition]) -> 
 
 
 def _below(table: HiveTable, partition: HivePartition) -> str:
-    """The folder of a partition below the table's, in which columns may be spelled in any case."""
+    """Returns the folder of a partition relative to the table's; column names are in lower case."""
     return _folded(plain_location(partition.location).removeprefix(f"{plain_location(table.location)}/"))
 
 
@@ -165,13 +168,13 @@ def _folded(folder: str) -> str:
 
 
 def folder_of(table: HiveTable, partition: HivePartition) -> str:
-    """The folder below the table's that the values of a partition name."""
+    """Returns the folder, relative to the table's, that the values of a partition imply."""
     names = [each.name for each in table.raw.partitionKeys]
     return partition_name(list(zip(names, partition.values, strict=True)))
 
 
 def _columns(table: HiveTable) -> Columns:
-    """The columns of all partitions: readers convert what is in them to the table's, and OpenCSVSerde has but texts."""
+    """Returns the columns of all partitions: readers convert values to their types. OpenCSVSerde has only strings."""
     if table.raw.sd.serdeInfo.serializationLib != Rows.CSV.value:
         return table.columns
     return tuple((name, HiveType("string")) for name, _ in table.columns)
@@ -187,7 +190,7 @@ def _places(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[_
 
 
 def _reading(table: HiveTable, descriptor: StorageDescriptor, format_: FileFormat | None) -> Reading:
-    """How files are read."""
+    """Returns the way to read files. Raises InvalidRequestError for an unsupported format."""
     if format_ in MIGRATABLE:
         return format_
     if format_ is FileFormat.TEXT:
@@ -203,18 +206,18 @@ def _format(reading: Reading) -> FileFormat:
 
 
 def _bytes_read_of(file: FileToDescribe) -> int:
-    """How many bytes are read of a file: of formats with footers, as good as none."""
+    """Returns the number of bytes to read of a file; footers count as 0."""
     return file.size if isinstance(file.reading, TextSerde) else 0
 
 
 def _state(file: SourceFile, place: _Place) -> int:
-    """The file's time to the second, and below that what differs when the file or its description does."""
+    """Returns the file's time: whole seconds, and below these a number that depends on the file and its description."""
     below = number_of(repr((file.mtime_ns, place)), 8) % _STATE
     return file.mtime_ns // _STATE * _STATE + below
 
 
 def _of_value(type_: HiveType, text: str, rows: int) -> ColumnStatistics:
-    """A partition column in a file of ``rows`` rows; nothing is said of a text that is no value."""
+    """Returns the statistics of a partition column in a file of ``rows`` rows; unknown for an invalid text."""
     minor = minor_type(str(drill_type(type_)))
     try:
         value: Any = typed_value(text, type_)

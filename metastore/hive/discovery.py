@@ -1,4 +1,4 @@
-"""What tables a Hive Metastore has: for people who look around, and for programs that migrate many."""
+"""Lists the tables of a Hive Metastore, for people and for programs that migrate many tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metastore.hive.tables import HiveTable
 
 @dataclass(frozen=True)
 class FoundTable:
-    """One table. ``format`` is None where it is not known; ``obstacles`` say why its rows are not just its files."""
+    """One table. ``format`` is None if unknown; ``obstacles`` are the reasons why its rows are not just its files."""
 
     database: str
     name: str
@@ -25,7 +25,7 @@ class FoundTable:
 
 
 def discover(client: HiveClient, database: str | None = None) -> Iterator[FoundTable]:
-    """The tables of ``database``, or of all, by name. NotFoundError when there is no such database."""
+    """Yields the tables of ``database``, or of all, by name. Raises NotFoundError if the database does not exist."""
     for each in client.databases() if database is None else [database]:
         tables = client.table_objects(each, client.tables(each))
         yield from sorted(map(_found, map(HiveTable.of, tables)), key=lambda found: found.name)

@@ -1,8 +1,8 @@
-"""The data files of Hive tables: what lies at the locations that the metastore names, and counts as data.
+"""The data files of Hive tables: the files that count as data at the locations that the metastore names.
 
-Locations are taken byte for byte, as Hadoop takes them: ``%2F`` in a folder's name is three characters. What counts is
-what Hive and Spark read: names that begin with ``_`` or ``.`` are hidden, and files of no bytes hold no rows. Iceberg's
-own metadata, which an attempt of another tool may have left in the table's folder, is no data.
+Locations are taken byte for byte, as in Hadoop: ``%2F`` in a folder's name is three characters. Files count if Hive and
+Spark read them. Names that begin with ``_`` or ``.`` are hidden, and empty files hold no rows. Iceberg metadata that
+another tool may have left in the table's folder is not data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ICEBERG_FILE: Final = re.compile(
 
 
 class Nested(str, Enum):
-    """What becomes of directories in the directory of a table or partition."""
+    """How to treat directories in the directory of a table or partition."""
 
     READ = "true"
     IGNORE = "false"
@@ -43,7 +43,7 @@ class Nested(str, Enum):
 
 
 class DataFile(NamedTuple):
-    """One data file by its location, in the form of the location that it was found at."""
+    """One data file. Its location begins with the given location of its folder, unchanged."""
 
     location: str
     size: int
@@ -52,7 +52,10 @@ class DataFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Folder:
-    """What lies at one location: data files by location, and the first nested directory; ``exists`` tells a gap."""
+    """The contents of one location: data files sorted by location, and the first nested directory.
+
+    ``exists`` is False if the location does not exist.
+    """
 
     location: str
     files: tuple[DataFile, ...] = ()
@@ -61,13 +64,13 @@ class Folder:
 
 
 class Store:
-    """Where files lie: Arrow file systems by location, opened by PyIceberg's properties; plain data pickles."""
+    """Access to files: Arrow file systems by location, opened with PyIceberg's properties. It pickles as plain data."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self.properties: Final = dict(properties)
 
     def place(self, location: str) -> tuple[fs.FileSystem, str]:
-        """The file system of a location, and the path on it. StorageError for a scheme that none serves."""
+        """Returns the file system of a location, and its path there. Raises StorageError for an unsupported scheme."""
         if is_local(location):
             return _LOCAL, local_path(location)
         try:
@@ -78,29 +81,29 @@ class Store:
 
     @cached_property
     def _io(self) -> PyArrowFileIO:
-        # A process that reads footers on the local disk would take longer to load this than to read 1,000 of them.
+        # Loading this takes longer than reading 1,000 footers from the local disk, which does not need it.
         from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415
 
         return PyArrowFileIO(self.properties)
 
     def open(self, location: str) -> pa.NativeFile:
-        """The file's bytes. FileNotFoundError, OSError."""
+        """Returns the file, open for reading. Raises FileNotFoundError, OSError."""
         store, path = self.place(location)
         return store.open_input_file(path)
 
     def contents(self, locations: Sequence[str], nested: Nested) -> list[Folder]:
-        """What lies at each of ``locations``, in their order; a location that is not there has no files."""
+        """Returns the contents of each of ``locations``, in this order; a missing location has no files."""
         with ThreadPoolExecutor(_THREADS) as threads:
             return list(threads.map(lambda location: self._folder(location, nested), locations))
 
     def make_durable(self, folder: str) -> None:
-        """Make the files of a folder survive a crash; an object store promised it already."""
+        """Make the files of a folder survive a crash. An object store guarantees that already."""
         store, path = self.place(folder)
         if isinstance(store, fs.LocalFileSystem):
             make_durable(entry.path for entry in store.get_file_info(fs.FileSelector(path)))
 
     def folders(self, location: str, depth: int) -> list[tuple[str, ...]]:
-        """The directories ``depth`` levels below ``location`` that are not hidden, as names from there on."""
+        """Returns the visible directories ``depth`` levels below ``location``, each as names relative to it."""
         store, root = self.place(location)
         found: list[tuple[str, ...]] = [()]
         for _ in range(depth):
@@ -132,12 +135,12 @@ class Store:
 
 
 def plain_location(location: str) -> str:
-    """One spelling of a place on the local disk, a plain path taken as it stands; other locations as they are."""
+    """Returns the path for ``file:`` URIs, which have several spellings; other locations are returned unchanged."""
     return "/" + location[len("file:") :].lstrip("/") if location.startswith("file:") else location
 
 
 def unusable(location: str) -> str | None:
-    """Why Iceberg's readers would not find a file at ``location``, which has characters that they cut it at."""
+    """Returns why Iceberg's readers would not find a file at ``location``: they cut it at some characters. Or None."""
     for char in "#?":
         if char in location:
             return f"{location} contains {char!r}, where PyIceberg ends a path"
@@ -160,7 +163,7 @@ def _folder_of(location: str, root: str, entries: Iterable[fs.FileInfo]) -> Fold
 
 
 def _iceberg_folder(store: fs.FileSystem, root: str, entries: Iterable[fs.FileInfo]) -> str | None:
-    """The directory, with a slash at its end, that holds nothing but Iceberg's metadata; None if there is none."""
+    """Returns the directory, with a slash at its end, that holds only Iceberg's metadata, or None if there is none."""
     path = f"{root.rstrip('/')}/{_ICEBERG_FOLDER}"
     if not any(entry.path == path and entry.type == fs.FileType.Directory for entry in entries):
         return None

@@ -1,8 +1,8 @@
-"""The columns of a Hive table against what is in a file: which is which, what is too much, and what does not fit. Pure.
+"""Matches the columns of a Hive table with the columns of a file, and finds extra columns and misfits. Pure functions.
 
-Names count without regard to case, as Hive has it; the ``_col0`` of ORC's old writers count by their position. Lists
-and maps are matched by their structure, whatever a writer called their parts. The result gives Iceberg's name mapping
-the names that files use, and maps each leaf of a file to the table's leaf.
+Names match without regard to case, as in Hive; ``_col0`` of old ORC writers match by position. Lists and maps match by
+structure, whatever a writer called their parts. The result gives Iceberg's name mapping the names that files use, and
+maps each leaf of a file to the table's leaf.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _POSITIONAL: Final = re.compile(r"_col(\d+)")
 _FIELD_IDS: Final = (b"PARQUET:field_id", b"iceberg.id")
 
 Arrow = Any
-"""A field or type of Arrow, whose stubs say less than it does."""
+"""A field or type of Arrow; its type stubs are incomplete."""
 
 
 @dataclass(frozen=True)
 class Extra:
-    """A column, or a field of a struct at ``parent``, that files have and the table has not."""
+    """A column, or a field of the struct ``parent``, that is in files but not in the table."""
 
     parent: Path
     name: str
@@ -38,11 +38,12 @@ class Extra:
 
 @dataclass
 class Match:
-    """One file schema against the table.
+    """The result of matching one file's schema with the table.
 
-    ``leaves`` has for each leaf of the file, depth first, its place among the table's leaves, None for what the table
-    has not. ``aliases`` are the files' names of each column or field, by the table's path. ``moments`` maps the path of
-    each timestamp to whether the file says that it is adjusted to UTC. ``problems`` are clauses for people.
+    ``leaves`` has an entry for each leaf of the file, depth first: its index among the table's leaves, or None if the
+    table does not have it. ``aliases`` maps the table's path of a column or field to its names in files. ``moments``
+    maps the path of each timestamp to whether the file marks it as adjusted to UTC. ``problems`` are clauses of
+    messages.
     """
 
     leaves: list[int | None] = field(default_factory=list)
@@ -53,7 +54,7 @@ class Match:
 
 
 def match(columns: Columns, schema: pa.Schema, *, timestamps: bool = True) -> Match:
-    """Compare ``columns`` with the schema of a file; without ``timestamps``, those in the file are a problem."""
+    """Returns the match of ``columns`` with the schema of a file. Without ``timestamps``, timestamps are problems."""
     walk = _Walk({leaf.path: index for index, leaf in enumerate(leaves_of(columns))}, timestamps=timestamps)
     fields = list(schema)
     positions = [_POSITIONAL.fullmatch(each.name) for each in fields]
@@ -65,7 +66,7 @@ def match(columns: Columns, schema: pa.Schema, *, timestamps: bool = True) -> Ma
 
 
 def has_names(schema: pa.Schema) -> bool:
-    """Whether some column of a file has a name of its own; the others are all called ``_col0``, ``_col1`` and so on."""
+    """Returns False if the columns of a file are all called ``_col0``, ``_col1`` and so on, else True."""
     return not len(schema) or not all(_POSITIONAL.fullmatch(each.name) for each in schema)
 
 
@@ -74,7 +75,7 @@ NAMELESS: Final = (
     "for Java reads these by position, and a query for one column would get another; write the files anew first, "
     "by CREATE TABLE … AS SELECT in Hive or Spark"
 )
-"""Why such files cannot be files of an Iceberg table."""
+"""The reason why such files cannot be files of an Iceberg table."""
 
 
 class _Walk:
@@ -162,7 +163,7 @@ class _Walk:
 
 
 def _fits(type_: HiveType, arrow: Arrow) -> bool:
-    """Whether Iceberg's readers find the type in a file where the table says ``type_``: the same, or widened to it."""
+    """Returns whether Iceberg's readers accept the file's type for the table's ``type_``: the same, or one to widen."""
     if type_.name == "decimal":
         precision, scale = type_.arguments
         return pt.is_decimal(arrow) and arrow.scale == scale and arrow.precision <= precision
@@ -196,5 +197,5 @@ def _fields(arrow: Arrow) -> Iterator[Arrow]:
 
 
 def _count(arrow: Arrow) -> int:
-    """The number of leaves of an Arrow type."""
+    """Returns the number of leaves of an Arrow type."""
     return sum(_count(each.type) for each in _fields(arrow)) if pt.is_nested(arrow) else 1

@@ -1,10 +1,10 @@
-"""The task that runs on an engine: a chunk of files -> one row each with what Iceberg's manifests say of a file.
+"""The engine task that reads metrics for Iceberg's manifests: takes a chunk of files, returns one row for each.
 
-Rows hold plain numbers by the table's leaves, in their order, so that the driver need know no format. A file that
-cannot be read ends nothing: its row says why, so that all of them can be named at once.
+Rows hold plain numbers for each leaf of the table, in order, so the driver does not depend on the format. A file that
+cannot be read does not end the task: its row has the error, so that all such files can be named together.
 
-Promise: counts are exact or absent; a bound is never too narrow (:mod:`metastore.formats.facts`), texts and bytes being
-cut to 16 as Iceberg does.
+Promise: counts are exact or absent. Bounds are never too narrow (:mod:`metastore.formats.facts`); bounds of texts and
+bytes are truncated to 16, as in Iceberg.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from metastore.hive.types import HiveType, Leaf, leaves_of
 from metastore.stores.locations import is_local
 
 _FETCHES: Final = 16
-"""Footers fetched at once from a store that is not the local disk: there, waiting is what takes the time."""
+"""Number of footers fetched concurrently from a store that is not the local disk: its latency dominates."""
 
 _CUT: Final = 16
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -58,11 +58,11 @@ _FIELDS: Final[dict[str, Any]] = {
     "upper": _BOUNDS,
 }
 FRAGMENT: Final = pa.schema(_FIELDS)
-"""What the task returns of each file. ``shape`` names its schema, which the first row with that in a chunk holds."""
+"""The task's result for each file. ``shape`` identifies its schema, which only the first row with that shape has."""
 
 
 class FileToRead(NamedTuple):
-    """One file of a chunk: its number in the whole listing, and what the listing said of it."""
+    """One file of a chunk: its number in the whole listing, and its location, size and format from the listing."""
 
     number: int
     location: str
@@ -72,7 +72,7 @@ class FileToRead(NamedTuple):
 
 @dataclass(frozen=True)
 class MetricsChunk:
-    """Files that one task reads; plain data. ``properties`` open the store, by PyIceberg's names."""
+    """The files of one task; plain data. ``properties`` open the store, with PyIceberg's names."""
 
     columns: Columns
     files: Sequence[FileToRead]
@@ -80,7 +80,7 @@ class MetricsChunk:
 
 
 def read_metrics(chunk: MetricsChunk) -> Iterator[pa.RecordBatch]:
-    """One batch of :data:`FRAGMENT` with a row for each file. Nothing but footers is read."""
+    """Yields one batch of :data:`FRAGMENT` with a row for each file. Only footers are read."""
     reader = _MetricsReader(chunk)
     if all(is_local(file.location) for file in chunk.files):
         rows = [reader.row(file) for file in chunk.files]
@@ -149,7 +149,7 @@ class _MetricsReader:
 
 
 def schema_of(described: bytes) -> pa.Schema:
-    """The file schema of a fragment's ``schema``."""
+    """Returns the file schema from the column ``schema`` of a fragment."""
     return pa.ipc.read_schema(pa.py_buffer(described))
 
 
@@ -158,14 +158,14 @@ _Encode = Callable[[Any, bool, HiveType], bytes | None]
 
 
 def _encoder(leaf: Leaf) -> _Encoder | None:
-    """How bounds of a leaf become Iceberg's bytes; called with the bound and whether it is the upper one."""
+    """Returns the function that encodes bounds of a leaf for Iceberg; it takes a bound, and whether it is upper."""
     if leaf.repeated:
         return None
     kind, encode = _ENCODERS[leaf.type.name]
     type_ = leaf.type
 
     def bytes_of(bound: Any, is_upper: bool) -> bytes | None:
-        # A value of another type is that of a file which does not fit, and is refused as a whole.
+        # A bound of another type comes from a file that does not fit, which is refused as a whole.
         return encode(bound, is_upper, type_) if isinstance(bound, kind) else None
 
     return bytes_of
@@ -186,12 +186,12 @@ def _text(bound: str, is_upper: bool, type_: HiveType) -> bytes | None:
     if is_upper:
         cut = bound if len(bound) <= _CUT else _next_text(bound[:_CUT])
         return None if cut is None else cut.encode()
-    # Some writers pad a char, and some readers take the padding off: the shorter text is the lower one.
+    # Some writers pad a char, and some readers remove the padding: the unpadded text is the lower one.
     return (bound.rstrip(" ") if type_.name == "char" else bound)[:_CUT].encode()
 
 
 def _next_text(text: str) -> str | None:
-    """The first text after all that begin with ``text``; the code points of surrogates are none."""
+    """Returns the first text after all that begin with ``text``, or None. Surrogates are not valid code points."""
     kept = text.rstrip("\U0010ffff")
     if not kept:
         return None
@@ -249,7 +249,7 @@ _ENCODERS: Final[Mapping[str, tuple[type, _Encode]]] = {
     "timestamptz": _MOMENT,
     "decimal": (Decimal, _decimal),
 }
-"""By the name of a type: what its bounds are in Python, and how Iceberg has them in bytes."""
+"""For each type, the Python type of its bounds, and the function that encodes them as Iceberg's bytes."""
 
 
 def _said(error: Exception) -> str:

@@ -1,7 +1,7 @@
-"""Partitions in the metastore against folders on the store: brought in, dropped, or made empty.
+"""Compares partitions in the metastore with folders on the store: adds, drops, or creates partitions.
 
-Files are never touched. A folder is a partition's when each level is named by a partition column, in their order; what
-is named otherwise is nobody's. A partition is dropped only when the very folder that the metastore names is not there.
+Files are never touched. A folder belongs to a partition if each level is named after a partition column, in order;
+other folders are ignored. A partition is dropped only if the folder that the metastore names does not exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Values = tuple[str, ...]
 
 
 class SyncMode(str, Enum):
-    """Which way the metastore follows the store."""
+    """The changes to make: add, drop, or both."""
 
     ADD = "ADD"
     DROP = "DROP"
@@ -32,7 +32,7 @@ class SyncMode(str, Enum):
 
 @dataclass(frozen=True)
 class Synced:
-    """Names of the partitions that came and went."""
+    """Names of the added and dropped partitions."""
 
     added: tuple[str, ...]
     dropped: tuple[str, ...]
@@ -41,9 +41,9 @@ class Synced:
 def synchronize(
     client: HiveClient, store: Store, table: HiveTable, mode: SyncMode, *, case_sensitive: bool, dry_run: bool
 ) -> Synced:
-    """Add partitions that exist only as folders, and drop those whose folder is gone, as ``mode`` says.
+    """Add partitions that exist only as folders, and drop those whose folder does not exist, depending on ``mode``.
 
-    Raises ProcedureError for a table without partitions, or whose partitions are not Hive's to change.
+    Raises ProcedureError if the table has no partitions, or if Hive does not manage them.
     """
     names = _partition_columns(table)
     known = list(map(HivePartition.of, client.partitions(table.database, table.name)))
@@ -69,9 +69,9 @@ def synchronize(
 def create_empty(
     client: HiveClient, store: Store, table: HiveTable, columns: Sequence[str], values: Sequence[str | None]
 ) -> str:
-    """Add one partition without files, and make its folder; its location. ``None`` as a value is null.
+    """Add one partition without files, create its folder, and return its location. A value ``None`` means null.
 
-    InvalidRequestError for columns or values that are not the table's, ProcedureError when the partition is there.
+    Raises InvalidRequestError if columns or values do not fit the table, ProcedureError if the partition exists.
     """
     names = _partition_columns(table)
     if [name.lower() for name in columns] != [name.lower() for name in names] or len(values) != len(names):
@@ -108,7 +108,7 @@ def _partition_columns(table: HiveTable) -> list[str]:
 
 
 def _folders(store: Store, table: HiveTable, names: Sequence[str], *, case_sensitive: bool) -> dict[Values, str]:
-    """Values and location of every folder that is called like a partition."""
+    """Returns the location of each folder that is named like a partition, by the partition's values."""
     found = {}
     for folders in store.folders(table.location, depth=len(names)):
         try:

@@ -1,7 +1,7 @@
-"""Partitions of Hive tables: values as text and as what they mean, and names as folders are called. Pure.
+"""Partitions of Hive tables: values as text and as typed values, and the names of folders. Pure functions.
 
-The metastore keeps the values of a partition as plain text, and those are what counts; folder names hold them escaped,
-and a partition may lie in a folder of any other name. The reserved value stands for null.
+The metastore stores the values of a partition as plain text, and these are authoritative. Folder names hold them
+escaped, but a partition may lie in a folder of any other name. A reserved value stands for null.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from metastore.errors import FormatError, InvalidRequestError
 from metastore.hive.types import HiveType
 
 NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for null, in values and in folder names (Hive's ``hive.exec.default.partition.name``)."""
+"""The value for null, in values and in folder names (Hive's ``hive.exec.default.partition.name``)."""
 
 PartitionValue = bool | int | float | str | Decimal | date | datetime | None
 
 _ESCAPED: Final = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in range(1, 32)} | {"\x7f"}
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
-# Python's own readers take more: underscores, blanks, digits of other scripts, weeks.
+# Python's own parsers accept more: underscores, blanks, digits of other scripts, weeks.
 _EXACT: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _REAL: Final = re.compile(rf"{_EXACT.pattern}|[+-]?Infinity", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -38,7 +38,7 @@ PARTITION_TYPES: Final = frozenset(
 
 
 def typed_value(text: str, type_: HiveType) -> PartitionValue:
-    """What the value ``text`` of a partition column means; None for null. FormatError where it means nothing."""
+    """Returns the typed value of the text of a partition column; None for null. Raises FormatError if it is invalid."""
     if text == NULL_VALUE:
         return None
     try:
@@ -48,26 +48,26 @@ def typed_value(text: str, type_: HiveType) -> PartitionValue:
 
 
 def partition_name(values: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
-    """The name of a partition as its folders are called by default: ``k=v/l=w``, escaped as Hive does."""
+    """Returns the default folder name of a partition: ``k=v/l=w``, escaped as Hive does."""
     pairs = values.items() if isinstance(values, Mapping) else values
     return "/".join(f"{escaped(name)}={escaped(value) if value else NULL_VALUE}" for name, value in pairs)
 
 
 def escaped(text: str) -> str:
-    """``text`` as part of a folder's name."""
+    """Returns ``text`` escaped for a folder's name."""
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
 
 
 def folder_value(folder: str) -> tuple[str, str] | None:
-    """Column and value that the name of a folder stands for, unescaped; None for a name of another form."""
+    """Returns the column and value in a folder's name, unescaped, or None for a name of another form."""
     name, equals, value = folder.partition("=")
     return (unquote(name, errors="strict"), unquote(value, errors="strict")) if equals and name and value else None
 
 
 def chosen(values: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a partition has all ``wanted`` values; names without regard to case, null by the reserved value.
+    """Returns whether a partition has all ``wanted`` values. Names ignore case; the reserved value means null.
 
-    InvalidRequestError for a column that partitions do not have.
+    Raises InvalidRequestError for a column that partitions do not have.
     """
     by_lower = {name.lower(): value for name, value in values.items()}
     for name, value in wanted.items():
@@ -98,7 +98,7 @@ def _typed(text: str, type_: HiveType) -> PartitionValue:
         case "decimal" if _EXACT.fullmatch(text):
             precision, scale = type_.arguments
             value = Decimal(text)
-            # Hive writes 1.10 as 1.1: digits may be missing, but none may be lost, nor be too many for the column.
+            # Hive writes 1.10 as 1.1: zeros at the end may be missing, but no digit may be lost or exceed the scale.
             exact = value.quantize(Decimal(1).scaleb(-scale), context=Context(prec=precision))
             return exact if exact == value else _refuse(text)
         case "date" if _DATE.fullmatch(text):
@@ -110,7 +110,7 @@ def _typed(text: str, type_: HiveType) -> PartitionValue:
 
 
 def _single(text: str) -> float:
-    """The number of four bytes that a ``float`` keeps of ``text``."""
+    """Returns ``text`` as the nearest number of four bytes, as ``float`` stores it."""
     try:
         kept: float = struct.unpack("<f", struct.pack("<f", float(text)))[0]
     except OverflowError as error:

@@ -1,10 +1,9 @@
 """Hive tables as sources of ANALYZE and of scans: ``hive.<database>.<table>``, as the metastore service describes them.
 
-The service says which partitions there are, of which types their columns are, whose the table is and in which format;
-what lies in folders that it does not know is no data. Units are kept by folders, as long as each partition lies
-in the folder that its values name, where everybody puts it. Tables whose partitions lie elsewhere or are of several
-formats, those of text, and those with ``char``, which readers pad, are described file by file instead
-(:mod:`metastore.hive.described_table`).
+The service defines the partitions, the types of columns, the owner and the format; files in folders that it does not
+know are not data. Metadata units follow folders if each partition lies in the folder that its values imply, which is
+the default. Other tables are described file by file (:mod:`metastore.hive.described_table`): tables of text, tables
+with ``char``, which readers pad, and tables whose partitions lie in other folders or have several formats.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ _SECOND_NS: Final = 1_000_000_000
 
 
 def hive_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
-    """The table that ``source`` names, of a ``plugin`` that is a Hive Metastore: the finder of this kind.
+    """Returns the table that ``source`` names, of a ``plugin`` that is a Hive Metastore.
 
-    Raises NotFoundError for a database or table that is not there, InvalidRequestError for a table whose rows are not
-    just files that can be analyzed, StorageError when the service does not answer.
+    Raises NotFoundError for a missing database or table, InvalidRequestError if the table's rows are not just files
+    that can be analyzed, StorageError if the service does not answer.
     """
     named, engine = source.table, asking.engine
     with HiveClient(plugin.connection) as client:
@@ -123,9 +122,9 @@ def _listing(
     options: Mapping[str, str],
     columns: HiveColumns,
 ) -> Listing:
-    """The files of the table, or of each of its partitions; what is nested deeper is not Hive's.
+    """Returns the files of the table, or of all its partitions. Nested folders are ignored, as in Hive.
 
-    The table's columns are part of their state: when they are altered, all files count as changed.
+    The table's columns are part of each file's state: if they are altered, all files count as changed.
     """
     places = []
     for each in partitions:
@@ -140,7 +139,7 @@ def _listing(
 
 
 def state_with_columns(file: SourceFile, columns: HiveColumns) -> int:
-    """Returns the file's time to the second, and below that what differs when the file or the table's columns do."""
+    """Returns the file's time: whole seconds, and below these a number that depends on the file and the columns."""
     said = columns.state + str(file.mtime_ns).encode()
     below = number_of(said, 8) % _SECOND_NS
     return file.mtime_ns // _SECOND_NS * _SECOND_NS + below
@@ -149,6 +148,6 @@ def state_with_columns(file: SourceFile, columns: HiveColumns) -> int:
 def _files(place: str, directories: tuple[str, ...], options: Mapping[str, str]) -> list[SourceFile]:
     try:
         found = list_files(place, lambda _: False, options=options).files
-    except NotFoundError:  # a partition may be known before its first file
+    except NotFoundError:  # a partition may be created before its first file
         return []
     return [file._replace(directories=directories) for file in found if not file.directories]

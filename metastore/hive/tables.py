@@ -1,7 +1,7 @@
-"""What the metastore service says of a table, in terms of this package: columns, places, formats, and what it is. Pure.
+"""Translates the service's description of a table: columns, locations, formats, and the kind of table. Pure functions.
 
-Descriptions are read leniently, so that a table of any kind can be listed; what a use of it needs is asked for when it
-is needed, and raises then.
+Descriptions are read leniently, so a table of any kind can be listed. Properties that only some uses need are computed
+on demand, and raise errors then.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ METADATA_LOCATION: Final = "metadata_location"
 SPARK_PROVIDER: Final = "spark.sql.sources.provider"
 
 _SPARK_PLACEHOLDER: Final = (("col", "array<string>"),)
-"""The columns that Spark gives a table whose schema Hive could not say."""
+"""The columns that Spark gives a table whose schema Hive cannot express."""
 
 
 class FileFormat(str, Enum):
-    """A format of data files that Hive tables are kept in."""
+    """A format of data files of Hive tables."""
 
     PARQUET = "PARQUET"
     ORC = "ORC"
@@ -39,14 +39,14 @@ class FileFormat(str, Enum):
 
 
 MIGRATABLE: Final = (FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO)
-"""Formats that Iceberg knows."""
+"""The formats that Iceberg supports."""
 
 Columns = tuple[tuple[str, HiveType], ...]
 
 
 @dataclass(frozen=True)
 class HivePartition:
-    """One partition: its values as text, in the order of the partition columns, and where and how its files lie."""
+    """One partition: its values as text, in the order of the partition columns, and its location and format."""
 
     values: tuple[str, ...]
     location: str
@@ -55,13 +55,13 @@ class HivePartition:
 
     @classmethod
     def of(cls, partition: Partition) -> HivePartition:
-        """What a partition's description says."""
+        """Returns the partition of a service's description."""
         sd = partition.sd
         return cls(tuple(partition.values), _location(sd), str(sd.inputFormat or ""), partition)
 
     @property
     def format(self) -> FileFormat | None:
-        """The format of its files, None for one that is not known."""
+        """The format of its files, or None if unknown."""
         return format_of(self.input_format)
 
 
@@ -80,7 +80,7 @@ class HiveTable:
 
     @classmethod
     def of(cls, table: Table) -> HiveTable:
-        """What a table's description says."""
+        """Returns the table of a service's description."""
         sd = table.sd
         return cls(
             table.dbName,
@@ -98,7 +98,7 @@ class HiveTable:
 
     @property
     def format(self) -> FileFormat | None:
-        """The format of its files, None for one that is not known; its partitions may have others."""
+        """The format of its files, or None if unknown; its partitions may have other formats."""
         return format_of(self.input_format)
 
     @property
@@ -113,21 +113,21 @@ class HiveTable:
 
     @cached_property
     def columns(self) -> Columns:
-        """The columns in the files, typed. FormatError for a type without counterpart, naming the column."""
+        """The columns in the files, with types. Raises FormatError for an unsupported type; it names the column."""
         return tuple(self._typed(self.raw.sd.cols or ()))
 
     @cached_property
     def partition_columns(self) -> Columns:
-        """The columns that partitions give, typed. FormatError as above."""
+        """The partition columns, with types. Raises FormatError for an unsupported type."""
         return tuple(self._typed(self.raw.partitionKeys or ()))
 
     @property
     def column_names(self) -> list[str]:
-        """Names of all columns, those of partitions last."""
+        """Names of all columns, partition columns last."""
         return [each.name for each in (*(self.raw.sd.cols or ()), *(self.raw.partitionKeys or ()))]
 
     def obstacles(self) -> Iterator[str]:
-        """Why its rows are not, or not only, what lies in its files; one clause each, and none for a plain table."""
+        """Yields the reasons why its rows are not exactly those of its files, as clauses; none for a plain table."""
         parameters = {key.lower(): value.lower() for key, value in self.parameters.items()}
         provider = parameters.get(SPARK_PROVIDER, "")
         sd = self.raw.sd
@@ -160,7 +160,7 @@ class HiveTable:
 
 
 def format_of(input_format: str) -> FileFormat | None:
-    """The format that a Hadoop input format reads, by the name of its class, whatever the package."""
+    """Returns the format that a Hadoop input format reads, by the name of its class without its package."""
     return _BY_CLASS.get(input_format.rpartition(".")[2].lower())
 
 

@@ -1,7 +1,7 @@
-"""Hive's types as its metastore spells them: read once, then said in Iceberg's and in Drill's words. Pure.
+"""Hive's types: parses the metastore's spelling, and converts to the types of Iceberg and Drill. Pure functions.
 
 Integers of one and two bytes become Iceberg's ``int``, ``char`` and ``varchar`` become ``string``; all is optional.
-What a ``timestamp`` is, a moment or the reading of a clock, no Hive type says: it depends on the files, and is passed
+Hive's types do not say whether a ``timestamp`` is a moment or a local time. That depends on the files, so it is passed
 in.
 """
 
@@ -37,7 +37,7 @@ from metastore.errors import FormatError
 from metastore.model.drill_types import DrillType, StructField
 
 Path = tuple[str, ...]
-"""Where a column or a piece of it stands; the parts of a list and a map are called as Iceberg calls them."""
+"""The path of a column or of a part of it; parts of lists and maps have Iceberg's names."""
 
 ELEMENT: Final = "element"
 KEY: Final = "key"
@@ -81,7 +81,7 @@ _DEFAULT_DECIMAL: Final = (10, 0)
 
 @dataclass(frozen=True)
 class HiveType:
-    """One type in pieces: ``decimal(9,2)`` has arguments, a struct fields, an array and a map parts.
+    """A parsed type: ``decimal(9,2)`` has arguments, a struct has fields, an array and a map have parts.
 
     ``timestamptz`` stands for Hive's ``timestamp with local time zone``.
     """
@@ -101,11 +101,11 @@ class HiveType:
 
     @property
     def is_nested(self) -> bool:
-        """Whether it has pieces with values of their own."""
+        """Whether it has parts with values of their own."""
         return bool(self.parts or self.fields)
 
     def children(self) -> Iterator[tuple[str, HiveType]]:
-        """Its pieces by their names."""
+        """Yields its parts with their names."""
         match self.name:
             case "struct":
                 yield from self.fields
@@ -118,7 +118,7 @@ class HiveType:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A piece of a column that holds values itself; ``repeated`` if it stands in a list or a map."""
+    """A part of a column that holds values itself; ``repeated`` if it is inside a list or a map."""
 
     path: Path
     type: HiveType
@@ -127,7 +127,7 @@ class Leaf:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> HiveType:
-    """``text`` in pieces. FormatError for what is no type, or one that has no counterpart (unions, intervals)."""
+    """Returns ``text`` parsed. Raises FormatError if it is not a type, or for unsupported types (unions, intervals)."""
     reader = _Reader(text)
     found = reader.type()
     reader.end()
@@ -135,14 +135,14 @@ def parse(text: str) -> HiveType:
 
 
 def leaves_of(columns: Sequence[tuple[str, HiveType]]) -> list[Leaf]:
-    """All leaves of ``columns``, depth first: the order in which every columnar format keeps them."""
+    """Returns all leaves of ``columns``, depth first: the order of every columnar format."""
     return [leaf for name, type_ in columns for leaf in _leaves((name,), type_, repeated=False)]
 
 
 def iceberg_type(
     type_: HiveType, path: Path, *, is_moment: Callable[[Path], bool], next_id: Callable[[], int]
 ) -> IcebergType:
-    """The Iceberg type; ``is_moment`` maps the path of each ``timestamp`` to whether it is adjusted to UTC."""
+    """Returns the Iceberg type; ``is_moment`` maps the path of each ``timestamp`` to whether it is adjusted to UTC."""
 
     def of(name: str, inner: HiveType) -> IcebergType:
         return iceberg_type(inner, (*path, name), is_moment=is_moment, next_id=next_id)
@@ -166,7 +166,7 @@ def iceberg_type(
 
 
 def drill_type(type_: HiveType) -> DrillType:
-    """The type in Drill's words."""
+    """Returns the type in Drill's words."""
     match type_.name:
         case "struct":
             return DrillType(

@@ -1,4 +1,4 @@
-"""A Puffin file put together: blobs one after another, and a footer that says what and where they are."""
+"""Builds a Puffin file: blobs one after another, and a footer with their types and offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_FLAGS: Final = b"\0\0\0\0"
 
 @dataclass(frozen=True)
 class Blob:
-    """One blob, uncompressed, about ``fields`` (ids) of a snapshot."""
+    """One uncompressed blob about ``fields`` (IDs) of a snapshot."""
 
     kind: str
     fields: Sequence[int]
@@ -27,7 +27,7 @@ class Blob:
 
 
 def puffin_file(blobs: Sequence[Blob], created_by: str) -> tuple[bytes, int]:
-    """The file, and the length of its footer."""
+    """Returns the content of the file, and the length of its footer in bytes."""
     body, described = bytearray(_MAGIC), []
     for blob in blobs:
         described.append(

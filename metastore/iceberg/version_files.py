@@ -130,7 +130,7 @@ class VersionFiles:
         )
 
     def _lost(self, hint: int, newest: int) -> DamageError:
-        stands = f"the newest version file that stands is that of {newest}" if newest else "no version file stands"
+        stands = f"the newest version file is that of {newest}" if newest else "there is no version file"
         return DamageError(f"{self.folder}: {HINT} names version {hint}, and {stands}: newer ones are lost. {_WAY_ON}")
 
     def publish(

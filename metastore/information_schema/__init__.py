@@ -1,6 +1,6 @@
-"""INFORMATION_SCHEMA: what the components know, in the standard's tables with Drill's columns.
+"""INFORMATION_SCHEMA: the metadata of the components, as the tables of the SQL standard with Drill's columns.
 
-``InformationSchema(metastore).tables()`` and its sisters give Arrow; SQL and Spark read the same through
+``InformationSchema(metastore).tables()`` and similar methods return Arrow. SQL and Spark read the same through
 :meth:`InformationSchema.batches` and :meth:`InformationSchema.parts`.
 """
 

@@ -1,8 +1,8 @@
-"""COLUMNS: one row for each column of everything that has a schema, with the statistics that ANALYZE has found.
+"""COLUMNS: one row for each column of every object with a schema, with the statistics of ANALYZE.
 
-A struct's fields follow it, named by their path and marked as nested; they have the position of the column that they
-are in, as in Drill. Bounds are texts, since the columns of all tables stand in one; a bound need not be reached where
-statistics say so, and is never inside the data.
+A struct is followed by its fields, which are named by their path and marked as nested. They have the position of their
+top-level column, as in Drill. Bounds are texts, because one column holds those of all types. A bound may be wider than
+the data if the statistics are not exact, but never narrower.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _DISTINCT, _NON_NULLS = "approx_count_distinct", "nonnullrowcount"
 
 @dataclass(frozen=True)
 class _Described:
-    """One column or nested field: of ``top``, at ``path``; ``json`` is what is known of its values."""
+    """One column or nested field at ``path``, inside of ``top``. ``json`` has its statistics."""
 
     top: SchemaColumn
     position: int
@@ -82,20 +82,20 @@ _FACTS: Final[Mapping[str, Callable[[_Described], Any]]] = {
     "COLUMN_FORMAT": lambda each: None if each.nested else each.top.properties.get(_FORMAT),
     "IS_NESTED": lambda each: each.nested,
 }
-"""What the schema says of a column."""
+"""Values from the schema of a column."""
 
 _KNOWN: Final[Mapping[str, Callable[[ColumnStatistics], Any]]] = {
     "NUM_NULLS": lambda known: known.nulls,
     "MIN_VAL": lambda known: _text(known.min),
     "MAX_VAL": lambda known: _text(known.max),
 }
-"""What its statistics say."""
+"""Values from a column's statistics."""
 
 _ESTIMATED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "NDV": lambda holders: _number(holders.get(_DISTINCT)),
     "EST_NUM_NON_NULLS": lambda holders: _number(holders.get(_NON_NULLS, holders.get("nonNullValuesCount"))),
 }
-"""What stands in holders that are not read into statistics."""
+"""Values from Drill's statistics holders that are not part of :class:`ColumnStatistics`."""
 
 
 def _of_schema(units: pa.Table, wanted: frozenset[str]) -> Exploded:
@@ -136,7 +136,7 @@ def _described(schema: str | None, statistics: Mapping[str, str]) -> Iterator[_D
 
 
 def _decimal(described: _Described, position: int, otherwise: int | None) -> int | None:
-    """One of the two numbers of a DECIMAL, whose scale is 0 unless it is given."""
+    """Returns the precision (position 0) or scale (1) of a DECIMAL, whose default scale is 0; else ``otherwise``."""
     if described.type.name != "DECIMAL":
         return otherwise
     return (*described.type.arguments, *(38, 0)[len(described.type.arguments) :])[position]
@@ -161,7 +161,7 @@ def _text(value: Value | None) -> str | None:
         case Decimal():
             return format(value, "f")
         case float():
-            return repr(value + 0.0)  # the lower bound of a zero is -0.0
+            return repr(value + 0.0)  # the lower bound of zero may be -0.0
         case date() | time():
             return value.isoformat()
     return str(value)

@@ -1,7 +1,7 @@
-"""Conditions on columns of INFORMATION_SCHEMA, passed on to the units that its rows are made of. Pure.
+"""Translates conditions on INFORMATION_SCHEMA into conditions on the metadata units of its rows. Pure functions.
 
-What is passed on holds for every unit that can give a matching row, and is as narrow as that allows; the rows
-themselves are tested afterwards. What has no counterpart among the unit columns narrows nothing.
+The translated condition holds for every unit with a matching row, and is as narrow as possible; the rows themselves are
+tested afterwards. A condition on a column without a counterpart in the unit selects all units.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from metastore.information_schema.relation import SCHEMA_PARTS, Source, Value
 
 
 def for_units(source: Source, condition: BooleanExpression) -> BooleanExpression:
-    """What ``condition``, bound to the relation's schema, asks of the units of ``source``."""
+    """Returns the condition on the units of ``source`` for ``condition``, which is bound to the relation's schema."""
     return _passed(source, rewrite_not(condition))
 
 
@@ -74,7 +74,7 @@ def _leaf(value: Value, test: BoundPredicate) -> BooleanExpression:
 
 
 def _holds(test: BoundPredicate, text: str) -> bool:
-    """Whether ``test`` can hold for ``text``."""
+    """Returns whether ``test`` can hold for ``text``."""
     match test:
         case BoundEqualTo():
             return bool(test.literal.value == text)
@@ -90,7 +90,10 @@ def _holds(test: BoundPredicate, text: str) -> bool:
 
 
 def _of_schema(test: BoundPredicate) -> BooleanExpression:
-    """A name with several dots can be read in several ways: ``a.b.c`` is ``b.c`` in ``a``, or ``c`` in ``a.b``."""
+    """Translates a test of a schema's name.
+
+    Several dots are ambiguous: ``a.b.c`` is ``a`` + ``b.c`` or ``a.b`` + ``c``.
+    """
     plugin, workspace = SCHEMA_PARTS
     found: BooleanExpression = AlwaysFalse()
     match test:
@@ -116,7 +119,7 @@ def _splits(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_moment(column: str, test: BoundPredicate) -> BooleanExpression:
-    """Microseconds are compared with milliseconds: bounds are rounded outwards."""
+    """Translates a test of a time from microseconds to milliseconds; literals are rounded so that no match is lost."""
     if not isinstance(test, BoundLiteralPredicate):
         return AlwaysTrue()
     micros = int(test.literal.value)

@@ -1,8 +1,8 @@
-"""INFORMATION_SCHEMA as its users see it: by name, with columns and a condition, as one table, batches or parts.
+"""Reads INFORMATION_SCHEMA by table name, columns and condition, as one table, in batches or in parts.
 
-Place in the flow: ``Session.information_schema``, SELECT and the Spark data source ask here. Only the unit columns
-that the wanted columns are made of are read, of units that can match only; rows are tested once more when they are
-made, so that the answer is exact.
+Place in the flow: ``Session.information_schema``, SELECT and the Spark data source call it. It reads only the unit
+columns that the requested columns need, and only units that can match. Rows are tested again when they are made, so the
+result is exact.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from metastore.storage.file_groups import FileGroup
 
 @dataclass(frozen=True)
 class Request:
-    """Wanted ``columns`` of a relation, in this order, of the rows that satisfy ``condition``, which is bound."""
+    """The ``columns`` of a relation to return, in this order, for the rows that satisfy the bound ``condition``."""
 
     relation: str
     columns: tuple[str, ...]
@@ -39,7 +39,10 @@ class Request:
 
     @classmethod
     def of(cls, name: str, columns: Iterable[str] | None, where: Filter | None) -> Request:
-        """Names are taken in any case. Raises NotFoundError, and InvalidRequestError for what does not fit."""
+        """Returns a request; names ignore case.
+
+        Raises NotFoundError for the relation, InvalidRequestError for the rest.
+        """
         found = relation(name)
         expression = AlwaysTrue() if where is None else expression_of(where, found.iceberg_schema)
         try:
@@ -53,17 +56,17 @@ class Request:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the answer."""
+        """The columns of the result."""
         return _part_of(RELATIONS[self.relation], self.columns)
 
     @property
     def made(self) -> tuple[str, ...]:
-        """The columns of the answer, and those that the condition looks at beside them."""
+        """The columns of the result, and the other columns in the condition."""
         tested = columns_read(RELATIONS[self.relation].iceberg_schema, self.condition)
         return (*self.columns, *sorted(tested - set(self.columns)))
 
     def rows(self, units: pa.Table, source: int) -> pa.Table:
-        """The answer's rows that ``units`` of a source give."""
+        """Returns the result's rows from ``units`` of a source."""
         asked = RELATIONS[self.relation]
         rows = asked.sources[source].rows(units, _part_of(asked, self.made))
         if not isinstance(self.condition, AlwaysTrue):
@@ -77,14 +80,14 @@ def _part_of(asked: Relation, columns: Iterable[str]) -> pa.Schema:
 
 @dataclass(frozen=True)
 class Part:
-    """Some of an answer's rows, as units or as files of units: plain data, which another process can be given."""
+    """Some rows of a result, as units or as files of units. It is plain data, so another process can read it."""
 
     request: Request
     source: int
     units: pa.Table | FileGroup
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows. Raises as :meth:`metastore.storage.reader.FileGroup.batches`."""
+        """Yields the rows. Raises the errors of :meth:`metastore.storage.reader.FileGroup.batches`."""
         batches = self.units.to_batches() if isinstance(self.units, pa.Table) else self.units.batches()
         for batch in batches:
             yield from self.request.rows(pa.Table.from_batches([batch]), self.source).to_batches()
@@ -92,15 +95,15 @@ class Part:
 
 @dataclass(frozen=True)
 class InformationSchema:
-    """INFORMATION_SCHEMA of one metastore; ``versions`` of components by name, the newest of those that have none."""
+    """INFORMATION_SCHEMA of one metastore. ``versions`` maps components to versions; the others use their newest."""
 
     metastore: Metastore
     versions: Mapping[str, int] | None = None
 
     def at(self, version: int) -> InformationSchema:
-        """As of a version of the tables component, and what other components were when it came.
+        """Returns the state at a version of the tables component, with the versions of other components at that time.
 
-        Raises NotFoundError for a version that is not kept.
+        Raises NotFoundError if the version is not kept.
         """
         if version == 0:
             return replace(self, versions=dict.fromkeys(self.metastore.components, 0))
@@ -111,7 +114,10 @@ class InformationSchema:
         raise NotFoundError(f"version {version} is not kept (any more); the history lists the versions that are")
 
     def as_of(self, time: datetime) -> InformationSchema:
-        """As of ``time``, which needs a zone. Raises NotFoundError when a component keeps nothing so old."""
+        """Returns the state at ``time``, which needs a zone.
+
+        Raises NotFoundError if a component has no version so old.
+        """
         found = {
             name: component.read().metadata_types(MetadataType.ALL).filter(AlwaysFalse()).as_of(time).parts().version
             for name, component in self.metastore.components.items()
@@ -119,57 +125,64 @@ class InformationSchema:
         return replace(self, versions=found)
 
     def pinned(self) -> InformationSchema:
-        """As it is now: whatever is read from it later is of these versions."""
+        """Returns the current state: all later reads from it use the same versions."""
         if self.versions is not None:
             return self
         components = self.metastore.components.items()
         return replace(self, versions={name: component.metadata.version for name, component in components})
 
     def schemata(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
-        """Every schema; ``columns`` are all when None, ``where`` is a condition in Spark SQL or a PyIceberg expression.
+        """Returns every schema. ``columns`` = None means all; ``where`` is a condition in Spark SQL or PyIceberg's.
 
-        Raises InvalidRequestError for a column that there is not, as all of its sisters do.
+        Raises InvalidRequestError for an unknown column. The methods for other tables have the same parameters and
+        errors.
         """
         return self.read("SCHEMATA", columns, where)
 
     def tables(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
-        """Every table, view and table of the metastore's own; see :meth:`schemata`."""
+        """Returns every table, every view, and the metastore's own tables; see :meth:`schemata`."""
         return self.read("TABLES", columns, where)
 
     def columns(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
-        """Every column with its statistics; see :meth:`schemata`."""
+        """Returns every column with its statistics; see :meth:`schemata`."""
         return self.read("COLUMNS", columns, where)
 
     def partitions(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
-        """Every directory and every value of constant columns; see :meth:`schemata`."""
+        """Returns every directory and every value of partition columns; see :meth:`schemata`."""
         return self.read("PARTITIONS", columns, where)
 
     def files(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
-        """Every data file; see :meth:`schemata`."""
+        """Returns every data file; see :meth:`schemata`."""
         return self.read("FILES", columns, where)
 
     def row_groups(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
-        """Every row group; see :meth:`schemata`."""
+        """Returns every row group; see :meth:`schemata`."""
         return self.read("ROW_GROUPS", columns, where)
 
     def views(self, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
-        """Every view with its query; see :meth:`schemata`."""
+        """Returns every view with its query; see :meth:`schemata`."""
         return self.read("VIEWS", columns, where)
 
     def read(self, name: str, columns: Iterable[str] | None = None, where: Filter | None = None) -> pa.Table:
-        """The rows of the relation ``name``. Raises NotFoundError, InvalidRequestError, and what reading units does."""
+        """Returns the rows of the relation ``name``.
+
+        Raises NotFoundError, InvalidRequestError, and errors of reading.
+        """
         reader = self.batches(name, columns, where)
         return reader.read_all()
 
     def batches(
         self, name: str, columns: Iterable[str] | None = None, where: Filter | None = None
     ) -> pa.RecordBatchReader:
-        """The same rows one batch after the other, none of them read yet."""
+        """Returns a reader of the same rows in batches; it reads them on demand."""
         request = Request.of(name, columns, where)
         return pa.RecordBatchReader.from_batches(request.schema, self._batches(request))
 
     def parts(self, name: str, columns: Iterable[str] | None = None, where: Filter | None = None) -> list[Part]:
-        """The same rows in parts that other processes can read; what needs no file is in the parts already."""
+        """Returns the same rows in parts that other processes can read.
+
+        Rows that need no file are already in the parts.
+        """
         request = Request.of(name, columns, where)
         found = []
         for position, source in enumerate(RELATIONS[request.relation].sources):

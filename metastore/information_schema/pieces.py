@@ -1,4 +1,4 @@
-"""PARTITIONS, FILES and ROW_GROUPS: the pieces that a table's metadata describes. Each can be large."""
+"""PARTITIONS, FILES and ROW_GROUPS: the parts that a table's metadata describes. Each relation can be large."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _PIECE: Final = {
 
 
 def _by_value(units: pa.Table, wanted: frozenset[str]) -> Exploded:
-    """A directory has the value of its own level; a partition one row for each of its values.
+    """Returns one row for a directory, with the value of its own level, and one for each value of a partition.
 
-    Files that lie in no directory are no partition.
+    Files outside of any directory are not a partition.
     """
     positions, columns, values = [], [], []
     parts = zip(

@@ -1,8 +1,8 @@
-"""How one table of INFORMATION_SCHEMA is made of metadata units. Pure: units in, rows out.
+"""The definition of a table of INFORMATION_SCHEMA, and how its rows are made from metadata units. Pure functions.
 
-A relation has columns, and sources: kinds of units of one component, with a :class:`Value` for each column that they
-have something to say about. A value names the unit columns that it is made of, so that nothing else is read, and the
-unit column that a condition on it can be passed to, so that files without a match are not opened.
+A relation has columns and sources. A source is a kind of units of one component, with a :class:`Value` for each column
+that it provides. A value names the unit columns that it needs, so that no others are read. It also names the unit
+column that takes a condition on it, so that files without a match are not opened.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from metastore.mapping.recorded_numbers import exact_row_counts, recorded_number
 from metastore.model.vocabulary import MetadataType
 
 CATALOG: Final = "DRILL"
-"""The one catalog, by the name that Drill gives it: queries written for Drill find what they look for."""
+"""The only catalog, with Drill's name, so that queries for Drill work."""
 
 TEXT: Final = pa.string()
 LONG: Final = pa.int64()
@@ -57,8 +57,8 @@ Make = Callable[[pa.Table], Array]
 class Value:
     """A column in the rows of one source.
 
-    ``make`` computes it from the unit columns ``needs``. A condition on the column holds just when it holds for the
-    unit column ``same_as``, or for the ``constant`` that all rows have.
+    ``make`` computes it from the unit columns ``needs``. A condition on the column holds exactly if it holds for the
+    unit column ``same_as``, or for the ``constant`` of all rows.
     """
 
     make: Make
@@ -68,17 +68,17 @@ class Value:
 
 
 def same(column: str) -> Value:
-    """The unit column itself."""
+    """Returns a value that is the unit column itself."""
     return Value(lambda units: units[column], (column,), same_as=column)
 
 
 def constant(text: str) -> Value:
-    """One text in all rows."""
+    """Returns a value with one text in all rows."""
     return Value(lambda units: pa.repeat(pa.scalar(text, TEXT), units.num_rows), constant=text)
 
 
 def moment(column: str) -> Value:
-    """A unit column of epoch milliseconds, as a point in time."""
+    """Returns a value that is a unit column of epoch milliseconds, as a timestamp."""
 
     def make(units: pa.Table) -> Array:
         return units[column].cast(pa.timestamp("ms", "UTC")).cast(MOMENT)
@@ -87,7 +87,7 @@ def moment(column: str) -> Value:
 
 
 def holder(name: str) -> Value:
-    """A whole number among the metadata statistics; null where it is not known."""
+    """Returns a value that is a whole number in the metadata statistics; null if unknown."""
 
     def make(units: pa.Table) -> Array:
         return with_nulls(recorded_numbers(units["metadataStatistics"].combine_chunks(), name))
@@ -96,7 +96,7 @@ def holder(name: str) -> Value:
 
 
 def row_count() -> Value:
-    """The number of rows; null where it is not exact, as of files that others delete rows of."""
+    """Returns a value that is the number of rows; null if it is not exact, for example with delete files."""
 
     def make(units: pa.Table) -> Array:
         return exact_row_counts(units["metadataStatistics"].combine_chunks())
@@ -105,17 +105,17 @@ def row_count() -> Value:
 
 
 def _schema_names(units: pa.Table) -> Array:
-    join: Any = pc.binary_join_element_wise  # the stubs know no texts among its arguments
+    join: Any = pc.binary_join_element_wise  # the stubs do not allow texts as arguments
     joined: Array = join(units["storagePlugin"], units["workspace"], ".")
     return joined
 
 
 SCHEMA_PARTS: Final = ("storagePlugin", "workspace")
-"""The unit columns that the name of a schema, ``plugin.workspace``, is made of."""
+"""The unit columns of a schema's name, ``plugin.workspace``."""
 
 
 def table_names(column: str) -> dict[str, Value]:
-    """Catalog, schema and name of what a unit is of; ``column`` is the unit's column for the name."""
+    """Returns the values for catalog, schema and name of a unit's table; ``column`` is the unit's name column."""
     return {
         "TABLE_CATALOG": constant(CATALOG),
         "TABLE_SCHEMA": Value(_schema_names, SCHEMA_PARTS),
@@ -125,25 +125,24 @@ def table_names(column: str) -> dict[str, Value]:
 
 OWN_SCHEMAS: Final = "schemas"
 OWN_TABLES: Final = "own tables"
-"""Made-up components, whose units stand in no file: every schema, and the tables that the metastore itself offers."""
+"""A pseudo-component whose units are in no file: every schema, and the metastore's own tables."""
 
 
 def own_names() -> dict[str, Value]:
-    """Catalog, schema and name of :data:`OWN_TABLES`."""
+    """Returns the values for catalog, schema and name of :data:`OWN_TABLES`."""
     return {"TABLE_CATALOG": constant(CATALOG), "TABLE_SCHEMA": same("schemaName"), "TABLE_NAME": same("tableName")}
 
 
 Exploded = tuple[Sequence[int], Mapping[str, Sequence[Any]]]
-"""For each row the position of its unit, and the values of columns that differ among the rows of a unit."""
+"""For each row, the position of its unit, and the values of the columns that differ between a unit's rows."""
 
 
 @dataclass(frozen=True)
 class Source:
     """Units of ``kinds`` of ``component`` as rows; a column without a value is null.
 
-    A unit is one row, or the rows that ``explode`` returns. ``explode`` gets the names of its columns that are wanted.
-    ``exploded`` lists these columns, each with the unit columns that it needs. ``explode_needs`` are needed in any
-    case.
+    A unit is one row, or the rows that ``explode`` returns. ``explode`` takes the names of its requested columns.
+    ``exploded`` lists these columns, each with the unit columns that it needs; ``explode_needs`` are always needed.
     """
 
     component: str
@@ -154,7 +153,7 @@ class Source:
     explode_needs: tuple[str, ...] = ()
 
     def units_needed(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """The unit columns that rows with ``columns`` are made of; never none, since rows are to be counted."""
+        """Returns the unit columns that rows with ``columns`` need; at least one, because rows must be counted."""
         needed = dict.fromkeys(self.explode_needs)
         for column in columns:
             value = self.values.get(column)
@@ -162,12 +161,12 @@ class Source:
         return tuple(needed) or SCHEMA_PARTS[:1]
 
     def rows(self, units: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Rows of ``schema`` made of ``units``."""
+        """Returns rows of ``schema`` made of ``units``."""
         own: Mapping[str, Sequence[Any]] = {}
         positions: Sequence[int] = range(units.num_rows)
         if self.explode is not None:
             positions, own = self.explode(units, frozenset(schema.names) & self.exploded.keys())
-        # Only what is told is repeated: once for each of 2,000 columns, the schema of their table fills no array.
+        # Only needed columns are repeated: a schema text for each of its 2,000 columns would exceed an Arrow array.
         repeated = None if self.explode is None else pa.array(positions, pa.int64())
         columns: list[Array] = []
         for wanted in schema:
@@ -183,7 +182,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Relation:
-    """One table of INFORMATION_SCHEMA: its name, what it lists, its columns, and where their rows come from."""
+    """One table of INFORMATION_SCHEMA: its name, its description, its columns, and the sources of its rows."""
 
     name: str
     description: str
@@ -197,7 +196,7 @@ class Relation:
 
     @cached_property
     def iceberg_schema(self) -> Schema:
-        """The same for conditions, which are PyIceberg's."""
+        """The same schema in PyIceberg, for conditions."""
         return Schema(
             *(
                 NestedField(position, name, _ICEBERG[type_], required=False)
@@ -206,7 +205,10 @@ class Relation:
         )
 
     def canonical(self, columns: Iterable[str] | None) -> tuple[str, ...]:
-        """The columns as they are spelled here; all for None. InvalidRequestError for one that there is not."""
+        """Returns the columns with their spelling here; None means all.
+
+        Raises InvalidRequestError for an unknown one.
+        """
         if columns is None:
             return tuple(self.columns)
         asked = [columns] if isinstance(columns, str) else list(columns)

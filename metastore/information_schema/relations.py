@@ -1,4 +1,4 @@
-"""All tables of INFORMATION_SCHEMA, and what stands in no unit: schemas, and the metastore's own tables."""
+"""All tables of INFORMATION_SCHEMA, and rows that come from no unit: schemas, and the metastore's own tables."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ RELATIONS: Final[Mapping[str, Relation]] = {
 }
 
 NAME: Final = "information_schema"
-"""The schema's own name, as it stands in its rows; SQL finds it in any case."""
+"""The schema's own name, as in its rows; SQL ignores the case."""
 
 COMPONENTS_NAME: Final = "metastore.components"
-"""The schema of the components' own tables."""
+"""The schema of the components' tables."""
 
 _TYPES: Final = {TEXT: "VARCHAR", LONG: "BIGINT", INT: "INT", DOUBLE: "DOUBLE", FLAG: "BOOLEAN", MOMENT: "TIMESTAMP"}
 
 
 def relation(name: str) -> Relation:
-    """The relation called ``name``, in any case. Raises NotFoundError, which names all."""
+    """Returns the relation ``name``, ignoring case. Raises NotFoundError, which lists all."""
     found = RELATIONS.get(name.upper())
     if found is None:
         raise NotFoundError(f"INFORMATION_SCHEMA has no table {name}; its tables are {', '.join(RELATIONS)}")
@@ -39,7 +39,7 @@ def relation(name: str) -> Relation:
 
 
 def own_tables(components: Mapping[str, type[Unit]]) -> pa.Table:
-    """The metastore's own tables, with their schemas as those of other tables stand in the metastore."""
+    """Returns the metastore's own tables, as units with schemas like those of other tables."""
     tables = [(NAME, each.name, each.schema) for each in RELATIONS.values()]
     tables += [(COMPONENTS_NAME, name, plain_arrow_schema(unit)) for name, unit in components.items()]
     return pa.table(
@@ -52,7 +52,7 @@ def own_tables(components: Mapping[str, type[Unit]]) -> pa.Table:
 
 
 def schemas(storage: Mapping[str, StoragePluginSettings], known: Iterable[tuple[str, str]]) -> pa.Table:
-    """Every schema: workspaces of enabled plugins, ``known`` pairs of plugin and workspace, and the metastore's own."""
+    """Returns every schema: workspaces of enabled plugins, ``known`` pairs of plugin and workspace, and its own."""
     rows = {
         f"{plugin.name}.{workspace.name}": ("file", workspace.writable)
         for plugin in storage.values()

@@ -1,4 +1,4 @@
-"""SCHEMATA, TABLES and VIEWS: one row for each thing that has a name."""
+"""SCHEMATA, TABLES and VIEWS: one row for each object with a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an Iceberg table says of itself: metadata tables, as ``t$snapshots``, and the versions that it has had."""
+"""The metadata of Iceberg tables: metadata tables, such as ``t$snapshots``, and the versions of a table."""
 
 from metastore.inspection.tables import METADATA_TABLES, metadata_table
 from metastore.inspection.versions import resolve_version

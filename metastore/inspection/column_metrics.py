@@ -43,7 +43,7 @@ class ColumnMetrics:
         return [pa.field("readable_metrics", pa.struct(kinds))] if kinds else []
 
     def readable(self, file: DataFile) -> dict[str, Any]:
-        """Return the value of ``readable_metrics`` by its name; nothing if there is no such column."""
+        """Returns the value of ``readable_metrics`` by its name; nothing if there is no such column."""
         if not self.columns:
             return {}
         sources = (file.column_sizes, file.value_counts, file.null_value_counts, file.nan_value_counts)
@@ -59,11 +59,11 @@ class ColumnMetrics:
         return {"readable_metrics": shown}
 
     def counts(self, counts: Mapping[int, int] | None) -> list[tuple[str, int]] | None:
-        """Return counts by the column's name now, or by its id if the column is gone."""
+        """Returns counts by the column's name now, or by its id if the column is gone."""
         return None if counts is None else [(self._name(key), count) for key, count in sorted(counts.items())]
 
     def bounds(self, bounds: Mapping[int, bytes] | None) -> list[tuple[str, str | None]] | None:
-        """Return bounds as text, by the column as in :meth:`counts`."""
+        """Returns bounds as text, by the column as in :meth:`counts`."""
         if bounds is None:
             return None
         return [(self._name(key), as_text(self._type(key), bound)) for key, bound in sorted(bounds.items())]
@@ -76,7 +76,7 @@ class ColumnMetrics:
 
 
 def decoded(kind: IcebergType | None, bound: bytes | None) -> Any:
-    """Return a stored bound as PyIceberg's value; None if it is not one of ``kind``."""
+    """Returns a stored bound as PyIceberg's value; None if it is not one of ``kind``."""
     if bound is None or not isinstance(kind, PrimitiveType):
         return None
     try:
@@ -86,14 +86,14 @@ def decoded(kind: IcebergType | None, bound: bytes | None) -> Any:
 
 
 def shown_value(kind: PrimitiveType, value: Any) -> Any:
-    """Return PyIceberg's value as one of the type that :func:`arrow_type` gives its column."""
+    """Returns PyIceberg's value as one of the type that :func:`arrow_type` gives its column."""
     if value is None or not isinstance(kind, UUIDType):
         return value
     return str(UUID(bytes=value) if isinstance(value, bytes) else value)
 
 
 def as_text(kind: IcebergType | None, bound: bytes | None, transform: Transform[Any, Any] | None = None) -> str | None:
-    """Return a stored bound as people write it, or in hexadecimal if it is not a value of ``kind``."""
+    """Returns a stored bound as people write it, or in hexadecimal if it is not a value of ``kind``."""
     if bound is None:
         return None
     value = decoded(kind, bound)
@@ -107,7 +107,7 @@ def as_text(kind: IcebergType | None, bound: bytes | None, transform: Transform[
 
 
 def _leaves(schema: Schema) -> dict[int, tuple[str, PrimitiveType]]:
-    """Return the columns that hold values, those in lists, maps and structs too, in the order of their ids.
+    """Returns the columns that hold values, those in lists, maps and structs too, in the order of their ids.
 
     Of columns whose names differ in case alone, all but the first have their id behind the name. DuckDB has no struct
     with both.

@@ -59,7 +59,7 @@ class ColumnRange:
         return as_text(self._kind, to_bytes(self._kind, value))
 
     def row(self) -> dict[str, Any]:
-        """Return ``min``, ``max``, ``null_count`` and ``nan_count``; None for what is unknown."""
+        """Returns ``min``, ``max``, ``null_count`` and ``nan_count``; None for what is unknown."""
         low, high = (self._low, self._high) if self._has_bounds else (None, None)
         return {
             "min": shown_value(self._kind, low),

@@ -34,7 +34,7 @@ _CUT: Final = (StringType, BinaryType, FixedType)
 
 
 def column_statistics(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """Return one row for each column that holds values, and a last one, without a name, with the number of rows.
+    """Returns one row for each column that holds values, and a last one, without a name, with the number of rows.
 
     ``data_size`` is the size in bytes of the column in all files, compressed. None means unknown.
     """
@@ -77,7 +77,7 @@ def column_statistics(table: Table, snapshot: Snapshot | None) -> pa.Table:
 
 
 def _distinct(table: Table, snapshot: Snapshot | None) -> dict[int, int]:
-    """Return estimates by column, from the statistics of the snapshot or of its nearest ancestor that has some."""
+    """Returns estimates by column, from the statistics of the snapshot or of its nearest ancestor that has some."""
     metadata = table.metadata
     by_snapshot = {file.snapshot_id: file for file in metadata.statistics}
     for each in ancestors_of(snapshot, metadata):

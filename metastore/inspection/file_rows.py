@@ -52,7 +52,7 @@ class FileRows:
         ]
 
     def row(self, file: DataFile) -> dict[str, Any]:
-        """Return the values of ``fields``."""
+        """Returns the values of ``fields``."""
         return {
             "content": _CONTENT[file.content],
             "file_path": file.file_path,

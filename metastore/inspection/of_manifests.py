@@ -31,13 +31,13 @@ _DATA: Final = frozenset({DataFileContent.DATA})
 
 
 def manifests(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """The manifests that the snapshot lists."""
+    """Returns the manifests that the snapshot lists."""
     rows = [_manifest(table, manifest) for manifest in listed(table, snapshot)]
     return pa.Table.from_pylist(rows, pa.schema(_manifest_fields()))
 
 
 def all_manifests(table: Table) -> pa.Table:
-    """The manifests that each snapshot lists; ``reference_snapshot_id`` is the snapshot's id."""
+    """Returns the manifests that each snapshot lists; ``reference_snapshot_id`` is the snapshot's id."""
     rows = [
         _manifest(table, manifest) | {"reference_snapshot_id": snapshot.snapshot_id}
         for snapshot in table.metadata.snapshots
@@ -47,47 +47,47 @@ def all_manifests(table: Table) -> pa.Table:
 
 
 def files(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """The live data and delete files of the snapshot."""
+    """Returns the live data and delete files of the snapshot."""
     return _files(table, listed(table, snapshot), _DATA | _DELETES)
 
 
 def data_files(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """The live data files of the snapshot."""
+    """Returns the live data files of the snapshot."""
     return _files(table, listed(table, snapshot), _DATA)
 
 
 def delete_files(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """The live delete files and deletion vectors of the snapshot."""
+    """Returns the live delete files and deletion vectors of the snapshot."""
     return _files(table, listed(table, snapshot), _DELETES)
 
 
 def all_files(table: Table) -> pa.Table:
-    """The files of all snapshots. A file has a row for each manifest that has it as live."""
+    """Returns the files of all snapshots. A file has a row for each manifest that has it as live."""
     return _files(table, _listed_by_any(table), _DATA | _DELETES)
 
 
 def all_data_files(table: Table) -> pa.Table:
-    """The data files of all snapshots, as in ``$all_files``."""
+    """Returns the data files of all snapshots, as in ``$all_files``."""
     return _files(table, _listed_by_any(table), _DATA)
 
 
 def all_delete_files(table: Table) -> pa.Table:
-    """The delete files of all snapshots, as in ``$all_files``."""
+    """Returns the delete files of all snapshots, as in ``$all_files``."""
     return _files(table, _listed_by_any(table), _DELETES)
 
 
 def entries(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """The entries of the snapshot's manifests, of removed files too: status, and the file as in ``$files``."""
+    """Returns the entries of the snapshot's manifests, of removed files too: status, and the file as in ``$files``."""
     return _entries(table, listed(table, snapshot))
 
 
 def all_entries(table: Table) -> pa.Table:
-    """The entries of the manifests of all snapshots."""
+    """Returns the entries of the manifests of all snapshots."""
     return _entries(table, _listed_by_any(table))
 
 
 def listed(table: Table, snapshot: Snapshot | None) -> Sequence[ManifestFile]:
-    """Return the manifests of a snapshot, in order; none for no snapshot."""
+    """Returns the manifests of a snapshot, in order; none for no snapshot."""
     if snapshot is None:
         return ()
     path = snapshot.manifest_list
@@ -95,13 +95,13 @@ def listed(table: Table, snapshot: Snapshot | None) -> Sequence[ManifestFile]:
 
 
 def live_entries(table: Table, manifests: Iterable[ManifestFile]) -> Iterator[ManifestEntry]:
-    """Yield the entries of ``manifests`` that are not deleted."""
+    """Yields the entries of ``manifests`` that are not deleted."""
     for manifest in manifests:
         yield from decode_file(manifest.manifest_path, partial(read_live_entries, table.io, manifest))
 
 
 def _listed_by_any(table: Table) -> Sequence[ManifestFile]:
-    """Return each manifest once, as the newest snapshot lists it: after an upgrade to version 3 it has row ids."""
+    """Returns each manifest once, as the newest snapshot lists it: after an upgrade to version 3 it has row ids."""
     found: dict[str, ManifestFile] = {}
     for snapshot in table.metadata.snapshots:
         found.update((manifest.manifest_path, manifest) for manifest in listed(table, snapshot))

@@ -1,6 +1,6 @@
-"""Metadata tables that the table's metadata file answers alone; no manifest is opened.
+"""Metadata tables from the table's metadata file alone; no manifest is opened.
 
-Whoever writes a table sets its properties and summaries. Values under the names of secrets are masked, as everywhere.
+Any writer of a table can set properties and summaries. Values with names of secrets are masked, as everywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TEXTS: Final[pa.DataType] = pa.map_(pa.string(), pa.string())
 
 
 def snapshots(table: Table) -> pa.Table:
-    """All snapshots that have not expired, in the order in which they were made."""
+    """Returns all snapshots that have not expired, in the order of their creation."""
     schema = pa.schema(
         [
             pa.field("committed_at", TIMESTAMP),
@@ -46,7 +46,7 @@ def snapshots(table: Table) -> pa.Table:
 
 
 def history(table: Table) -> pa.Table:
-    """Which snapshot was current from when on; one that was rolled back is no ancestor of the current one."""
+    """Returns when each snapshot became current. A snapshot that was rolled back is no ancestor of the current one."""
     schema = pa.schema(
         [
             pa.field("made_current_at", TIMESTAMP),
@@ -71,7 +71,7 @@ def history(table: Table) -> pa.Table:
 
 
 def refs(table: Table) -> pa.Table:
-    """Branches and tags by name, with how long they and their snapshots are kept."""
+    """Returns branches and tags by name, with the retention of each and of its snapshots."""
     schema = pa.schema(
         [
             pa.field("name", _TEXT),
@@ -97,14 +97,14 @@ def refs(table: Table) -> pa.Table:
 
 
 def properties(table: Table) -> pa.Table:
-    """The properties by key; secrets are masked."""
+    """Returns the properties by key; secrets are masked."""
     entries = _without_secrets(table.metadata.properties)
     keys, values = [key for key, _ in entries], [value for _, value in entries]
     return pa.table({"key": pa.array(keys, pa.string()), "value": pa.array(values, pa.string())})
 
 
 def metadata_log_entries(table: Table) -> pa.Table:
-    """Metadata files that the table remembers, oldest first, the current one last; what was current when each began."""
+    """Returns the metadata files in the table's log, oldest first, the current one last, each with its state."""
     schema = pa.schema(
         [
             pa.field("timestamp", TIMESTAMP),
@@ -133,5 +133,5 @@ def metadata_log_entries(table: Table) -> pa.Table:
 
 
 def _without_secrets(properties: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The properties in order of their keys, as they may be shown."""
+    """Returns the properties in order of their keys, with secrets masked."""
     return [(key, shown(key, value)) for key, value in sorted(properties.items())]

@@ -37,7 +37,7 @@ _DELETES: Final = {
 
 
 def partitions(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """Counts by partition and spec, the snapshot that last changed a live file, and bounds of each column.
+    """Returns counts by partition and spec, the snapshot that last changed a live file, and bounds of each column.
 
     ``record_count``, ``total_size`` and ``data`` are those of data files: deleted rows are still in them.
     """
@@ -95,7 +95,7 @@ class _Partition:
             self._time, self._snapshot_id = time, snapshot_id
 
     def row(self) -> dict[str, Any]:
-        """Return the partition's row."""
+        """Returns the partition's row."""
         return {
             **self._key,
             **self._counts,
@@ -107,7 +107,7 @@ class _Partition:
 
 
 def _described(table: Table) -> dict[int, tuple[str, PrimitiveType]]:
-    """Return name and type of the columns of ``data``, by id: top-level ones that the partition does not tell."""
+    """Returns name and type of the columns of ``data``, by id: top-level ones that the partition does not tell."""
     told = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
     schema: Schema = table.schema()
     top = {field.field_id for field in schema.fields}

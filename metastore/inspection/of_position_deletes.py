@@ -22,7 +22,7 @@ _Deleted: TypeAlias = tuple[DataFile, "pa.Array[Any]", "pa.Array[Any]"]
 
 
 def position_deletes(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """The positions that delete files and deletion vectors of the snapshot name, in rows of the files' order.
+    """Returns the positions in the snapshot's delete files and deletion vectors, in the order of the files.
 
     A position is shown even if its data file is not in the snapshot any more.
     """
@@ -53,7 +53,7 @@ def position_deletes(table: Table, snapshot: Snapshot | None) -> pa.Table:
 
 
 def _positions(table: Table, snapshot: Snapshot | None) -> Iterator[_Deleted]:
-    """Yield delete files with paths of data files and positions in them, in arrays of equal length."""
+    """Yields delete files with paths of data files and positions in them, in arrays of equal length."""
     by_path: dict[str, list[DataFile]] = {}
     manifests = [each for each in listed(table, snapshot) if each.content == ManifestContent.DELETES]
     for entry in live_entries(table, manifests):
@@ -66,7 +66,7 @@ def _positions(table: Table, snapshot: Snapshot | None) -> Iterator[_Deleted]:
 
 
 def _of_vectors(table: Table, path: str, files: Sequence[DataFile]) -> Iterator[_Deleted]:
-    """Yield the positions of all vectors of one Puffin file, which is read once."""
+    """Yields the positions of all vectors of one Puffin file, which is read once."""
     targets = {target for file in files if (target := referenced_data_file(file)) is not None}
     found = deleted_positions(table.io, path, FileFormat.PUFFIN, targets)
     for file in files:

@@ -28,7 +28,7 @@ class PartitionColumn:
         self.fields: list[pa.Field[Any]] = [pa.field("partition", pa.struct(kinds))] if kinds else []
 
     def of(self, file: DataFile) -> dict[str, Any]:
-        """Return the value for ``file`` by the column's name; nothing if there is no such column."""
+        """Returns the value for ``file`` by the column's name; nothing if there is no such column."""
         if not self._fields:
             return {}
         spec = self._specs[file.spec_id]
@@ -41,5 +41,5 @@ class PartitionColumn:
 
 
 def arrow_type(kind: IcebergType) -> Any:
-    """Return Arrow's type for values of ``kind``; text for those that Arrow builds no array of."""
+    """Returns Arrow's type for values of ``kind``; text for those that Arrow builds no array of."""
     return _TEXT if isinstance(kind, UUIDType | UnknownType) else schema_to_pyarrow(kind)

@@ -22,7 +22,7 @@ _COLUMNS: Final[dict[str, pa.DataType]] = {
 
 
 def partition_names(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """Return partitions with live data files, by spec and name; values are encoded as in paths.
+    """Returns partitions with live data files, by spec and name; values are encoded as in paths.
 
     Counts are those of the data files: deleted rows are still in them.
     """

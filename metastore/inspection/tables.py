@@ -1,6 +1,6 @@
-"""Metadata tables by name: ``t$snapshots`` and its like, each an Arrow table made when it is asked for.
+"""Metadata tables by name, such as ``t$snapshots``; each is an Arrow table that is made on request.
 
-Some show what the whole table has (snapshots, refs, properties, ``$all_files``), others what one snapshot holds.
+Some describe the whole table (snapshots, refs, properties, ``$all_files``), others one of its snapshots.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _OF_SNAPSHOTS: Final[Mapping[str, Callable[[Table, Snapshot | None], pa.Table]]]
 }
 
 METADATA_TABLES: Final = tuple(sorted({*_OF_TABLES, *_OF_SNAPSHOTS}))
-"""What may stand after ``$`` in the name of a table."""
+"""The allowed names after ``$``."""
 
 
 def metadata_table(target: TargetTable, name: str, at: int | None = None) -> pa.Table:
-    """The metadata table ``name`` of ``target``, as of snapshot ``at`` (None: the current one).
+    """Returns the metadata table ``name`` of ``target``, at snapshot ``at`` (None: the current one).
 
-    A table without snapshots has metadata tables too, without rows. Raises NotFoundError for a name, table or snapshot
-    that does not exist, InvalidRequestError for a snapshot where the table is not of one, StorageError when files
-    cannot be read, FormatError when they are damaged.
+    A table without snapshots has metadata tables without rows. Raises NotFoundError for a name, table or snapshot that
+    does not exist, InvalidRequestError for a snapshot with a metadata table of the whole table, StorageError if files
+    cannot be read, FormatError if they are damaged.
     """
     table = target.load()
     key = name.lower()

@@ -1,6 +1,6 @@
-"""Which snapshot a version of a table is: by id, by branch or tag, by point in time.
+"""Finds the snapshot of a version: an id, a branch or tag, or a time.
 
-A point in time means the history of the table: the snapshot that was current then, though it was rolled back since.
+A time refers to the table's history: it means the snapshot that was current then, even if it was rolled back later.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from metastore.suggestions import did_you_mean
 
 
 def resolve_version(table: Table, version: int | str | datetime) -> int:
-    """The id of the snapshot that ``version`` means: a snapshot's id, the name of a branch or tag, a point in time.
+    """Returns the id of the snapshot for ``version``: a snapshot id, the name of a branch or tag, or a time.
 
-    Raises NotFoundError when the table has no such version, InvalidRequestError for a time without a zone.
+    Raises NotFoundError if the table has no such version, InvalidRequestError for a time without a zone.
     """
     if isinstance(version, datetime):
         return _at_time(table, version)

@@ -1,1 +1,1 @@
-"""Whether a deployment is whole, and the way back to its newest whole version."""
+"""Checks whether a deployment is intact, and repairs it by returning to its newest intact version."""

@@ -1,7 +1,7 @@
-"""The check of a deployment: what is damaged, doubtful or overdue, each with the next step. Nothing is changed.
+"""The check of a deployment: finds damage, doubtful states and overdue work, each with the next step. Changes nothing.
 
-Place in the flow: ``Session.check`` and ``metastore check``. One trouble does not hide another: what fails to be
-checked is itself a finding, and a catalog that does not answer is given up after a time limit.
+Place in the flow: ``Session.check`` and ``metastore check``. One problem does not hide another: a check that fails is
+itself a finding, and a catalog that does not answer is skipped after a timeout.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from metastore.integrity.reached_files import Lost, StoredFiles, Walk
 from metastore.stores.opening import open_store
 
 CATALOG_TIMEOUT: Final = timedelta(seconds=10)
-"""How long a catalog may take to list its schemas."""
+"""Timeout for a catalog to list its schemas."""
 
 _WRITES_HINT: Final = "metastore repair, or the next commit, writes it"
 _SHOWN: Final = 20
-"""Lost files of a component that are named one by one."""
+"""Maximum number of lost files that are listed for a component."""
 
 _OVERDUE: Final = 2
-"""Periods without a run after which an expiration is overdue."""
+"""Number of periods without a run after which an expiration is overdue."""
 
 Check = Callable[[Settings], Iterable[Finding]]
-"""A check of the configuration alone; further ones are handed to :func:`checked`."""
+"""A check of the configuration alone. Callers pass further checks to :func:`checked`."""
 
 
 def checked(
     catalogs: Catalogs, now_ms: int, timeout: timedelta = CATALOG_TIMEOUT, more: Iterable[Check] = ()
 ) -> CheckReport:
-    """Check the components, the configuration and the catalogs. What cannot be checked is a finding, not an error."""
+    """Check components, configuration and catalogs. If a check fails, that is a finding, and no error is raised."""
     metastore = catalogs.metastore
     settings = metastore.settings
     components: list[CheckedComponent] = []
@@ -80,7 +80,7 @@ def _component(component: Component[Any], settings: Settings, now_ms: int) -> tu
 
 
 def _pointer(component: Component[Any]) -> Iterator[Finding]:
-    """What the hint says, where the file system keeps the pointer."""
+    """Yields findings about the version hint, if the file system keeps the pointer."""
     entry, name = component.table.entry, component.definition.name
     if entry.source.settings.type != "filesystem":
         return
@@ -146,7 +146,7 @@ def _warnings(settings: Settings) -> Iterator[Finding]:
 
 
 def _catalogs(catalogs: Catalogs, timeout: timedelta) -> Iterator[Finding]:
-    """Catalogs that do not list their schemas in time; all are asked at once."""
+    """Yields the catalogs that do not list their schemas in time; all are queried concurrently."""
     names = [name for name in catalogs.names() if name != OWN_CATALOG]
     answers: dict[str, str | None] = {}
 
@@ -157,7 +157,7 @@ def _catalogs(catalogs: Catalogs, timeout: timedelta) -> Iterator[Finding]:
         except MetastoreError as error:
             answers[name] = str(error)
 
-    # Daemons: a catalog that never answers must not keep the process alive.
+    # Daemon threads: a catalog that never answers must not keep the process alive.
     threads = [
         threading.Thread(target=ask, args=(name,), name=f"metastore-check-{name}", daemon=True) for name in names
     ]

@@ -1,4 +1,4 @@
-"""What a check finds: plain data for people and programs."""
+"""The findings of a check, as plain data for people and programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with ``subject``, and the next step. An error must be mended; a note is for information."""
+    """The problem of ``subject``, and the next step. An error must be fixed; a note is for information."""
 
     severity: Severity
     subject: str
@@ -23,7 +23,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckedComponent:
-    """What a component's table reaches: versions, files and bytes; ``version`` 0 for one that is not written yet."""
+    """Versions, files and bytes that a component's table reaches; ``version`` is 0 if it has not been written yet."""
 
     name: str
     location: str
@@ -35,18 +35,18 @@ class CheckedComponent:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """All components, and everything that was found."""
+    """All components, and all findings."""
 
     components: tuple[CheckedComponent, ...]
     findings: tuple[Finding, ...]
 
     @property
     def errors(self) -> int:
-        """How many findings must be mended."""
+        """The number of findings that must be fixed."""
         return sum(finding.severity == "error" for finding in self.findings)
 
     def _repr_html_(self) -> str:
-        """The findings, as a notebook shows them."""
+        """Shows the findings in a notebook."""
         rows = [(each.severity, each.subject, each.what, each.next_step) for each in self.findings]
         if not rows:
             return facts("Everything is in order.", ())
@@ -54,7 +54,7 @@ class CheckReport:
 
 
 def some(findings: Iterable[Finding], most: int) -> list[Finding]:
-    """At most ``most`` of them; the last one says how many more there are."""
+    """Returns at most ``most`` findings; the last one gives the number of the rest."""
     listed = list(findings)
     if len(listed) <= most:
         return listed

@@ -1,7 +1,7 @@
-"""The files that versions of a component's table reach, and those of them that are not there as they should be.
+"""Finds the files that versions of a component's table reach, and those that are missing or damaged.
 
-Place in the flow: ``check`` and ``repair`` ask here whether a version is whole. The component's folder is listed once,
-so that a file costs no request of its own; only files that lie elsewhere are asked for one by one.
+Place in the flow: ``check`` and ``repair`` use it to decide whether a version is intact. The component's folder is
+listed once, so most files need no request of their own; only files outside of the folder are queried one by one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Kind = Literal["manifest list", "manifest", "data file", "statistics file"]
 
 @dataclass(frozen=True)
 class Lost:
-    """A file that snapshot ``version`` reaches, and what is wrong with it."""
+    """A file that snapshot ``version`` reaches, and its damage."""
 
     version: int
     kind: Kind
@@ -38,7 +38,7 @@ class Lost:
 
 @dataclass
 class Reach:
-    """What was reached by the snapshots that were walked: each file once, however many snapshots share it."""
+    """Totals of the walked snapshots; a file that several of them share counts once."""
 
     files: int = 0
     bytes: int = 0
@@ -46,7 +46,7 @@ class Reach:
 
 @dataclass
 class StoredFiles:
-    """The files on the store below ``folder``, by canonical path; ``io`` opens those that lie elsewhere."""
+    """The files on the store below ``folder``, by canonical path; ``io`` opens files outside of it."""
 
     io: FileIO
     folder: str
@@ -59,7 +59,7 @@ class StoredFiles:
             return {self._spelling.path(file.location): file.size for file in listed}
 
     def size(self, location: str) -> int | None:
-        """The size of the file in bytes; None when it is not there. Raises StorageError."""
+        """Returns the size of the file in bytes, or None if it does not exist. Raises StorageError."""
         found = self._sizes.get(self._spelling.path(location))
         if found is not None:
             return found
@@ -72,7 +72,7 @@ class StoredFiles:
 
 
 class Walk:
-    """Goes through snapshots of one table; ``reach`` counts what it came to."""
+    """Walks through snapshots of one table; ``reach`` adds up the intact files."""
 
     def __init__(self, io: FileIO, stored: StoredFiles) -> None:
         self._io = io
@@ -81,7 +81,10 @@ class Walk:
         self.reach = Reach()
 
     def lost(self, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> Iterator[Lost]:
-        """Every file of ``snapshots`` that is missing, cut or unreadable. Raises StorageError when the store fails."""
+        """Yields every file of ``snapshots`` that is missing, truncated or unreadable.
+
+        Raises StorageError if the store fails.
+        """
         for snapshot in snapshots:
             version = snapshot.snapshot_id
             yield from self._looked_at(version, "manifest list", snapshot.manifest_list, None)
@@ -142,7 +145,7 @@ class Walk:
 
 
 def first_lost(io: FileIO, stored: StoredFiles, metadata: TableMetadata) -> str | None:
-    """What is wrong with the current snapshot of ``metadata``, in a clause; None when all of its files stand."""
+    """Returns the damage of the current snapshot of ``metadata`` as a clause, or None if all its files are intact."""
     current = metadata.current_snapshot()
     if current is None:
         return None

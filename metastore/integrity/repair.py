@@ -1,8 +1,8 @@
-"""The way back to the newest whole version of a component whose pointer or newest version is damaged.
+"""Returns a component with a damaged pointer or newest version to its newest intact version.
 
-A version is whole when its metadata can be read and every file of its current snapshot stands. Promises: nothing is
-deleted. Version files that are passed over are moved to ``damaged/<time>/<component>`` below the base location, beside
-the components, where no clean-up of theirs looks. A dry run decides the same and changes nothing.
+A version is intact if its metadata can be read and every file of its current snapshot exists. Promises: nothing is
+deleted. Damaged newer version files are moved to ``damaged/<time>/<component>`` below the base location, outside of the
+components' folders, where no clean-up removes them. A dry run decides the same and changes nothing.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from metastore.stores.opening import open_store
 
 @dataclass(frozen=True)
 class RepairedComponent:
-    """What was done, or with a dry run would be done, to one component.
+    """The repair of one component, done or, in a dry run, planned.
 
-    ``version`` is the number of the version file that is the newest then; ``aside`` are the version files that are
-    moved, with what is wrong with them; ``hint`` is what the hint becomes, None when it stays. ``lost`` is the number
-    of versions that the hint knows of and that no longer stand. ``obstacle`` says why nothing can be done.
+    ``version`` is the number of the newest version file afterwards. ``aside`` maps the moved version files to their
+    damage. ``hint`` is the hint's new value, None if it does not change. ``lost`` is the number of newer versions that
+    the hint counts but that no longer exist. ``obstacle`` is the reason why no repair is possible.
     """
 
     name: str
@@ -44,13 +44,13 @@ class RepairedComponent:
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether the repair changes anything."""
         return bool(self.aside) or self.hint is not None
 
 
 @dataclass(frozen=True)
 class RepairReport:
-    """All components that needed something; ``moved_to`` is where version files went, if any did."""
+    """All components that needed a repair; ``moved_to`` is the folder of moved version files, if there are any."""
 
     dry_run: bool
     components: tuple[RepairedComponent, ...]
@@ -58,14 +58,14 @@ class RepairReport:
 
     @property
     def obstacles(self) -> int:
-        """How many components cannot be repaired."""
+        """The number of components that cannot be repaired."""
         return sum(component.obstacle is not None for component in self.components)
 
 
 def repaired(metastore: Metastore, *, dry_run: bool) -> RepairReport:
-    """Bring each component back to its newest whole version. Stop its writers first.
+    """Return each component to its newest intact version. Stop its writers first.
 
-    Raises StorageError when the store fails; what was moved until then stands where it was moved to.
+    Raises StorageError if the store fails; files that were already moved stay at their new place.
     """
     base = metastore.settings.iceberg.base_location.rstrip("/")
     moment = datetime.fromtimestamp(metastore.clock.now_ms() / 1000, timezone.utc).strftime("%Y%m%dT%H%M%SZ")
@@ -84,7 +84,7 @@ def repaired(metastore: Metastore, *, dry_run: bool) -> RepairReport:
 
 
 def planned(component: Component[Any]) -> RepairedComponent:
-    """What must be done to ``component``; reads only. Raises StorageError when its folder cannot be listed."""
+    """Returns the needed repair of ``component``; only reads. Raises StorageError if its folder cannot be listed."""
     entry, name = component.table.entry, component.definition.name
     if entry.source.settings.type != "filesystem":
         return _in_a_catalog(component)
@@ -96,7 +96,7 @@ def planned(component: Component[Any]) -> RepairedComponent:
         raise StorageError(f"cannot list {versions.folder}: {error}") from error
     if not standing.versions:
         lost = standing.hint is not None
-        obstacle = f"no version file stands in {versions.folder}: restore the folder from a backup" if lost else None
+        obstacle = f"there is no version file in {versions.folder}: restore the folder from a backup" if lost else None
         return RepairedComponent(name, None, {}, obstacle=obstacle)
     stored = StoredFiles(io, entry.location)
     aside: dict[str, str] = {}
@@ -114,9 +114,10 @@ def planned(component: Component[Any]) -> RepairedComponent:
 
 
 def wrong_with(io: FileIO, stored: StoredFiles, location: str, *, may_be_empty: bool = True) -> str | None:
-    """What is wrong with the version file at ``location``, in a clause; None when the version is whole.
+    """Returns the damage of the version file at ``location`` as a clause, or None if the version is intact.
 
-    A version without a snapshot is one of an empty table: to go back to it would forget everything.
+    A version without a snapshot is that of an empty table. Returning to it would lose everything, so it counts as
+    damaged unless ``may_be_empty``.
     """
     try:
         metadata = table_metadata(io.new_input(location))
@@ -138,7 +139,7 @@ def _new_hint(standing: Standing, version: int) -> int | None:
 
 
 def _in_a_catalog(component: Component[Any]) -> RepairedComponent:
-    """A catalog keeps the pointer itself: there is nothing here to bring back."""
+    """Returns no repair, because the catalog keeps the pointer itself; an obstacle if the table does not load."""
     name, source = component.definition.name, component.table.entry.source
     try:
         component.table.load()
@@ -155,7 +156,7 @@ def _carry_out(component: Component[Any], plan: RepairedComponent, place: str) -
     store, _ = open_store(entry.location, entry.source.store_properties)
     versions = VersionFiles(entry.location, store)
     try:
-        # Newest first: whenever this is interrupted, what stands is a row of versions, and a second run goes on.
+        # The newest moves first: an interruption leaves versions without a gap, and a second run continues.
         for name in plan.aside:
             versions.set_aside(name, f"{place}/{name}")
         if plan.hint is not None:

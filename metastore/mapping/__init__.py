@@ -1,1 +1,1 @@
-"""Between the model and Iceberg / Arrow: schemas, rows, bounds, filters. Pure: nothing here does I/O."""
+"""Maps the model to Iceberg and Arrow: schemas, rows, bounds, filters. Pure functions: nothing here does I/O."""

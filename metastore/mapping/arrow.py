@@ -1,7 +1,7 @@
-"""Unit -> Arrow schema, with the ids of Iceberg's fields or without.
+"""Makes Arrow schemas of units, with or without the field ids of Iceberg.
 
-Apart from :mod:`metastore.mapping.schema`, since tasks that make rows import this: of PyIceberg it needs schemas and
-types alone, which are there in a fifth of the time of the rest.
+This module is separate from :mod:`metastore.mapping.schema` because tasks that make rows import it. It needs only
+PyIceberg's schemas and types, which import in a fifth of the time of the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ARROW: dict[ColumnType, pa.DataType] = {
     ColumnType.STRING: pa.string(),
     ColumnType.LONG: pa.int64(),
     ColumnType.INT: pa.int32(),
-    # Named as in the files, so that rows are written without a copy.
+    # The names are those in files, so that rows are written without a copy.
     ColumnType.STRING_LIST: pa.list_(pa.field("element", pa.string())),
     ColumnType.STRING_MAP: pa.map_(pa.string(), pa.string()),
     ColumnType.FLOAT_MAP: pa.map_(pa.string(), pa.float32()),
@@ -40,20 +40,20 @@ def _arrow_field(name: str, type_: Any, iceberg: NestedField) -> pa.Field[Any]:
 
 
 def arrow_schema(unit_type: type[Unit], iceberg: Schema) -> pa.Schema:
-    """Arrow schema of a component's rows, all columns in on-disk order, with the Iceberg ids Parquet files must carry.
+    """Returns the Arrow schema of a component's rows: all columns in on-disk order, with Iceberg's ids for Parquet.
 
-    Ids come from ``iceberg``, the schema of the table at hand.
+    The ids come from ``iceberg``, the schema of the table.
     """
     return pa.schema([_arrow_field(c.name, _ARROW[c.type], iceberg.find_field(c.name)) for c in columns_of(unit_type)])
 
 
 @once_per_unit
 def plain_arrow_schema(unit_type: type[Unit]) -> pa.Schema:
-    """Arrow schema of rows as callers see them: the same columns and types, without field ids."""
+    """Returns the Arrow schema of rows for callers: the same columns and types, without field ids."""
     return pa.schema([pa.field(c.name, _ARROW[c.type]) for c in columns_of(unit_type)])
 
 
 @once_per_unit
 def no_rows(unit_type: type[Unit]) -> pa.Table:
-    """The empty table of :func:`plain_arrow_schema`."""
+    """Returns the empty table of :func:`plain_arrow_schema`."""
     return plain_arrow_schema(unit_type).empty_table()

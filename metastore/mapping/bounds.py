@@ -1,8 +1,8 @@
-"""Column counts and bounds of one partition's rows, in the form that manifest entries carry.
+"""Column counts and bounds of one partition's rows, for manifest entries.
 
-Only the unit's ``bounded_columns`` get bounds: these answer the lists that people ask for (names, owners, times), and
-leaving the rest out keeps manifests small and fast to decode. Bounds are never truncated: a text over
-``LONGEST_BOUND`` bytes gets none, so equal bounds of a one-row file always are its value.
+Only the unit's ``bounded_columns`` get bounds, because common listings filter by them (names, owners, times). Without
+the other columns, manifests stay small and fast to decode. Bounds are never truncated: a text over ``LONGEST_BOUND``
+bytes gets none, so the bounds of a file with one row are always its values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_BOUND: Final = 256
 
 @dataclass(frozen=True)
 class ColumnBounds:
-    """Maps from Iceberg field id; a field without usable bounds stands in the counts only."""
+    """Maps from Iceberg field id; a field without usable bounds has only counts."""
 
     value_counts: dict[int, int]
     null_value_counts: dict[int, int]
@@ -33,7 +33,7 @@ class ColumnBounds:
 
 
 def bounds_of(unit_type: type[Unit], schema: Schema, rows: pa.Table) -> ColumnBounds:
-    """Counts and bounds of ``rows`` for the unit's bounded columns, and the digest of what is one segment."""
+    """Returns counts and bounds of ``rows`` for the unit's bounded columns, and the digest of a single segment."""
     found = ColumnBounds({}, {}, {}, {})
     for name in unit_type.bounded_columns:
         field = schema.find_field(name)

@@ -1,7 +1,7 @@
-"""Filters: PyIceberg expressions over on-disk columns, checked, projected and compiled.
+"""Filters: PyIceberg expressions over on-disk columns; this module checks, projects and compiles them.
 
-There is no expression tree of our own. A filter is bound to the component's schema (an unknown column is the caller's
-error), projected onto partition columns for pruning, and compiled to Arrow for rows.
+The package has no expression classes of its own. A filter is bound to the component's schema (an unknown column is the
+caller's error), projected onto partition columns for pruning, and compiled to Arrow for rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from metastore.errors import InvalidRequestError
 
 
 def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
-    """``expression`` bound to ``schema``, names case-sensitive. InvalidRequestError names an unknown column."""
+    """Returns ``expression`` bound to ``schema``, case-sensitive. Raises InvalidRequestError for an unknown column."""
     try:
         return bind(schema, expression, case_sensitive=True)
     except (ValueError, TypeError) as error:
@@ -44,7 +44,7 @@ def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
 
 
 def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:
-    """Conjunction of any number of expressions; AlwaysTrue for none."""
+    """Returns the conjunction of any number of expressions; AlwaysTrue for none."""
     result: BooleanExpression = AlwaysTrue()
     for expression in expressions:
         result = And(result, expression)
@@ -52,7 +52,7 @@ def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:
 
 
 def conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
-    """The terms that ``expression``, bound or not, joins by AND: itself if there are none."""
+    """Yields the terms of the conjunction ``expression``, bound or not, or the expression itself if it has no AND."""
     if isinstance(expression, And):
         yield from conjuncts(expression.left)
         yield from conjuncts(expression.right)
@@ -61,7 +61,7 @@ def conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
 
 
 def fixed(term: BooleanExpression) -> tuple[str, frozenset[str] | None]:
-    """The column and the strings of which it must have one; None in place of these for any other term."""
+    """Returns the column and the allowed strings of an equality or IN term; None as strings for any other term."""
     match term:
         case EqualTo(term=Reference(name=name), literal=StringLiteral(value=value)):
             return name, frozenset((value,))
@@ -72,15 +72,16 @@ def fixed(term: BooleanExpression) -> tuple[str, frozenset[str] | None]:
 
 
 def columns_read(schema: Schema, bound_expression: BooleanExpression) -> frozenset[str]:
-    """Names of the top-level columns that an expression bound to ``schema`` reads."""
+    """Returns the names of the top-level columns in an expression that is bound to ``schema``."""
     names = (schema.find_column_name(field_id) for field_id in extract_field_ids(bound_expression))
     return frozenset(name.split(".", 1)[0] for name in names if name)
 
 
 def require_partition_columns(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> None:
-    """Refuse an expression over other than partition columns: a partition's file can only go whole.
+    """Raises InvalidRequestError if the expression has other than partition columns.
 
-    Also where the other column says nothing (``row_group_index < 3000000000``): bound, such a condition is gone.
+    A partition's file can only be deleted as a whole. The unbound expression is checked, because binding removes
+    conditions that are always true (``row_group_index < 3000000000``).
     """
     bound(schema, expression)
     allowed = [schema.find_column_name(field.source_id) for field in spec.fields]
@@ -91,7 +92,7 @@ def require_partition_columns(schema: Schema, spec: PartitionSpec, expression: B
 
 
 class _Columns(BooleanExpressionVisitor[frozenset[str]]):
-    """The names that an unbound expression asks for."""
+    """Collects the column names of an unbound expression."""
 
     def visit_true(self) -> frozenset[str]:
         return frozenset()
@@ -115,18 +116,18 @@ class _Columns(BooleanExpressionVisitor[frozenset[str]]):
 
 
 def partition_schema(schema: Schema, spec: PartitionSpec) -> Schema:
-    """The schema of partition values: one field a partition column, ids from 1000."""
+    """Returns the schema of partition values: one field for each partition column, ids from 1000."""
     return Schema(*spec.partition_type(schema).fields)
 
 
 def projected(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> BooleanExpression:
-    """What ``expression``, which fits ``schema``, requires of partition values.
+    """Returns a condition on partition values that every partition with a row matching ``expression`` meets.
 
-    True for every partition that can hold a matching row.
+    ``expression`` must fit ``schema``.
     """
     return inclusive_projection(schema, spec, case_sensitive=True)(expression)
 
 
 def compiled(bound_expression: BooleanExpression) -> pc.Expression:
-    """A bound expression as an Arrow filter over columns named as in its schema."""
+    """Returns a bound expression as an Arrow filter over columns named as in its schema."""
     return expression_to_pyarrow(bound_expression)

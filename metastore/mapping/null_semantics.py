@@ -1,8 +1,8 @@
-"""What a row without a value means to ``!=`` and ``NOT IN``: SQL's answer, and Drill's. Pure.
+"""NULL in ``!=`` and ``NOT IN``, in the semantics of SQL and in those of Drill. Pure functions.
 
-In SQL a comparison with NULL is neither true nor false, and such a row does not pass. In Apache Drill's metastore,
-which compares by Iceberg's evaluator, NULL is a value that differs from every other, so that the row passes. PyIceberg
-by itself follows SQL for ``!=`` and Iceberg for ``NOT IN``; here each language has one rule.
+In SQL a comparison with NULL is neither true nor false, so the row does not pass. In Apache Drill's metastore, which
+uses Iceberg's evaluator, NULL is a value that differs from all others, so the row passes. PyIceberg itself follows SQL
+for ``!=`` and Iceberg for ``NOT IN``; here each language has one rule.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pyiceberg.expressions.visitors import rewrite_not
 
 
 def as_sql(expression: BooleanExpression) -> BooleanExpression:
-    """``expression`` without NOT, in which NULL passes neither ``!=`` nor ``NOT IN``."""
+    """Returns ``expression`` without NOT, so that NULL passes neither ``!=`` nor ``NOT IN``."""
     return _with_leaves(rewrite_not(expression), lambda leaf: And(leaf, NotNull(term=leaf.term)))
 
 
 def as_drill(expression: BooleanExpression) -> BooleanExpression:
-    """``expression`` without NOT, in which NULL passes ``!=`` and ``NOT IN``."""
+    """Returns ``expression`` without NOT, so that NULL passes ``!=`` and ``NOT IN``."""
     return _with_leaves(rewrite_not(expression), lambda leaf: Or(leaf, IsNull(term=leaf.term)))
 
 

@@ -1,4 +1,4 @@
-"""Whole numbers that units record among their ``metadataStatistics``, as a column."""
+"""Reads whole numbers in the ``metadataStatistics`` of units into a column."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from metastore.model.statistics_json import holder_pattern, read_holders, read_r
 from metastore.model.vocabulary import Statistic
 
 UNKNOWN: Final = -(2**63)
-"""A number that is not recorded."""
+"""Marks a number that is not recorded."""
 
 
 def recorded_numbers(holders: pa.Array[Any], name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The whole number that each unit's ``holders`` tell under ``name``, or :data:`UNKNOWN`; the last one counts."""
+    """Returns the whole number ``name`` in each unit's ``holders``, or :data:`UNKNOWN`; of several, the last."""
     found = np.full(len(holders), UNKNOWN, np.int64)
     lists: Any = holders
     texts = lists.flatten()
@@ -36,9 +36,9 @@ def recorded_numbers(holders: pa.Array[Any], name: str) -> np.ndarray[Any, np.dt
 
 
 def exact_row_counts(holders: pa.Array[Any]) -> pa.Array[Any]:
-    """The number of rows of each unit where it is exact, else null.
+    """Returns the number of rows of each unit if it is exact, else null.
 
-    As :func:`metastore.model.statistics_json.read_row_count` says of one unit.
+    The result is the same as that of :func:`metastore.model.statistics_json.read_row_count` for each unit.
     """
     found = recorded_numbers(holders, Statistic.ROW_COUNT)
     lists: Any = holders
@@ -54,12 +54,12 @@ def exact_row_counts(holders: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def with_nulls(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array[Any]:
-    """Numbers as Arrow has them, null where one is :data:`UNKNOWN`."""
+    """Returns the numbers in Arrow, with null for :data:`UNKNOWN`."""
     found: pa.Array[Any] = pa.array(numbers, mask=numbers == UNKNOWN)
     return found
 
 
 @lru_cache
 def _pattern(name: str) -> re.Pattern[str]:
-    """Whole numbers as :func:`metastore.model.statistics_json.holder_json` writes them."""
+    """Returns a pattern for whole numbers that :func:`metastore.model.statistics_json.holder_json` wrote."""
     return re.compile(re.escape(holder_pattern(name) % 0).replace("0", "(-?[0-9]{1,18})"))

@@ -1,8 +1,8 @@
-"""A filter as a test of rows in memory, or of files that Arrow reads.
+"""Tests a filter on rows in memory, or passes it to Arrow's file readers.
 
-Place in the flow: a read splits its filter; what the partition keys do not answer is tested on rows, and for most reads
-that is the metadata type of a handful. To run an expression takes Arrow half a millisecond however few the rows are, so
-columns of strings that must have one of some values are compared by kernels. Both ways choose the same rows.
+Place in the flow: a read splits its filter. The part that partition keys do not answer is tested on rows; for most
+reads it tests the metadata type of a few rows. Arrow takes half a millisecond to run an expression, even for few rows.
+So equality and IN terms on strings are tested by kernels directly. Both ways select the same rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.acero  # Table.filter would import it when it is first called: see metastore.forks
+import pyarrow.acero  # Table.filter would import it on its first call: see metastore.forks
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundEqualTo, BoundIn, BoundReference
 from pyiceberg.types import StringType
@@ -20,22 +20,22 @@ from pyiceberg.types import StringType
 from metastore.mapping.filters import compiled, conjuncts
 
 _Term = tuple[str, "pa.Array[pa.StringScalar]"]
-"""A column of strings, and the values it may have."""
+"""A column of strings, and its allowed values."""
 
 
 @dataclass(frozen=True)
 class RowTest:
-    """What rows are tested for: an expression that is ``bound`` to the schema they have."""
+    """A filter for rows, ``bound`` to their schema."""
 
     bound: BooleanExpression
 
     @property
     def expression(self) -> pc.Expression | None:
-        """The same for Arrow; None where every row passes."""
+        """The filter as an Arrow expression; None if every row passes."""
         return None if isinstance(self.bound, AlwaysTrue) else self._compiled
 
     def passing(self, rows: pa.Table) -> pa.Table:
-        """The rows that pass; a row of which that is unknown does not."""
+        """Returns the rows that pass; a row with an unknown result does not pass."""
         if not rows.num_rows or isinstance(self.bound, AlwaysTrue):
             return rows
         if self._terms_over_strings is None:
@@ -52,7 +52,7 @@ class RowTest:
 
     @cached_property
     def _terms_over_strings(self) -> Sequence[_Term] | None:
-        """The terms, if all of them name the values that a column of strings may have."""
+        """The terms, if each of them lists the allowed values of a column of strings, else None."""
         terms = [_plain_term(term) for term in conjuncts(self.bound)]
         known = [term for term in terms if term is not None]
         return known if len(known) == len(terms) else None

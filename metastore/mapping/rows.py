@@ -1,7 +1,7 @@
-"""Units <-> Arrow rows, and rows grouped by partition.
+"""Converts units to Arrow rows and back, and groups rows by partition.
 
-A partition is named by a :data:`PartitionKey`: the values of the unit's partition columns, in their order. All rows
-of one key go into one Parquet file.
+A :data:`PartitionKey` identifies a partition: it has the values of the unit's partition columns, in order. All rows of
+one key go into one Parquet file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PartitionRows:
 
 
 def to_arrow(unit_type: type[Unit], units: Sequence[Unit]) -> pa.Table:
-    """Units as Arrow rows in on-disk columns. Raises InvalidRequestError when a value does not fit its column."""
+    """Returns units as Arrow rows in on-disk columns. Raises InvalidRequestError if a value does not fit its column."""
     schema = plain_arrow_schema(unit_type)
     arrays = []
     for column, field in zip(columns_of(unit_type), schema, strict=True):
@@ -47,7 +47,7 @@ def to_arrow(unit_type: type[Unit], units: Sequence[Unit]) -> pa.Table:
 
 
 def _refuse_silent_changes(type_: ColumnType, values: Sequence[Any]) -> None:
-    """Arrow would cut a fraction off, and take a text for the list of its characters. Raises ValueError."""
+    """Raises ValueError for values that Arrow would change: it truncates fractions, and splits texts into lists."""
     wrong: list[Any] = []
     if type_ in (ColumnType.LONG, ColumnType.INT):
         wrong = [value for value in values if isinstance(value, float) and not value.is_integer()]
@@ -58,7 +58,7 @@ def _refuse_silent_changes(type_: ColumnType, values: Sequence[Any]) -> None:
 
 
 def from_arrow(unit_type: type[U], table: pa.Table) -> list[U]:
-    """Arrow rows in on-disk columns as units; columns that the table lacks stay None."""
+    """Returns Arrow rows in on-disk columns as units; columns that the table lacks stay None."""
     present = [c for c in columns_of(unit_type) if c.name in table.schema.names]
     values = []
     for column in present:
@@ -73,7 +73,7 @@ def from_arrow(unit_type: type[U], table: pa.Table) -> list[U]:
 
 
 def conform(unit_type: type[Unit], table: pa.Table) -> pa.Table:
-    """An Arrow table brought into the component's schema: columns by name, absent ones null, types cast.
+    """Returns an Arrow table in the component's schema: columns matched by name, missing ones null, types cast.
 
     Raises InvalidRequestError for an unknown column or a value that cannot be cast without loss.
     """
@@ -97,9 +97,9 @@ def conform(unit_type: type[Unit], table: pa.Table) -> pa.Table:
 
 
 def by_partition(unit_type: type[Unit], table: pa.Table) -> list[PartitionRows]:
-    """Rows grouped by partition key, groups in order of first appearance, rows in their order.
+    """Returns rows grouped by partition key, groups in order of first appearance, rows in their order.
 
-    Raises InvalidRequestError when a partition column of a row is null.
+    Raises InvalidRequestError if a partition column of a row is null.
     """
     table = conform(unit_type, table)
     if table.num_rows == 0:
@@ -112,7 +112,7 @@ def by_partition(unit_type: type[Unit], table: pa.Table) -> list[PartitionRows]:
     for position, key in enumerate(keys):
         positions.setdefault(key, []).append(position)
     if any(group[-1] - group[0] != len(group) - 1 for group in positions.values()):
-        # Rows of a partition that stand apart are brought together; the others are where they should be.
+        # The rows of some partition are scattered: bring them together. Otherwise no row is copied.
         table = table.take(pa.array([p for group in positions.values() for p in group], pa.int64()))
     groups = []
     start = 0
@@ -123,7 +123,7 @@ def by_partition(unit_type: type[Unit], table: pa.Table) -> list[PartitionRows]:
 
 
 def rows_of(unit_type: type[Unit], source: Iterable[Unit] | pa.Table) -> pa.Table:
-    """Rows from either form that ``overwrite`` takes: units, or an Arrow table in on-disk columns."""
+    """Returns rows from either input of ``overwrite``: units, or an Arrow table in on-disk columns."""
     if isinstance(source, pa.Table):
         return conform(unit_type, source)
     units = list(source)

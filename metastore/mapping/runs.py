@@ -1,7 +1,7 @@
-"""Rows that stand together, as slices of their table: what one batch after the other is cut into without a copy.
+"""Runs: adjacent rows with the same value, as slices of their table, without a copy.
 
-Units are kilobytes each, so bringing them together by copies would cost more than most of what is done with them. Only
-Arrow is needed here: tasks use it where nothing of Iceberg is loaded.
+Units have kilobytes each, so copying them would cost more than most of the work on them. This module imports only
+Arrow, because tasks use it in processes that do not load Iceberg.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 
 def runs(table: pa.Table, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
-    """The rows in slices of one value of ``column`` each, with it; a value may have several. Nothing is copied."""
+    """Yields each run of rows with one value of ``column``, with that value; a value may have several runs."""
     for batch in table.to_batches():
         encoded = pc.call_function("run_end_encode", [batch[column]])
         start = 0
@@ -24,7 +24,7 @@ def runs(table: pa.Table, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
 
 
 def together(table: pa.Table, column: str) -> dict[Any, pa.Table]:
-    """All rows of each value of ``column``, by it. Nothing is copied."""
+    """Returns all rows of each value of ``column``, by value, without a copy."""
     found: dict[Any, list[pa.RecordBatch]] = {}
     for value, rows in runs(table, column):
         found.setdefault(value, []).append(rows)

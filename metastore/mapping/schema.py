@@ -1,8 +1,8 @@
-"""Unit -> Iceberg schema and partition spec; :mod:`metastore.mapping.arrow` has its Arrow schema.
+"""Makes Iceberg schemas and partition specs of units; :mod:`metastore.mapping.arrow` makes their Arrow schemas.
 
 The unit's field declaration is the only source. Field ids are stable: top-level columns get 1..n in column order,
-nested ids follow in the same order, as Iceberg's own fresh-id assignment gives them; partition field ids start at 1000.
-A column added at the end of a unit later gets the next free id of the table it is added to (:func:`added_fields`).
+nested ids follow in the same order, as Iceberg assigns fresh ids; partition field ids start at 1000. A column added at
+the end of a unit later gets the next free id of each existing table (:func:`added_fields`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _iceberg_type(type_: ColumnType, next_id: Callable[[], int]) -> IcebergType:
 
 @once_per_unit
 def iceberg_schema(unit_type: type[Unit]) -> Schema:
-    """The Iceberg schema of a new component table."""
+    """Returns the Iceberg schema of a new component table."""
     columns = columns_of(unit_type)
     nested_ids = count(len(columns) + 1)
     return Schema(
@@ -60,7 +60,7 @@ def iceberg_schema(unit_type: type[Unit]) -> Schema:
 
 @once_per_unit
 def partition_spec(unit_type: type[Unit]) -> PartitionSpec:
-    """Identity of the unit's partition columns, in their order."""
+    """Returns the identity partitioning by the unit's partition columns, in their order."""
     schema = iceberg_schema(unit_type)
     return PartitionSpec(
         *(
@@ -73,13 +73,13 @@ def partition_spec(unit_type: type[Unit]) -> PartitionSpec:
 
 
 def added_fields(schema: Schema, unit_type: type[Unit]) -> tuple[Column, ...]:
-    """Columns that the unit declares and ``schema`` (of an existing table) lacks."""
+    """Returns the columns that the unit declares and ``schema`` (of an existing table) lacks."""
     present = set(schema.column_names)
     return tuple(c for c in columns_of(unit_type) if c.name not in present)
 
 
 def evolved(schema: Schema, last_column_id: int, unit_type: type[Unit]) -> Schema:
-    """``schema`` with the unit's missing columns appended; existing fields keep id, name, type and order."""
+    """Returns ``schema`` with the unit's missing columns appended; existing fields keep id, name, type and order."""
     ids = count(last_column_id + 1)
     fields = []
     for c in added_fields(schema, unit_type):
@@ -89,9 +89,9 @@ def evolved(schema: Schema, last_column_id: int, unit_type: type[Unit]) -> Schem
 
 
 def require_fit(unit_type: type[Unit], expression: BooleanExpression) -> None:
-    """Raise InvalidRequestError for a filter that names a column which the unit does not have, or not of that type."""
+    """Raises InvalidRequestError for a filter with an unknown column, or a literal that does not fit its column."""
     texts = _texts(unit_type)
-    # Whether it can be bound is said by binding it; which takes longer than a kept answer, and most filters are plain.
+    # Binding checks the types, but takes longer than a cached answer, and most filters are simple.
     for term in conjuncts(expression):
         name, values = fixed(term)
         if values is None or name not in texts:

@@ -1,10 +1,10 @@
-"""What a manifest entry says about a segment, so that a reader can leave the segment out without opening its file.
+"""The digest of a segment in its manifest entry, which lets a reader skip the segment without opening its file.
 
-A digest stands in the entry's lower bounds under a field id that no column has. Iceberg's readers ask for bounds by the
-ids of columns and never meet it. It belongs to one data file, and so is right as long as that file is: a program that
-writes the segment anew writes an entry without it, and the file is opened as ever.
+A digest is stored in the entry's lower bounds, under a field id that no column has. Iceberg's readers look up bounds by
+column id, so they never see it. It belongs to one data file and is valid for the life of that file. A program that
+rewrites the segment writes an entry without a digest, and readers then open the file.
 
-Only a partition that is one segment has a digest: one SEGMENT unit, which names the folder of every file.
+A partition has a digest only if it is a single segment: one SEGMENT unit, whose folder contains every file.
 """
 
 from __future__ import annotations
@@ -23,30 +23,31 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType, Statistic
 
 DIGEST_ID: Final = 2_000_000_035
-"""Beyond the ids of any table's columns, and below those that Iceberg reserves."""
+"""Higher than the ids of any table's columns, and lower than the ids that Iceberg reserves."""
 
 _VERSION: Final = 1
 _MOST_COLUMNS: Final = 64
 _MOST_BYTES: Final = 2_048
-"""Compressed. Entries are decoded whenever a manifest is, so statistics of wide tables do not belong there: their
-segments are opened."""
+"""Maximum compressed size. Entries are decoded with every manifest, so statistics of wide tables are not stored in
+them. The files of such segments are opened instead."""
 
 _MOST_TEXT: Final = 1 << 20
-"""Nothing that is larger was written as a digest."""
+"""Maximum decompressed size; no larger text was written as a digest."""
 
 _USUAL: Final = (
     ColumnStatistics("VARCHAR", "a", "b", min_exact=False, max_exact=False).to_json()
     + ColumnStatistics("BIGINT", 0, 0, nulls=0, non_nulls=0, rows=0).to_json()
 ).encode()
-"""What most texts consist of: they are compressed to a tenth with it. It is part of the format of :data:`_VERSION`."""
+"""Compression dictionary with the common parts of digests: it reduces them to a tenth. It is part of the format of
+:data:`_VERSION`."""
 
 
 @dataclass(frozen=True)
 class SegmentDigest:
-    """One segment: the numbers of its files and row groups, and all that its SEGMENT unit says about columns.
+    """One segment: its numbers of files and row groups, and the column metadata of its SEGMENT unit.
 
-    ``size`` is the bytes of all files, None where one is unknown; ``schema`` is Drill's JSON; ``statistics`` are JSON
-    by quoted path.
+    ``size`` is the bytes of all files, None if one is unknown; ``schema`` is Drill's JSON; ``statistics`` are JSON by
+    quoted path.
     """
 
     files: int
@@ -56,19 +57,19 @@ class SegmentDigest:
     statistics: Mapping[str, str]
 
     def to_bytes(self) -> bytes | None:
-        """The digest as it is stored; None where it is too large."""
+        """Returns the digest as it is stored, or None if it is too large."""
         told = [_VERSION, self.files, self.row_groups, self.size, self.schema, dict(self.statistics)]
         compressor = zlib.compressobj(zdict=_USUAL)
         text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
         try:
             content = compressor.compress(text.encode()) + compressor.flush()
-        except UnicodeEncodeError:  # half a character in a bound
+        except UnicodeEncodeError:  # an incomplete surrogate pair in a bound
             return None
         return content if len(content) <= _MOST_BYTES else None
 
     @classmethod
     def from_bytes(cls, content: bytes | None) -> SegmentDigest | None:
-        """The digest that is stored as ``content``; None without one, and for one of another version."""
+        """Returns the digest stored as ``content``; None if there is none, or if it has another version."""
         if not content:
             return None
         stored = zlib.decompressobj(zdict=_USUAL)
@@ -81,7 +82,7 @@ class SegmentDigest:
 
 
 def digest_of(rows: pa.Table) -> bytes | None:
-    """The digest of a partition of ``rows``, units of one table in on-disk columns; None where it can have none."""
+    """Returns the digest of a partition of ``rows``, units of one table in on-disk columns; None if it has none."""
     kinds: list[Any] = rows["metadataType"].to_pylist()
     if kinds.count(MetadataType.SEGMENT.value) != 1:
         return None
@@ -105,7 +106,7 @@ _OF_A_SEGMENT: Final = ["metadataKey", "metadataIdentifier", "schema", "columnsS
 
 
 def _are_of(identifiers: pa.ChunkedArray[Any], key: str) -> bool:
-    """Whether all files lie in the folder of the segment ``key`` itself."""
+    """Returns whether all files lie directly in the folder of the segment ``key``."""
     folder = "" if key == DEFAULT_SEGMENT else key
     texts: list[Any] = identifiers.to_pylist()
     return all(text is not None and text.rpartition(IDENTIFIER_SEPARATOR)[0] == folder for text in texts)

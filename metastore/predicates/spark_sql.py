@@ -10,6 +10,7 @@ characters. Sessions with settings for the older readings are refused (:mod:`met
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
@@ -42,8 +43,9 @@ class SparkSql(Spark):
         }
 
 
+@lru_cache(maxsize=4)  # One scan reads its condition four times: for files, row groups, rows and elements.
 def condition_of(text: str) -> exp.Expr:
-    """The tree of the one predicate in ``text``.
+    """The tree of the one predicate in ``text``. Callers share it, so they must not change it.
 
     Raises InvalidRequestError, with line and column, for anything else.
     """

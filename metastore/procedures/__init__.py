@@ -1,4 +1,4 @@
-"""Procedures on the Iceberg tables of every catalog; the names that a package needs to add its own."""
+"""Procedures on the Iceberg tables of every catalog, and the public names for packages that add their own."""
 
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.declaration import Integer, procedure

@@ -1,6 +1,6 @@
-"""Looks at single files of a table by their paths, without a listing: which exist, with size and time.
+"""Looks up single files of a table by path, without a listing: whether they exist, their size and time.
 
-Place in the flow: ANALYZE of named paths. The rules for what is data are those of :mod:`metastore.sources.listing`.
+Place in the flow: ANALYZE of named paths. The rules for data files are those of :mod:`metastore.sources.listing`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from metastore.stores.arrow import open_location
 from metastore.stores.locations import one_spelling
 
 _AT_ONCE: Final = 64
-"""Files looked at concurrently, one request each on an object store."""
+"""Number of files looked up concurrently; each costs one request on an object store."""
 
 
 def files_at(source: SourceTable, paths: Iterable[str]) -> Mapping[str, SourceFile | None]:
-    """Returns the table's data file at each of ``paths``, by its path as listings have it; None if there is none.
+    """Returns the table's data file at each of ``paths``, or None, by the path as listings spell it.
 
-    Raises InvalidRequestError for a path outside of the table, a directory, a view, or a table whose files a stream's
-    log names; StorageError if the store fails.
+    Raises InvalidRequestError for a path outside of the table, a directory, a view, or a table whose files are in a
+    stream's log; StorageError if the store fails.
     """
     wanted = sorted({path_within(source, path) for path in paths})
     if not wanted:
@@ -60,7 +60,7 @@ def _look_at(store: fs.FileSystem, place: str) -> fs.FileInfo:
 
 
 def path_within(source: SourceTable, path: str) -> str:
-    """Returns ``path`` as a listing of the table has it; raises InvalidRequestError if it is not below the table.
+    """Returns ``path`` as listings of the table spell it; raises InvalidRequestError if it is not below the table.
 
     A path that is neither absolute nor a URI is relative to the table.
     """

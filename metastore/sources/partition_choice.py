@@ -1,10 +1,10 @@
-"""The partitions of a table of directories that a request names: ``day = '2026-11-24'``, ``day = '2026-11-*'``.
+"""The partitions that a request names in a table of directories: ``day = '2026-11-24'``, ``day = '2026-11-*'``.
 
 Place in the flow: ANALYZE of named partitions lists only directories that :meth:`PartitionChoice.may_hold` accepts, and
-takes the files that :meth:`PartitionChoice.holds` accepts. Pure.
+uses the files that :meth:`PartitionChoice.holds` accepts. Pure functions.
 
-A value is compared as the directory's name has it, after its escapes are decoded: ``04`` is not ``4``. ``*`` and ``?``
-stand for any text and any character. ``>=`` compares numbers if both sides are numbers, else texts.
+A value is compared with the directory's name after its escapes are decoded: ``04`` is not ``4``. ``*`` stands for any
+text, ``?`` for any character. ``>=`` compares numbers if both sides are numbers, else texts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LEVEL: Final = re.compile(r"dir(\d+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class PartitionCondition:
-    """``column = value``, or ``column >= value`` if ``at_least``; ``column`` is of a directory, such as dir0."""
+    """``column = value``, or ``column >= value`` if ``at_least``; ``column`` comes from directories, such as dir0."""
 
     column: str
     value: str
     at_least: bool = False
 
     def is_met(self, found: str) -> bool:
-        """Whether the value ``found`` meets the condition."""
+        """Returns whether the value ``found`` meets the condition."""
         if self.at_least:
             return _is_at_least(found, self.value)
         pattern = re.escape(self.value).replace(r"\*", ".*").replace(r"\?", ".")
@@ -56,9 +56,9 @@ class PartitionChoice:
         *,
         case_sensitive: bool = False,
     ) -> PartitionChoice | None:
-        """The partitions with the values of one of ``partitions``, and values of at least ``since``, by column.
+        """Returns the partitions with the values of one of ``partitions``, and values of at least ``since``, by column.
 
-        None if both are None. Raises InvalidRequestError if one of them names no column.
+        Returns None if both are None. Raises InvalidRequestError if one of them names no column.
         """
         if partitions is None and since is None:
             return None
@@ -73,19 +73,19 @@ class PartitionChoice:
 
     @property
     def is_open(self) -> bool:
-        """Whether it names no partition by its value, only those since a value; there may be none."""
+        """Whether it has only lower limits (``since``); then it is no error if no partition is found."""
         return all(condition.at_least for group in self.groups for condition in group)
 
     def may_hold(self, top: str) -> bool:
-        """Whether partitions below the first-level directory ``top`` may be chosen."""
+        """Returns whether partitions below the first-level directory ``top`` may be chosen."""
         return any(all(self._meets(condition, (top,)) is not False for condition in group) for group in self.groups)
 
     def holds(self, directories: Directories) -> bool:
-        """Whether files in ``directories`` are chosen."""
+        """Returns whether files in ``directories`` are chosen."""
         return any(all(self._meets(condition, directories) for condition in group) for group in self.groups)
 
     def _meets(self, condition: PartitionCondition, directories: Directories) -> bool | None:
-        """Whether the condition is met; None if no directory has the column."""
+        """Returns whether the condition is met; None if no directory has the column."""
         named = named_values(directories, case_sensitive=self.case_sensitive)
         found = named.get(key_of(condition.column, case_sensitive=self.case_sensitive))
         if found is None and (level := _LEVEL.fullmatch(condition.column)) and int(level[1]) < len(directories):

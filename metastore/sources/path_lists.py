@@ -1,10 +1,10 @@
-"""Reads which objects changed from what pipelines and stores write: lists of paths, event notifications, inventories.
+"""Reads the paths of changed objects from lists of paths, event notifications and inventories.
 
-Place in the flow: ``metastore analyze --paths FILE`` and ``Session.analyze(paths=…)`` read their input here. Only where
-an object lies is taken; whether it exists, its size and its time are asked of the store. So events may be late, in any
-order, or repeated.
+Place in the flow: ``metastore analyze --paths FILE`` and ``Session.analyze(paths=…)`` read their input here. Only an
+object's location is used. The store is asked whether it exists, and for its size and time, so events may be late, in
+any order, or repeated.
 
-Entries are paths (URIs, absolute, or relative to the table), and as JSON: ``{"path": …}``; notifications of S3 with
+Entries are paths (URIs, absolute, or relative to the table), or JSON: ``{"path": …}``; notifications of S3 with
 ``Records``, also through EventBridge (``detail``); notifications of Google Cloud Storage (``bucket`` and ``name``).
 Lines of an S3 Inventory in CSV begin with bucket and key. S3 encodes keys as in URLs.
 """
@@ -58,7 +58,7 @@ def _of_line(text: str, where: str) -> Iterator[str]:
 
 
 def _is_quoted_csv(text: str) -> bool:
-    """Whether the line is of an inventory: S3 writes every field in quotes."""
+    """Returns whether the line comes from an inventory: S3 quotes every field."""
     return text.startswith('"') and '","' in text
 
 

@@ -62,7 +62,7 @@ _COMMENT: Final = "comment"
 
 
 def table_definition(name: str, table: Table) -> str:
-    """Return the statement for ``table``, which is called ``name`` in it (quoted as needed)."""
+    """Returns the statement for ``table``, which is called ``name`` in it (quoted as needed)."""
     metadata, schema = table.metadata, table.schema()
     columns = ",\n".join(f"  {_column(field)}" for field in schema.fields)
     lines = [f"CREATE TABLE {name} (\n{columns}\n)"]
@@ -87,12 +87,12 @@ def table_definition(name: str, table: Table) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL takes it: in double quotes unless it is a word."""
+    """Returns a name as SQL takes it: in double quotes unless it is a word."""
     return name if _WORD.fullmatch(name) else double_quoted(name)
 
 
 def type_text(kind: IcebergType) -> str:
-    """Return a type as CREATE TABLE reads it; Iceberg's own word, in upper case, for one that it does not know."""
+    """Returns a type as CREATE TABLE reads it; Iceberg's own word, in upper case, for one that it does not know."""
     if type(kind) in _NAMES:
         return _NAMES[type(kind)]
     match kind:
@@ -117,7 +117,7 @@ def _column(field: NestedField) -> str:
 
 
 def _path(schema: Schema, field_id: int) -> str:
-    """Return the name of a column, whose parts are quoted as needed; of one that is gone, its id in quotes."""
+    """Returns the name of a column, whose parts are quoted as needed; of one that is gone, its id in quotes."""
     if field_id not in schema.field_ids:
         return double_quoted(str(field_id))
     if any(field.field_id == field_id for field in schema.fields):

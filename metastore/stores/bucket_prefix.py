@@ -1,7 +1,7 @@
-"""One prefix of a bucket, as :mod:`metastore.stores.parallel_listing` lists it: the requests, through obstore.
+"""The requests of :mod:`metastore.stores.parallel_listing` for one prefix of a bucket, sent by obstore.
 
-A request is sent once without the client's own retries, so that a store that is too busy is noticed at the first
-refusal. After any other error it is sent again by the client that retries.
+The first attempt of a request runs without the client's own retries, so that the first refusal of a busy store is
+noticed. After any other error, the client sends the request again with its retries.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _PAGE: Final = 1000
 
 
 class BucketPrefix:
-    """The objects below ``place``; ``page`` is the number of objects of a full page.
+    """The objects below ``place``; ``page`` is the number of objects in a full page.
 
-    S3 and GCS list in the order of keys from any key on, except S3's directory buckets. Azure cannot begin at a key.
+    S3 and GCS list in key order, starting after any key; S3's directory buckets do not. Azure cannot start at a key.
     """
 
     def __init__(self, bucket: Bucket, place: StoreLocation, page: int = _PAGE) -> None:
@@ -55,7 +55,7 @@ class BucketPrefix:
         return _objects(found["objects"]), found["common_prefixes"]
 
     def all_pages(self, path: str | None = None) -> Iterator[Objects]:
-        """Return all pages of the prefix, or of the directory ``path`` below it, requested one after the other."""
+        """Return all pages of the prefix, or of the directory ``path`` below it, requested in sequence."""
         with self._bucket.plain_errors():
             yield from map(_objects, obstore.list(self._bucket.store, path or self.key or None))
 

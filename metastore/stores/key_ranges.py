@@ -1,15 +1,15 @@
-"""Divides the keys below a prefix into ranges that are listed at the same time. Pure: no request is sent here.
+"""Divides the keys below a prefix into ranges that are listed concurrently. Pure functions: no request is sent here.
 
-An object store lists keys in their order, 1,000 a page, from any key on. How the keys are distributed is not known
-before, so :class:`KeyRanges` learns it from the pages: what is left of a range after a full page is divided again, as
-long as fewer ranges are in work than may be. The directories below the prefix are borders, if they are known. Else the
-borders are names that the keys of the page suggest: the next digits at the places where keys of a table differ.
+An object store lists keys in order, 1,000 a page, starting after any key. The distribution of the keys is unknown, so
+:class:`KeyRanges` learns it from the pages: after a full page, the rest of its range is divided again, as long as more
+ranges may be listed. The directories below the prefix are the borders, if they are known. Otherwise borders are guessed
+from the keys of the page: the next digits at the positions where keys of a table differ.
 
-A border is a guess. A wrong one costs a request that finds little, never a key: ranges are disjoint and cover all keys.
-Fewer borders are guessed after requests that found little.
+A wrong border costs a request that finds little, but never loses a key: ranges are disjoint and cover all keys. After
+requests that found little, fewer borders are guessed.
 
-An object without content may be a marker: the store lists its key ``a/`` as ``a``, out of order. Only objects with
-content are believed to be in order, and markers may be found twice.
+An empty object may be a directory marker: the store lists its key ``a/`` as ``a``, out of order. So only the order of
+objects with content is used, and markers may be found twice.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 ListedObject: TypeAlias = tuple[str, int, int]
-"""Path, size in bytes, and time of modification in epoch ns; plain, since a listing has millions of them."""
+"""Path, size in bytes, and modification time in epoch ns; a plain tuple, because a listing has millions."""
 
 Objects: TypeAlias = Sequence[ListedObject]
 
 _FREE_GUESSES: Final = 3
-"""Poor requests allowed before full pages earn more."""
+"""Number of poor requests that are allowed before full pages earn more."""
 
 _TELLING: Final = 6
-"""Number of keys that prove an ordered listing: by chance they are in order once in 720 times."""
+"""Number of ordered keys that prove an ordered listing; random keys are ordered once in 720 times."""
 
 _DIGITS: Final = "0123456789"
 _HEXADECIMAL: Final = "0123456789abcdef"
 
 
 class OutOfOrderError(Exception):
-    """The store does not list in the order of keys, so ranges cannot be listed; never leaves this package."""
+    """The store does not list in key order, so ranges cannot be listed. This error never leaves the package."""
 
 
 @dataclass(frozen=True)
 class KeyRange:
-    """Keys after ``after``, up to and including ``until``; None: up to the last."""
+    """Keys after ``after``, up to and including ``until``; None: to the end."""
 
     after: str
     until: str | None
 
 
 class KeyRanges:
-    """The ranges of a listing. :meth:`take` gives one to request, :meth:`answer` takes its page.
+    """The ranges of a listing. :meth:`take` returns one to request, :meth:`answer` takes its page.
 
-    ``at_once`` is the number of ranges in work at most, ``page`` the number of objects of a full page.
+    ``at_once`` is the maximum number of concurrent ranges, ``page`` the number of objects in a full page.
     """
 
     def __init__(self, at_once: int, page: int) -> None:
@@ -64,9 +64,9 @@ class KeyRanges:
         self._directories: Sequence[str] = ()
 
     def begin(self, first: Objects) -> Objects:
-        """Take the first page of all keys; returns its objects.
+        """Take the first page of all keys; return its objects.
 
-        Raises :class:`OutOfOrderError`, also if too few objects have content to tell whether they are in order.
+        Raises :class:`OutOfOrderError`, also if too few objects have content to prove an order.
         """
         if sum(size > 0 for _, size, _ in first) < _TELLING:
             raise OutOfOrderError
@@ -78,16 +78,16 @@ class KeyRanges:
         self._directories = sorted(directories)
 
     def take(self) -> KeyRange | None:
-        """Return a range to request now; None if there is none before other answers."""
+        """Return a range to request now, or None if the next depends on pending answers."""
         if not self._waiting:
             return None
         self._in_work += 1
         return self._waiting.popleft()
 
     def answer(self, range_: KeyRange, page: Objects) -> Objects:
-        """Take the ``page`` that begins after ``range_.after``; returns its objects that belong to the range.
+        """Take the ``page`` that begins after ``range_.after``; return its objects in the range.
 
-        What is left of the range waits. Raises :class:`OutOfOrderError`.
+        The rest of the range waits for :meth:`take`. Raises :class:`OutOfOrderError`.
         """
         self._in_work -= 1
         kept, last, ends = _within(range_, page)
@@ -128,10 +128,10 @@ class KeyRanges:
 
 
 def guessed_borders(first: str, last: str, seen: set[str]) -> list[str]:
-    """Return keys after ``last`` between which many keys may lie, the likeliest first.
+    """Return keys after ``last`` that probably have many keys between them, the likeliest first.
 
-    The page of ``last`` began with ``first``; ``seen`` are the characters of its keys. Keys count: ``last`` is
-    followed by keys with a higher digit at a place before the one where the page's own keys differ.
+    The page of ``last`` began with ``first``; ``seen`` are the characters of its keys. Keys often count up, so after
+    ``last`` come keys with a higher digit at a position before the one where the page's own keys differ.
     """
     pairs = enumerate(zip(first, last, strict=False))
     differ = next((place for place, (one, other) in pairs if one != other), len(first))
@@ -159,7 +159,7 @@ def _looks_hexadecimal(last: str, seen: set[str]) -> bool:
 
 
 def _within(range_: KeyRange, page: Objects) -> tuple[Objects, str, bool]:
-    """Return the page's objects in the range, the last key that is in order, and whether the page exceeds the range."""
+    """Return the page's objects in the range, its last key in order, and whether the page goes beyond the range."""
     kept: list[ListedObject] = []
     last = range_.after
     for entry in page:

@@ -1,9 +1,9 @@
-"""Lists all objects below a prefix with many requests at the same time; the answer is that of one listing page by page.
+"""Lists all objects below a prefix with concurrent requests; the result equals that of a listing page by page.
 
 Place in the flow: :mod:`metastore.stores.object_store_arrow` lists tables through this module. A prefix of at most one
-page costs one request. For more, :mod:`metastore.stores.key_ranges` says which ranges to request, and
-:mod:`metastore.stores.request_pace` how many at a time. A store that does not list in the order of keys is listed by
-the directories below the prefix, if these hold many objects each; else page by page.
+page costs one request. For more objects, :mod:`metastore.stores.key_ranges` chooses the ranges to request, and
+:mod:`metastore.stores.request_pace` limits the concurrent requests. If a store does not list in key order, its
+first-level directories are listed concurrently if they hold many objects each, else page by page.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from metastore.stores.key_ranges import KeyRange, KeyRanges, ListedObject, Objec
 from metastore.stores.request_pace import RequestPace
 
 AT_ONCE: Final = 96
-"""Requests in flight for one listing. S3 serves 5,500 a second below one prefix: at 30 ms these are 3,200."""
+"""Maximum concurrent requests for one listing. S3 serves 5,500 a second below one prefix; at 30 ms these are 3,200."""
 
 _MANY: Final = 50
-"""Objects a directory, on average, from which a request for the directories themselves is worth its cost."""
+"""Minimum average number of objects in a directory that pays for a request to list the directories."""
 
 _NOTICED_AFTER_S: Final = 0.1
 
 
 class ListedPrefix(Protocol):
-    """The requests about one prefix that a listing sends; each raises OSError."""
+    """The requests of a listing about one prefix; each raises OSError."""
 
     key: str
     """The prefix without slashes at its ends; empty for a whole bucket."""
 
     in_order: bool
-    """Whether listings are ordered by key and can begin after a key."""
+    """Whether listings are ordered by key and can start after a key."""
 
     page: int
     """Number of objects in a full page."""
 
     def page_after(self, key: str) -> Objects:
-        """Return one page of the objects after ``key``; less than a full page is the last one."""
+        """Return one page of the objects after ``key``; the last page is not full."""
 
     def level(self) -> tuple[Objects, Sequence[str]]:
-        """Return the objects directly below the prefix, and the paths of the directories there."""
+        """Return the objects directly below the prefix, and the paths of its directories."""
 
     def all_pages(self, path: str | None = None) -> Iterable[Objects]:
-        """Return all pages of the prefix, or of the directory ``path`` below it, requested one after the other."""
+        """Return all pages of the prefix, or of the directory ``path`` below it, requested in sequence."""
 
 
 def list_in_parallel(prefix: ListedPrefix, pace: RequestPace) -> list[ListedObject]:
@@ -105,13 +105,13 @@ def _by_directories(prefix: ListedPrefix, pace: RequestPace, threads: ThreadPool
 
 
 def _holds_few_directories(prefix: ListedPrefix, page: Objects) -> bool:
-    """Whether the first-level directories in ``page`` hold many objects each."""
+    """Return whether the first-level directories in ``page`` hold many objects each."""
     begin = len(prefix.key) + 1 if prefix.key else 0
     below = (path[begin:].partition("/") for path, _, _ in page)
     return len({name for name, slash, _ in below if slash}) * _MANY <= len(page)
 
 
 def _sorted(pages: Iterable[Objects]) -> list[ListedObject]:
-    """Return the objects of ``pages``, which are in the order of keys, by path: each path once, as reads find it."""
+    """Return the objects of ``pages``, which are in key order, by path; each path once, as reads resolve it."""
     found = sorted(chain.from_iterable(pages), key=itemgetter(0))
     return [entry for before, entry in pairwise([("", 0, 0), *found]) if entry[0] != before[0]]

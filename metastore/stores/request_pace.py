@@ -1,7 +1,7 @@
-"""Limits the requests in flight to what a store accepts: half as many after each "slow down", then slowly more again.
+"""Limits concurrent requests to the rate of a store: halves the limit after "slow down", then raises it slowly.
 
-S3 answers 503 ``SlowDown`` to more requests than a prefix serves, other stores 429. Such a request is sent again after
-a random pause, so that requests refused together do not come back together.
+S3 answers 503 ``SlowDown`` if a prefix gets too many requests, other stores answer 429. Such a request is sent again
+after a random pause, so that requests that were refused together do not return together.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Final, TypeVar
 Answer = TypeVar("Answer")
 
 _LONGEST_PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
-"""Upper limits of the pauses before each repetition, in seconds."""
+"""Upper limits of the pauses before each retry, in seconds."""
 
 _SLOW_DOWN: Final = re.compile(r"\b503 S|\b429 Too Many|SlowDown")
 
 
 def asks_to_slow_down(error: OSError) -> bool:
-    """Whether the store answered that it gets too many requests."""
+    """Return whether the store answered that it gets too many requests."""
     return _SLOW_DOWN.search(str(error)) is not None
 
 
 class RequestPace:
-    """At most ``most`` requests in flight, fewer after the store asked for it. Threads share it.
+    """Allows at most ``most`` concurrent requests, and fewer after the store refused some. Threads share it.
 
-    ``pause`` waits for seconds, ``chance`` returns a random number from 0 to 1.
+    ``pause`` waits for seconds; ``chance`` returns a random number from 0 to 1.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class RequestPace:
 
     @property
     def allowed(self) -> int:
-        """The number of requests that may be in flight now; at least 1."""
+        """The current maximum of concurrent requests, at least 1."""
         return int(self._allowed)
 
     def ask(self, request: Callable[[], Answer]) -> Answer:
-        """Return the answer to ``request``, sent when fewer than allowed are in flight.
+        """Return the answer to ``request``, which waits until the limit allows it.
 
-        It is repeated while its OSError says that the store is too busy; after the last repetition that error leaves.
+        If the store is too busy, the request is retried; after the last retry the OSError is raised.
         """
         for longest in _LONGEST_PAUSES_S:
             try:
@@ -80,6 +80,6 @@ class RequestPace:
                 self._in_flight -= 1
                 if not was_refused:
                     self._allowed = min(self._most, self._allowed + 1 / self._allowed)
-                elif self._allowed >= asked_of:  # others were refused together with it: halve once for all of them
+                elif self._allowed >= asked_of:  # halve once for all requests that were refused together
                     self._allowed = max(1.0, self._allowed / 2)
                 self._changed.notify_all()

@@ -1,8 +1,8 @@
-"""Moves conditions on the keys of a GROUP BY below the grouping: into the WHERE of the grouped SELECT. Pure.
+"""Moves conditions on the keys of a GROUP BY into the WHERE of the grouped SELECT. Pure functions.
 
 Place in the flow: :mod:`metastore.views.push_down` looks for conditions on tables. sqlglot pushes no condition into a
-grouped SELECT, so a condition on a view that groups would prune nothing. All rows of a group have the same key. So a
-condition on keys alone keeps or drops whole groups, before the grouping as after it.
+grouped SELECT, so without this module a condition on a grouping view would prune nothing. All rows of a group have the
+same key. So a condition on keys alone keeps or drops whole groups, and may be tested before the grouping.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _STEPS: Final = (
     exp.Var,
     exp.Year,
 )
-"""Expressions of a key. None of them makes a floating-point number, whose two zeros are one key."""
+"""Expressions allowed in a key. None of them returns a floating-point number: its two zeros form one group."""
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
 _ROWS_AFTERWARDS: Final = ("limit", "offset", "qualify", "distinct", "windows", "laterals", "cluster", "sort")
 
 
 _Schemas = Mapping[str, TupleSchema]
-"""The columns of tables, by the names that the query gives them."""
+"""The columns of tables, by their names in the query."""
 
 
 def below_groups(query: exp.Query, schema_of: _Schemas) -> bool:
-    """Move conditions of ``query`` on keys of its grouped SELECTs one level down; returns whether any was moved.
+    """Move conditions of ``query`` on keys of its grouped SELECTs one level down; return whether any was moved.
 
-    ``schema_of`` has the columns of its tables. Comparisons may be hidden in functions of their columns.
+    ``schema_of`` has the columns of its tables. A comparison may contain functions of columns.
     """
     scopes = traverse_scope(query)
     references = scopes[-1].ref_count() if scopes else {}
@@ -89,7 +89,7 @@ def _move(condition: exp.Expr, grouped: Scope, keys: Mapping[str, exp.Expr]) -> 
 
 
 def _source(scope: Scope, condition: exp.Expr, references: Mapping[int, int]) -> Scope | None:
-    """Returns the SELECT that ``condition`` of ``scope`` is about, if its rows may be dropped before anything else."""
+    """Returns the SELECT whose columns ``condition`` of ``scope`` tests, if its rows may be dropped first, or None."""
     names = {column.table for column in condition.find_all(exp.Column)}
     around = scope.expression
     if len(names) != 1 or not isinstance(around, exp.Select):
@@ -108,7 +108,7 @@ def _may_go_first(node: exp.Expr | None, around: exp.Select) -> bool:
 
 
 def _keys(scope: Scope, schema_of: _Schemas) -> list[exp.Expr]:
-    """Returns the keys of a plain GROUP BY; none for grouping sets, ``GROUP BY ALL``, or no grouping."""
+    """Returns the keys of a plain GROUP BY; none for grouping sets, ``GROUP BY ALL``, or without grouping."""
     group = scope.expression.args.get("group")
     if group is None or any(value for name, value in group.args.items() if name != "expressions"):
         return []
@@ -116,12 +116,12 @@ def _keys(scope: Scope, schema_of: _Schemas) -> list[exp.Expr]:
 
 
 def _alias(condition: exp.Expr) -> str:
-    """Returns the qualifier of the columns of ``condition``, which all have the same."""
+    """Returns the qualifier that all columns of ``condition`` share."""
     return next(column.table for column in condition.find_all(exp.Column))
 
 
 def _named_keys(alias: str, scope: Scope, schema_of: _Schemas) -> dict[str, exp.Expr]:
-    """Returns the keys among the columns of a grouped SELECT, by the SQL of the columns of ``alias`` around it."""
+    """Returns the keys among the columns of a grouped SELECT, by the SQL of the outer columns of ``alias``."""
     keys, select = {key.sql() for key in _keys(scope, schema_of)}, scope.expression
     assert isinstance(select, exp.Select)
     named = {column.alias_or_name: column.unalias() for column in select.selects}
@@ -129,7 +129,7 @@ def _named_keys(alias: str, scope: Scope, schema_of: _Schemas) -> dict[str, exp.
 
 
 def _has_one_form(key: exp.Expr, scope: Scope, schema_of: _Schemas) -> bool:
-    """Whether equal values of ``key`` are one value. Floating-point zeros are not: ``0.0`` equals ``-0.0``."""
+    """Returns whether equal values of ``key`` are identical. Floating-point zeros are not: ``0.0`` equals ``-0.0``."""
     for node in key.walk():
         if not isinstance(node, _STEPS) or (isinstance(node, exp.DataType) and node.this.value in _FLOATS):
             return False
@@ -139,7 +139,7 @@ def _has_one_form(key: exp.Expr, scope: Scope, schema_of: _Schemas) -> bool:
 
 
 def _is_exact(column: exp.Column, scope: Scope, schema_of: _Schemas) -> bool:
-    """Whether ``column`` is a table's column without floating-point numbers, or is made from such columns."""
+    """Returns whether ``column`` has no floating-point numbers, in a table or in the expression that makes it."""
     source = scope.sources.get(column.table)
     if isinstance(source, exp.Table):
         known = {each.name.lower(): each.type for each in getattr(schema_of.get(source.name), "columns", ())}

@@ -156,8 +156,8 @@ class TestLaw:
         result = session.analyze("lake.w.t", paths=[f"{name}.parquet" for name in FILES[2:]])
         assert (result.removed, result.segments_removed) == (8, 4)
         lake.write("k=1/a.parquet", {"x": [1]})
-        for part in ({"paths": ["k=1/a.parquet"]}, {}):
-            session.analyze("lake.w.t", **part)
+        for paths in (["k=1/a.parquet"], None):
+            session.analyze("lake.w.t", paths=paths)
             kept = units(session)
             session.drop_metadata("lake.w.t")
             session.analyze("lake.w.t")

@@ -87,7 +87,7 @@ def test_replace_of_what_was_seen(metastore: Metastore) -> None:
     metastore.views.create(view())
     seen = metastore.views.get("dfs.tmp.v")
     metastore.views.replace(view(sql="SELECT 2 AS b"), seen=seen)
-    with pytest.raises(ConflictError, match="changed by somebody else"):
+    with pytest.raises(ConflictError, match="another writer changed"):
         metastore.views.replace(view(sql="SELECT 3 AS c"), seen=seen)
     assert metastore.views.get("dfs.tmp.v").sql == "SELECT 2 AS b"
 

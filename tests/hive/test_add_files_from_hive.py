@@ -90,7 +90,7 @@ def test_rows_come_beside_those_that_are_there(session: Session, hive: HiveMaker
 def test_some_partitions_and_no_file_twice(session: Session, hive: HiveMaker, source: str, add: Add) -> None:
     """A partition by its value; a file that is there already is an error, or is left out."""
     assert add(source, partition_filter={"DAY": "2024-01-02"})["added_files_count"] == 1
-    with pytest.raises(ProcedureError, match="has 1 of the files already"):
+    with pytest.raises(ProcedureError, match="1 files are the table's already"):
         add(source)
     assert add(source, duplicate_file="skip") == {
         "added_files_count": 1,
@@ -99,6 +99,8 @@ def test_some_partitions_and_no_file_twice(session: Session, hive: HiveMaker, so
         "warnings": [HIDDEN_PARTITIONS],
     }
     assert len(rows(session, hive)) == 3
+    assert add(source, duplicate_file="allow")["added_files_count"] == 2
+    assert len(rows(session, hive)) == 5
     with pytest.raises(ProcedureError, match="Cannot find any matching partitions"):
         add(source, partition_filter={"day": "2030-01-01"})
 

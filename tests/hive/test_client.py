@@ -88,7 +88,7 @@ def test_an_answer_that_is_none_to_a_change() -> None:
     with (
         answering(LIST + b"\x0b" + struct.pack(">ii", 1, 0x7FFFFFFF)) as uri,
         HiveClient(uri) as client,
-        pytest.raises(OutcomeUnknownError, match="look before trying again"),
+        pytest.raises(OutcomeUnknownError, match="check before you try again"),
     ):
         client.drop_table("shop", "sales")
 

@@ -181,7 +181,7 @@ def test_killed_before_the_files_were_removed(
             call("revert_migration", name, discard_changes=True)
     assert described(hive, name) == before
     assert files(hive, name) != lying
-    with pytest.raises(ProcedureError, match="on its way back"):
+    with pytest.raises(ProcedureError, match="is being reverted"):
         call("migrate", name, recursive_directory="true")
     assert call("revert_migration", name)["status"] == "already reverted"
     assert files(hive, name) == lying

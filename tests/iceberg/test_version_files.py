@@ -116,7 +116,7 @@ class TestLostVersions:
         metadata = tmp_path / "metastore/tables/metadata"
         lost = (metadata / "v3.metadata.json").rename(tmp_path / "v3.metadata.json")
         before = {path for path in (tmp_path / "metastore").rglob("*") if path.is_file()}
-        with pytest.raises(DamageError, match="names version 3, and the newest version file that stands is that of 2"):
+        with pytest.raises(DamageError, match="names version 3, and the newest version file is that of 2"):
             writer.tables.modify().overwrite([unit("c")]).execute()
         assert {path for path in (tmp_path / "metastore").rglob("*") if path.is_file()} == before
         lost.rename(metadata / "v3.metadata.json")

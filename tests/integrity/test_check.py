@@ -42,7 +42,7 @@ DAMAGES: dict[str, tuple[Damage, str, str]] = {
     ),
     "all version files": (
         lambda s: [path.unlink() for path in s.metadata.glob("v*.metadata.json")],
-        "no version file stands",
+        "there is no version file",
         "repair",
     ),
     "damaged version file": (lambda s: (s.metadata / "v4.metadata.json").write_text("{}"), "v4.metadata.json", "check"),

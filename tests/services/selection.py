@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-ON_REQUEST = frozenset({"azure", "drill", "gcs", "glue", "hdfs", "iceberg", "postgres", "rest"})
+ON_REQUEST = frozenset({"azure", "drill", "gcs", "glue", "hdfs", "iceberg", "postgres", "rest", "versions"})
 _LONG = ("spark", "integration", "slow", *sorted(ON_REQUEST))
 """Marks of tests that start a session, processes or a service."""
 

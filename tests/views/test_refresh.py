@@ -280,7 +280,7 @@ def test_of_two_refreshes_at_once_one_wins(session: Session, data: Path) -> None
         if said == "analyzed":
             session.materialized_views.refresh(M, "full")
 
-    with pytest.raises(ConflictError, match="changed by somebody else"):
+    with pytest.raises(ConflictError, match="another writer changed"):
         refresh(session, M, on_step=meanwhile)
     [folder] = os.listdir(data / "m")
     assert session.materialized_views.get(M).data_location == f"m/{folder}"

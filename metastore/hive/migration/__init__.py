@@ -1,1 +1,1 @@
-"""Hive tables into Iceberg, in place: looked at, staged where nothing sees it, and switched in one step."""
+"""Migration of Hive tables to Iceberg, in place: survey, staging of invisible metadata, and a switch in one step."""

@@ -1,7 +1,7 @@
-"""What a migrated table was before: the metastore's own description of it and its partitions, kept beside its metadata.
+"""The backup of a migrated table: the metastore's description of the table and its partitions, kept with its metadata.
 
-One file per attempt, compressed lines: a header, the table, then each partition, as thrift's JSON. It lies in a hidden
-folder of the table, where no reader of Hive looks and no cleaning of Iceberg files does.
+Each attempt has one file of compressed lines: a header, the table, then each partition, as thrift's JSON. The file lies
+in a hidden folder of the table, which Hive's readers ignore and Iceberg's removal of orphan files does not delete.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ from metastore.errors import FormatError, NotFoundError
 from metastore.stores.bounded_reading import ReadLimits, gunzipped, whole
 
 BACKUP_PROPERTY: Final = "metastore.hive-backup"
-"""Iceberg table property: where the backup of the Hive table lies."""
+"""Iceberg table property with the location of the Hive table's backup."""
 
 BACKUP_FILE: Final = "hive-table.backup"
-"""Without a suffix that a file system would compress by."""
+"""The name has no suffix, so that Arrow's file systems do not compress the file by its suffix."""
 _FORM: Final = 1
 
 
 @dataclass(frozen=True)
 class Backup:
-    """A Hive table as it was; ``facts`` are those of the migration (its snapshot, its files), for whoever goes back."""
+    """A Hive table before its migration.
+
+    ``facts`` describe the migration (its snapshot, its files), for the way back.
+    """
 
     table: Table
     partitions: Sequence[Partition]
@@ -40,12 +43,12 @@ class Backup:
 
     @property
     def snapshots(self) -> tuple[int, ...]:
-        """The snapshots that the migration made, the oldest first; none for a table without files."""
+        """The snapshots that the migration made, oldest first; none for a table without files."""
         made = (self.facts.get(name) for name in ("snapshot-id", "rewritten-snapshot-id"))
         return tuple(each for each in made if each is not None)
 
     def write(self, io: FileIO, location: str) -> None:
-        """Write it to a new file."""
+        """Write the backup to a new file."""
         lines = [json.dumps({"form": _FORM, **self.facts}).encode()]
         lines += [serialize(each, _FACTORY) for each in (self.table, *self.partitions)]
         with io.new_output(location).create() as stream:
@@ -53,7 +56,7 @@ class Backup:
 
     @classmethod
     def read(cls, io: FileIO, location: str) -> Backup:
-        """Read one. NotFoundError when it is gone, FormatError when it is none."""
+        """Returns the backup at ``location``. Raises NotFoundError if it is missing, FormatError if it is damaged."""
         try:
             limit = ReadLimits.of(io.properties).named("backup")
             content = gunzipped(whole(io.new_input(location), limit), location, limit)
@@ -74,4 +77,4 @@ class Backup:
 
 _FACTORY: Final = TJSONProtocolFactory()
 _UNREADABLE: Final = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error, TException)
-"""What gzip, JSON and thrift raise for bytes that are not what was written."""
+"""Errors of gzip, JSON and thrift for damaged bytes."""

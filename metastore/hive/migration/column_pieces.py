@@ -1,7 +1,8 @@
-"""A column of rows as its pieces, each an array of plain values or of what holds them; and what a piece comes to. Pure.
+"""Splits a column into its pieces, arrays of plain or nested values, and measures each piece. Pure functions.
 
-A list is a piece, and so are its elements; of a null list there is none. So a null list, an empty one and a list of
-nulls differ, at any depth, and so do maps and structs. Pieces are called by their path, ``items.element.price``.
+A list is a piece, and its elements are another. A null list has no elements. So a null list, an empty list and a list
+of nulls differ at any depth; the same holds for maps and structs. Pieces are named by their path,
+``items.element.price``.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _WRAP = (1 << 64) - 1
 
 @dataclass
 class Measured:
-    """What one reading of a piece found.
+    """The measurements of one piece by one way of reading.
 
-    ``low`` and ``high`` are the bounds of plain values without NaNs; days and times are the numbers that Arrow keeps.
-    ``digest`` is the sum of the values' hashes, so that equal values in any order have one digest. ``error`` says why
-    it could not be read.
+    ``low`` and ``high`` are the bounds of plain values, ignoring NaN; days and times are Arrow's stored numbers.
+    ``digest`` is the sum of the values' hashes, so equal values in any order have one digest. ``error`` is the reason
+    why the piece could not be read.
     """
 
     rows: int = 0
@@ -40,7 +41,7 @@ class Measured:
     error: str | None = None
 
     def add(self, values: Array) -> None:
-        """Take in a batch of the piece."""
+        """Add a batch of the piece."""
         self.rows += len(values)
         self.nulls += values.null_count
         if pt.is_nested(values.type) or pt.is_null(values.type):
@@ -56,7 +57,7 @@ class Measured:
             self.include(found["min"], found["max"])
 
     def include(self, low: Any, high: Any) -> None:
-        """Widen the bounds, if there are any to widen them by."""
+        """Widen the bounds to include ``low`` and ``high``, unless they are None."""
         if low is not None:
             self.low = low if self.low is None else min(self.low, low)
             self.high = high if self.high is None else max(self.high, high)
@@ -68,7 +69,7 @@ class Measured:
         return f"{self.rows} values ({self.nulls} of them null, {bounds}digest {self.digest:x})"
 
     def merge(self, other: Measured) -> None:
-        """Take in what was found in other rows."""
+        """Add the measurements of other rows."""
         self.rows += other.rows
         self.nulls += other.nulls
         self.digest = (self.digest + other.digest) & _WRAP
@@ -77,9 +78,9 @@ class Measured:
 
 
 def pieces(path: str, array: Array, type_: Any) -> Iterator[tuple[str, Array]]:
-    """The pieces of a column as they are in a file, read as ``type_``; the fields of structs are found in any case.
+    """Yields the path and values of each piece of a file's column, read as ``type_``. Struct fields ignore case.
 
-    Raises pyarrow's errors for an array that cannot be read so.
+    Raises pyarrow's errors if the array cannot be read as ``type_``.
     """
     if pt.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
@@ -100,7 +101,7 @@ def pieces(path: str, array: Array, type_: Any) -> Iterator[tuple[str, Array]]:
 
 
 def paths(path: str, type_: Any) -> Iterator[tuple[str, Any]]:
-    """The paths of all pieces of a column of ``type_``, with the type of each."""
+    """Yields the path and the type of each piece of a column of ``type_``."""
     yield path, type_
     inner: Any = type_
     if pt.is_struct(type_):
@@ -114,7 +115,7 @@ def paths(path: str, type_: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _fields(path: str, array: Array, type_: Any) -> Iterator[tuple[str, Array]]:
-    # Flattened, a field is null where its struct is.
+    # Flattening makes the fields of a null struct null.
     held = dict(zip((field.name.lower() for field in array.type), array.flatten(), strict=True))
     for index in range(type_.num_fields):
         field = type_.field(index)

@@ -1,9 +1,9 @@
-"""Footers that were read, kept beside a table until it is migrated, so that a killed migration goes on where it was.
+"""Keeps footers that were read until the table is migrated, so that a migration continues after a kill.
 
-Only for tables with enough files that reading again would take long. Each batch lies in a file of its own in the hidden
-folder, with location, size and time of every data file that it speaks of: a row counts only for a file that is still
-listed so, and only for the columns that the table has now. What cannot be read, or speaks of files that changed, is
-passed over; the folder goes with all other attempts once the table is migrated. Nothing here can make a migration fail.
+Only tables with many files, which take long to read again, keep footers. Each batch is a file in the hidden folder,
+with location, size and time of each of its data files. A row is used only if its file is still listed with these
+values, and only for the table's current columns. Unreadable files and rows of changed files are ignored. The folder is
+removed with all other attempts once the table is migrated. No error here makes a migration fail.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from metastore.hive.migration.staging import HIDDEN_FOLDER
 from metastore.hive.migration.survey import Survey
 
 WORTH_KEEPING: Final = 1_000
-"""Fewer footers to read, a second of work, are not kept."""
+"""Minimum number of footers to keep; fewer take less than a second to read."""
 
 _FOLDER: Final = "footers"
 _SUFFIX: Final = ".arrow"
@@ -45,24 +45,24 @@ _State = tuple[str, int, int, str]
 
 @dataclass(frozen=True)
 class KeptFooters:
-    """Those of one table, as it was surveyed."""
+    """The kept footers of one surveyed table."""
 
     store: Store
     survey: Survey
 
     @property
     def folder(self) -> str:
-        """Where they lie."""
+        """The folder of the kept footers."""
         return f"{self.survey.table.location}/{HIDDEN_FOLDER}/{_FOLDER}"
 
     def read(self) -> list[pa.RecordBatch]:
-        """What is still true, as batches of :data:`~metastore.hive.metrics.FRAGMENT`; no file is in it twice."""
+        """Returns the still valid rows, each file once, as batches of :data:`~metastore.hive.metrics.FRAGMENT`."""
         numbers = {state: number for number, state in enumerate(self._states)}
         kept = (_true(batch, numbers) for batch in self._batches())
         return [batch for batch in kept if batch.num_rows]
 
     def keep(self, batch: pa.RecordBatch) -> None:
-        """Keep what a task returned, but for files that could not be read; without success if the store fails."""
+        """Keep a task's result, except rows of unreadable files. Does nothing if the store fails."""
         good = batch.filter(pc.is_null(batch["error"]))
         if not good.num_rows:
             return
@@ -83,13 +83,13 @@ class KeptFooters:
 
     @cached_property
     def _states(self) -> list[_State]:
-        """Each file of the survey as it was listed, by number."""
+        """The listed state of each file of the survey, by number."""
         times = {file.location: file.mtime_ns for folder in self.survey.folders for file in folder.files}
         return [(file.location, file.size, times[file.location], str(file.format)) for file in self.survey.files]
 
     @cached_property
     def _columns(self) -> bytes:
-        """What says that rows are of the columns that the table has: they hold numbers by the places of its leaves."""
+        """A digest of the table's columns: rows hold numbers by the positions of their leaves."""
         said = [(name, str(type_)) for name, type_ in self.survey.table.columns]
         return digest(repr((said, FRAGMENT))).hex().encode()
 
@@ -98,7 +98,7 @@ class KeptFooters:
             store, folder = self.store.place(self.folder)
             for entry in store.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
                 if entry.path.endswith(_SUFFIX):
-                    # A writer that was killed leaves half a file.
+                    # A killed writer leaves an incomplete file.
                     with suppress(OSError, pa.ArrowException), store.open_input_file(entry.path) as source:
                         reader = pa.ipc.open_file(source)
                         if (reader.schema.metadata or {}).get(_COLUMNS) == self._columns:
@@ -106,19 +106,19 @@ class KeptFooters:
 
 
 def missing(survey: Survey, kept: list[pa.RecordBatch]) -> list[FileToRead]:
-    """The files of the survey that nothing is kept of."""
+    """Returns the files of the survey without a kept footer."""
     known = {number for batch in kept for number in batch["number"].to_pylist()}
     return [file for file in survey.files if file.number not in known]
 
 
 def _true(batch: pa.RecordBatch, numbers: dict[_State, int]) -> pa.RecordBatch:
-    """The rows of files that ``numbers`` has, under these numbers, which are taken out of it."""
+    """Returns the rows of files in ``numbers``, renumbered, and removes these files from ``numbers``."""
     states = zip(*(batch[name].to_pylist() for name in _FILE), strict=True)
     found = pa.array([numbers.pop(state, None) for state in states], pa.int64())
     described = zip(batch["shape"].to_pylist(), batch["schema"].to_pylist(), strict=True)
     schemas = {shape: schema for shape, schema in described if schema is not None}
     rows = batch.set_column(0, FRAGMENT.field("number"), found).select(FRAGMENT.names).filter(pc.is_valid(found))
-    # The row that held the schema of a shape may be one of a file that has changed.
+    # The row with the schema of a shape may belong to a changed file.
     first = [schemas.pop(shape, None) for shape in rows["shape"].to_pylist()]
     at = FRAGMENT.get_field_index("schema")
     columns = [*rows.columns[:at], pa.array(first, pa.binary()), *rows.columns[at + 1 :]]

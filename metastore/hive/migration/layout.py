@@ -1,8 +1,8 @@
-"""The Iceberg schema of a Hive table and its files: column ids, partition fields, the mapping of files' names. Pure.
+"""The Iceberg schema of a Hive table: column ids, partition fields, and the mapping of files' names. Pure functions.
 
-The files carry no ids, so the name mapping is what lets Iceberg's readers find columns in them: every name that files
-use is in it. A column that files have and the table has not is in it too, under an id that no schema has: without an
-entry PyIceberg refuses to read such a file.
+The files have no column ids, so Iceberg's readers find columns by the name mapping. It contains every name in the
+files. It also contains columns of files that the table does not have, with ids that are in no schema: without an entry,
+PyIceberg refuses to read such a file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAME_MAPPING: Final = "schema.name-mapping.default"
 
 @dataclass(frozen=True)
 class Layout:
-    """How the Iceberg table is laid out; ``leaf_ids`` are those of the leaves that files hold, in the table's order."""
+    """The layout of the Iceberg table. ``leaf_ids`` are the ids of leaves that are in files, in the table's order."""
 
     schema: Schema
     spec: PartitionSpec
@@ -38,9 +38,9 @@ class Layout:
 
 
 def layout_of(table: HiveTable, matches: Iterable[Match]) -> Layout:
-    """The layout for files that matched the table without problems."""
+    """Returns the layout for files that matched the table without problems."""
     merged = merged_match(matches)
-    # Without a file to tell, a timestamp of Spark's and Hive's Parquet is a moment, as they write it.
+    # If no file decides it, a timestamp of Parquet is a moment, as Spark and Hive write it.
     default = str(table.format) == "PARQUET"
     ids = count(1)
 
@@ -53,7 +53,7 @@ def layout_of(table: HiveTable, matches: Iterable[Match]) -> Layout:
 
     comments = {each.name: each.comment for each in (*table.raw.sd.cols, *(table.raw.partitionKeys or ()))}
     fields = [field(name, type_) for name, type_ in table.columns]
-    # A partition column holds what its text says, and that has no zone.
+    # A partition column has the value of its text, which has no time zone.
     merged.moments.update({(name,): False for name, _ in table.partition_columns})
     partitions = [field(name, type_) for name, type_ in table.partition_columns]
     spec = PartitionSpec(
@@ -72,7 +72,7 @@ def layout_of(table: HiveTable, matches: Iterable[Match]) -> Layout:
 
 
 def merged_match(matches: Iterable[Match]) -> Match:
-    """What the schemas of all files come to; a problem where they contradict each other."""
+    """Returns the combined match of all files' schemas; contradictions between files are problems."""
     merged = Match()
     extras: dict[tuple[Path, str], Extra] = {}
     for each in matches:
@@ -94,7 +94,7 @@ def merged_match(matches: Iterable[Match]) -> Match:
 
 
 class _Namer:
-    """Makes the name mapping; ids of what no schema has come after all others."""
+    """Makes the name mapping. Columns that are in no schema get the highest ids."""
 
     def __init__(
         self, aliases: Mapping[Path, set[str]], extras: Mapping[Path, Sequence[Extra]], ids: Iterable[int]
@@ -104,7 +104,7 @@ class _Namer:
         self._ids = iter(ids)
 
     def fields(self, parent: Path, fields: Iterable[NestedField]) -> Iterable[MappedField]:
-        # What files have under the name of a partition column is another column: its values are the partitions'.
+        # A file's column with the name of a partition column is an extra: values come from the partition.
         others = {extra.name for extra in self._extras.get(parent, ())}
         for each in fields:
             path = (*parent, each.name)
@@ -139,7 +139,7 @@ class _Namer:
 
 
 def leaf_ids_of(own: int, type_: IcebergType) -> Iterable[int]:
-    """The ids of the leaves of a column, depth first; ``own`` is the column's."""
+    """Yields the ids of the leaves of a column, depth first; ``own`` is the column's id."""
     match type_:
         case StructType():
             for each in type_.fields:

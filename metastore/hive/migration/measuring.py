@@ -1,8 +1,8 @@
-"""The tasks of a verification: files by one of three ways to their rows -> what each piece of each column holds.
+"""The engine tasks of a verification: read files in one of three ways, and measure each piece of each column.
 
-Hive's way opens a file by its format alone, and takes the partition's values as the metastore had them. Iceberg's way
-is this package's reading of the files that the metadata names, by column ids, as Iceberg for Java reads them. The third
-way is PyIceberg's own, which reads some values differently. Rows pass through in batches; only numbers are kept.
+The first way is Hive's: it opens a file by its format, and takes the partition's values from the metastore. The second
+is Iceberg's: this package reads the files in the metadata by column ids, as Iceberg for Java does. The third is
+PyIceberg's own reader, which reads some values differently. Rows are read in batches, and only numbers are kept.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from metastore.iceberg.row_scan import RowScan
 from metastore.stores.read_errors import reading_file
 
 _arrow: Any = pa
-"""Arrow where its stubs do not know what it takes."""
+"""pyarrow without its stubs, which lack some of its arguments."""
 
 _Columns = Mapping[str, Any]
-"""Arrow arrays by the names of columns."""
+"""Arrow arrays by column name."""
 
 _BOUNDS: Final = "bounds"
 
@@ -51,11 +51,11 @@ _FRAGMENT: Final[dict[str, Any]] = {
     _BOUNDS: pa.binary(),
 }
 FRAGMENT: Final = pa.schema(_FRAGMENT)
-"""What a task returns of each piece; ``bounds`` is a stream of Arrow with the lowest and the highest value."""
+"""The task's result for each piece. ``bounds`` is an Arrow stream with the lowest and the highest value."""
 
 
 class Side(str, Enum):
-    """A way to the rows."""
+    """A way of reading the rows."""
 
     HIVE = "hive"
     ICEBERG = "iceberg"
@@ -63,7 +63,7 @@ class Side(str, Enum):
 
 
 class HiveFile(NamedTuple):
-    """A file as Hive had it: the texts are the values of its partition."""
+    """A file as Hive had it. ``values`` are the values of its partition, as text."""
 
     location: str
     format: FileFormat | None
@@ -72,7 +72,7 @@ class HiveFile(NamedTuple):
 
 @dataclass(frozen=True)
 class HiveChunk:
-    """Files that a task reads as Hive's; ``types`` are Iceberg's by the columns' names. Plain data."""
+    """Files for a task that reads as Hive does; ``types`` are Iceberg's types by column name. Plain data."""
 
     columns: Columns
     partition_columns: Columns
@@ -83,7 +83,7 @@ class HiveChunk:
 
 @dataclass(frozen=True)
 class IcebergChunk:
-    """Files that a task reads as Iceberg's; ``metadata`` is the table's, without history."""
+    """Files for a task that reads Iceberg tables. ``metadata`` is the table's metadata without its history."""
 
     metadata: TableMetadata
     io: FileIO
@@ -96,9 +96,10 @@ Chunk = HiveChunk | IcebergChunk
 
 
 def measure_chunk(chunk: Chunk) -> Iterator[pa.RecordBatch]:
-    """One batch of :data:`FRAGMENT` with a row for each piece. StorageError and FormatError name a file.
+    """Yields one batch of :data:`FRAGMENT` with a row for each piece.
 
-    What PyIceberg cannot read is no error, but what it reads.
+    Raises StorageError and FormatError, which name the file. If PyIceberg cannot read a column, its error becomes part
+    of the result and is not raised.
     """
     if isinstance(chunk, HiveChunk):
         side, types = Side.HIVE, dict(chunk.types)
@@ -154,7 +155,7 @@ def _pieces(location: str, name: str, values: Any, type_: pa.DataType) -> list[t
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Mapping[tuple[Side, str], Measured]:
-    """What all tasks found, by side and piece; of a piece that no task met, that there are no rows."""
+    """Returns the combined result of all tasks, by side and piece. A piece of no task has no rows."""
     found: dict[tuple[Side, str], Measured] = defaultdict(Measured)
     for batch in batches:
         for row in batch.to_pylist():
@@ -180,7 +181,7 @@ def _packed(measured: Measured, type_: Any) -> bytes:
 
 def _iceberg_rows(chunk: IcebergChunk) -> Iterator[tuple[str, _Columns]]:
     scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
-    for task in chunk.files:  # one at a time is in memory
+    for task in chunk.files:  # only one file at a time is in memory
         for batch in scan.to_record_batches([task]):
             yield task.file.file_path, _by_name(batch)
 
@@ -198,7 +199,7 @@ def _plainly_read(scan: ArrowScan, task: FileScanTask) -> Iterator[pa.RecordBatc
 
 
 def _hive_rows(chunk: HiveChunk) -> Iterator[tuple[str, _Columns]]:
-    """Columns by Hive's own names, as the files have them; partition values beside them."""
+    """Yields columns under the table's names, with the values that files hold, and partition values as columns."""
     store = Store(chunk.properties)
     for file in chunk.files:
         for batch in _file_batches(store, file):
@@ -207,7 +208,7 @@ def _hive_rows(chunk: HiveChunk) -> Iterator[tuple[str, _Columns]]:
 
 def _file_batches(store: Store, file: HiveFile) -> Iterator[pa.RecordBatch]:
     with reading_file(file.location), store.open(file.location) as stream:
-        # Other formats are not migrated.
+        # Files of other formats are not migrated.
         reader = open_data_file(stream, IcebergFormat(str(file.format)), file.location)
         yield from reader.matching(None, reader.schema.names)
 

@@ -1,8 +1,9 @@
-"""The whole of a migration on the driver: survey, (footers elsewhere), backup and staging, switch, and what is left.
+"""The driver's part of a migration: survey, backup and staging, switch, and cleanup. Other modules read the footers.
 
-Killed at any step, the table is Hive's as it was, or Iceberg's; calling again does what is missing: a table that was
-not switched is migrated anew, and what the dead attempt wrote is removed once a new one has won; one that was switched
-is finished. An attempt that fails removes what it wrote, unless the outcome of the switch is open.
+If it is killed at any step, the table is either the unchanged Hive table or the Iceberg table. Calling it again does
+the missing steps. A table that was not switched is migrated from the start, and the files of the dead attempt are
+removed after the new attempt succeeds. A table that was switched is finished. A failed attempt removes its files,
+unless the outcome of the switch is unknown.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ REFUSED: Final = "cannot be migrated"
 
 @dataclass(frozen=True)
 class Migration:
-    """One table to migrate, and how; ``properties`` open the store, by PyIceberg's names.
+    """One table to migrate, and its options. ``properties`` open the store, with PyIceberg's names.
 
-    ``rewrite`` writes files with times in INT96 anew; without it they stay as they are.
+    ``rewrite`` rewrites files with INT96 times; without it they stay unchanged.
     """
 
     client: HiveClient
@@ -52,17 +53,17 @@ class Migration:
 
     @property
     def store(self) -> Store:
-        """Where the files are."""
+        """The store of the table's files."""
         return Store(self.properties)
 
     def table(self) -> HiveTable:
-        """The table at this moment. NotFoundError."""
+        """Returns the current table. Raises NotFoundError."""
         return HiveTable.of(self.client.table(self.database, self.name))
 
     def survey(self, table: HiveTable) -> Survey:
-        """Look at everything. ProcedureError for what stands against it, unless it is only a dry run."""
+        """Returns the survey of ``table``. Raises ProcedureError if there are obstacles, except in a dry run."""
         if unfinished(self.store, table) is not None:
-            raise ProcedureError(f"{table} is on its way back from Iceberg; call revert_migration again first")
+            raise ProcedureError(f"the migration of {table} is being reverted; call revert_migration again first")
         found = survey(self.client, self.store, table, self.nested)
         if found.obstacles and not self.dry_run:
             raise ProcedureError(f"{found.table} cannot be migrated: {'; '.join(found.obstacles)}")
@@ -71,7 +72,7 @@ class Migration:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a migration did, or a dry run found."""
+    """The result of a migration or of a dry run."""
 
     status: str
     survey: Survey | None = None
@@ -82,7 +83,7 @@ class Outcome:
 
 
 def complete(migration: Migration, found: Survey, fragments: pa.Table, *, now_ms: int) -> Outcome:
-    """All that is left when the footers are read; a dry run stops before it writes anything."""
+    """Do all steps after the footers are read; a dry run stops before it writes anything."""
     if migration.dry_run:
         problems = (*found.obstacles, *(problems_of(found, fragments) if not found.obstacles else ()))
         records = sum(count or 0 for count in fragments["records"].to_pylist())
@@ -105,8 +106,8 @@ def complete(migration: Migration, found: Survey, fragments: pa.Table, *, now_ms
     except OutcomeUnknownError:
         raise
     except MetastoreError:
-        # Only these say that the table is Hive's still. After anything else the metadata may be in use; a later attempt
-        # removes it if it is not.
+        # Only after these errors the table is certainly still Hive's. After others the metadata may be in use; a later
+        # attempt removes it if it is not.
         _discard(migration, folder)
         raise
     left = _tidy(migration, found.table, folder)
@@ -116,7 +117,7 @@ def complete(migration: Migration, found: Survey, fragments: pa.Table, *, now_ms
 
 
 def finish_again(migration: Migration, table: HiveTable) -> Outcome:
-    """What a migration that was killed after its switch has left to do. ProcedureError for another's Iceberg table."""
+    """Finish a migration that was killed after its switch. Raises ProcedureError if the table was not migrated here."""
     metadata_location = table.parameters.get(METADATA_LOCATION, "")
     backup = backup_of(migration.properties, metadata_location)
     if backup is None:
@@ -129,7 +130,7 @@ def finish_again(migration: Migration, table: HiveTable) -> Outcome:
 
 
 def backup_of(properties: Mapping[str, str], metadata_location: str) -> str | None:
-    """Where the backup of the Hive table lies that an Iceberg table was; None if it was none.
+    """Returns the location of the backup of an Iceberg table that was a Hive table, or None if it was not.
 
     Raises FormatError, StorageError.
     """
@@ -144,7 +145,7 @@ def backup_of(properties: Mapping[str, str], metadata_location: str) -> str | No
 
 
 def _rewritten(migration: Migration, fragments: pa.Table) -> frozenset[int]:
-    """The numbers of the files that are written anew."""
+    """Returns the numbers of the files to rewrite."""
     return frozenset() if migration.rewrite is None else files_with_int96(fragments)
 
 
@@ -157,7 +158,7 @@ def _staged(migration: Migration, found: Survey, fragments: pa.Table, folder: st
 
 
 def _discard(migration: Migration, folder: str) -> None:
-    with suppress(OSError, MetastoreError):  # the error that led here is the one to be seen
+    with suppress(OSError, MetastoreError):  # the original error must be raised
         remove_folder(migration.store, folder)
 
 
@@ -183,7 +184,7 @@ def _written(migration: Migration, found: Survey, fragments: pa.Table, folder: s
 
 
 def _tidy(migration: Migration, table: HiveTable, folder: str) -> tuple[str, ...]:
-    """Do what comes after the switch; what could not be done, as warnings: the table is migrated all the same."""
+    """Do the steps after the switch. Failures are returned as warnings, because the table is already migrated."""
     left = []
     if migration.block_others and table.is_partitioned:
         try:

@@ -1,9 +1,9 @@
-"""What readers of Iceberg tables read differently from each other, and from Spark over a Hive table: the one list.
+"""The list of values that readers of Iceberg tables read differently from each other, or from Spark over a Hive table.
 
-This package, Spark and Trino read one value where PyIceberg by itself reads another. Its ``delete``, ``overwrite`` and
-``upsert`` rewrite files from what its scans read, so rows that stay are then stored with other values. Files of the old
-calendar are read by Spark as Hive tables in another way than by any reader of Iceberg.
-A test for each entry fails when the difference is gone (``tests/hive/test_reader_differences.py``).
+This package, Spark and Trino agree; PyIceberg alone reads some values differently. Its ``delete``, ``overwrite`` and
+``upsert`` rewrite files from its own scans, so rows that stay are then stored with other values. Spark reads files of
+the old calendar differently as a Hive table than any reader of Iceberg.
+For each entry, a test in ``tests/hive/test_reader_differences.py`` fails when the difference no longer exists.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from metastore.formats.facts import INT96, OLD_CALENDAR
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not read alike.
+    """Values that readers read differently.
 
-    ``concerns`` tells whether a column of a file, or a piece of it, may hold such values; ``what`` is a clause for
-    people. Where ``excluded_by_bounds``, a file with bounds of the column has no such value.
+    ``concerns`` returns whether a column of a file, or a piece of it, may hold such values. ``what`` is a clause for
+    messages. If ``excluded_by_bounds``, a file with bounds for the column has no such value.
     """
 
     what: str
@@ -64,39 +64,39 @@ KNOWN: Final[Mapping[str, Difference]] = {
         excluded_by_bounds=True,
     ),
 }
-"""By what the values are called."""
+"""The differences, by the name of the values."""
 
 UNREAD: Final[Mapping[str, str]] = {
     FileFormat.AVRO.value: "PyIceberg by itself does not read Avro data files, nor deletes rows of them; this package, "
     "Spark and Trino do, and rewrite_data_files makes Parquet of them",
 }
-"""Formats of data files that PyIceberg refuses, and what to know of it."""
+"""Formats of data files that PyIceberg refuses, with a clause for messages."""
 
 
 HIDDEN_PARTITIONS: Final = (
     "PyIceberg by itself finds no rows by a condition on a partition column that the scan does not select, since the "
     "files have no such column; select it too"
 )
-"""Of every partitioned table of Hive."""
+"""Applies to every partitioned Hive table."""
 
 
 def is_read(format_: FileFormat) -> bool:
-    """Whether PyIceberg reads data files of a format at all."""
+    """Returns whether PyIceberg reads data files of a format at all."""
     return format_.value not in UNREAD
 
 
 def columns_to_read(types: Mapping[str, Any]) -> list[str]:
-    """The columns that PyIceberg may read differently, whatever the files are like; ``types`` are Arrow's by name."""
+    """Returns the columns that PyIceberg may read differently in some file; ``types`` are Arrow's types by name."""
     return [name for name, type_ in types.items() if any(map(_may_differ, pieces_of(pa.field(name, type_))))]
 
 
 def _may_differ(field: Any) -> bool:
-    # Which times are INT96 only files say.
+    # Only files tell which times are INT96.
     return pt.is_timestamp(field.type) or _holds_structs(field)
 
 
 def found_in(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    """The differences that a file of ``schema`` may show: the column as the file calls it, and the values."""
+    """Yields the differences that a file of ``schema`` may show: the file's name of the column, and the values."""
     for column in schema:
         for name, each in KNOWN.items():
             if any(map(each.concerns, pieces_of(column))):
@@ -104,12 +104,12 @@ def found_in(schema: pa.Schema) -> Iterator[tuple[str, str]]:
 
 
 def holds_int96(column: Any) -> bool:
-    """Whether a column of a file, or a piece of it, has times in INT96."""
+    """Returns whether a column of a file, or a piece of it, has times in INT96."""
     return any(map(_is_int96, pieces_of(column)))
 
 
 def pieces_of(field: Any) -> Iterator[Any]:
-    """A field of Arrow and all that is nested in it."""
+    """Yields a field of Arrow and all fields nested in it."""
     yield field
     type_ = field.type
     if pt.is_map(type_):

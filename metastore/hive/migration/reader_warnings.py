@@ -1,4 +1,4 @@
-"""Which columns and files of a surveyed table readers of Iceberg may read differently, as sentences. Pure."""
+"""Warnings on columns and files of a surveyed table that readers of Iceberg may read differently. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from metastore.hive.migration.survey import Survey
 from metastore.hive.types import leaves_of
 
 _SHOWN: Final = 100
-"""Files that one sentence names."""
+"""Maximum number of files named in one warning."""
 
 
 def warnings_of(found: Survey, fragments: pa.Table, *, without: frozenset[int] = frozenset()) -> list[str]:
-    """A clause for each column and kind of value, naming files; files with numbers in ``without`` are left out."""
+    """Returns a clause for each column and kind of value, naming files, except files with numbers in ``without``."""
     concerned: dict[tuple[str, str], list[str]] = {}
     schemas = _schemas(fragments)
     names = {shape: _column_names(found, schema) for shape, schema in schemas.items()}
@@ -40,7 +40,7 @@ def warnings_of(found: Survey, fragments: pa.Table, *, without: frozenset[int] =
 
 
 def files_with_int96(fragments: pa.Table) -> frozenset[int]:
-    """The numbers of the files that have a column of INT96."""
+    """Returns the numbers of the files that have an INT96 column."""
     schemas = _schemas(fragments)
     having = {shape for shape, schema in schemas.items() if any(map(holds_int96, schema))}
     rows = fragments.select(["number", "shape"]).to_pylist()
@@ -53,7 +53,7 @@ def _schemas(fragments: pa.Table) -> dict[str, pa.Schema]:
 
 
 def _column_names(found: Survey, schema: pa.Schema) -> dict[str, str]:
-    """The table's name of each column of a file that the table has."""
+    """Returns the table's names for the columns of a file, by the file's names; extra columns are left out."""
     aliases: Iterator[tuple[tuple[str, ...], set[str]]] = iter(match(found.table.columns, schema).aliases.items())
     return {held: path[0] for path, held_names in aliases if len(path) == 1 for held in held_names}
 

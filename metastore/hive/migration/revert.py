@@ -1,11 +1,12 @@
-"""The way back: an Iceberg table that a migration made is the Hive table again that it was, over the same files.
+"""Reverts a migration: the Iceberg table becomes the original Hive table again, over the same files.
 
-At first by one alteration to the saved description, only if no Iceberg commit comes in between. Where the service
-refuses that (it does once a commit has changed column types in a way that it cannot take back) the table is dropped,
-without its files, and created anew: not one step, but the backup tells the way, and the call can be repeated with it.
-Until its partitions are there again the new table has a parameter that says so, and the backup stays.
-Files that Iceberg commits wrote are removed afterwards: Hive's readers would take them for data, or stumble over them.
-What lies elsewhere than Iceberg's writers put their data was not written by them, but added, and stays.
+First the table is altered back to the saved description in one step, which fails if an Iceberg commit comes in between.
+The service refuses that step if a commit has changed column types incompatibly. Then the table is dropped, without its
+files, and created again. This is not atomic, but the call can be repeated with the backup. Until its partitions exist
+again, the new table has a parameter that marks it as incomplete, and the backup stays.
+
+Files that Iceberg commits wrote are removed afterwards, because Hive's readers would read them as data or fail. Data
+files outside of the folders of Iceberg's writers were added, not written, so they stay.
 """
 
 from __future__ import annotations
@@ -45,17 +46,20 @@ FINISHED: Final = "already reverted"
 PREFLIGHT: Final = "can be reverted"
 
 _MARKER: Final = "reverted.json"
-"""In the folder of the attempt: files to remove once the table is Hive's again."""
+"""In the attempt's folder: lists the files to remove once the table is Hive's again."""
 
 _NOWHERE: Final = "reverted"
 _FOLDERS_OF_ICEBERG: Final = ("metadata", "data")
 _DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
-"""Table properties by which Iceberg's writers put data files elsewhere than into the folder ``data``."""
+"""Table properties with other folders than ``data`` for data files of Iceberg's writers."""
 
 
 @dataclass(frozen=True)
 class Reversion:
-    """One table to bring back. ``backup`` names its backup where the metastore no longer knows the table."""
+    """One table to revert.
+
+    ``backup`` is the location of its backup, needed if the metastore does not have the table.
+    """
 
     client: HiveClient
     database: str
@@ -67,18 +71,21 @@ class Reversion:
 
     @property
     def store(self) -> Store:
-        """Where the files are."""
+        """The store of the table's files."""
         return Store(self.properties)
 
     @property
     def io(self) -> PyArrowFileIO:
-        """Where the metadata is."""
+        """Access to the Iceberg metadata."""
         return PyArrowFileIO(dict(self.properties))
 
 
 @dataclass(frozen=True)
 class Reverted:
-    """What was done. ``recreated``: the metastore refused the way back in one step. ``removed`` counts files."""
+    """The result.
+
+    ``recreated``: the table was dropped and created again. ``removed`` is the number of removed files.
+    """
 
     status: str
     recreated: bool = False
@@ -88,11 +95,11 @@ class Reverted:
 
 
 def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
-    """Bring the Hive table back.
+    """Make the table the original Hive table again.
 
-    Raises NotFoundError for a table or backup that is not there; ProcedureError for a table that no migration made,
-    that has commits since (unless they are to be discarded), or whose files are gone; FormatError for a backup or
-    metadata that is damaged; ConflictError when others commit meanwhile: nothing was changed then.
+    Raises NotFoundError if the table or backup does not exist. Raises ProcedureError if no migration made the table, if
+    it has later commits (unless they are to be discarded), or if files are missing. Raises FormatError if the backup or
+    the metadata is damaged. Raises ConflictError, with nothing changed, if another writer commits meanwhile.
     """
     client = reversion.client
     try:
@@ -119,7 +126,7 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     written = {table.parameters[METADATA_LOCATION], *_written(reversion, metadata)}
     own = _require_files(reversion, table, backup)
     folder = place.rpartition("/")[0]
-    # What lies elsewhere may be another table's; what lies in the attempt's folder goes with that.
+    # Files outside of the table's folder may be another table's. The attempt's folder is removed as a whole.
     unwanted = sorted(
         file for file in written - own if _is_inside(table.location, file) and not _is_inside(folder, file)
     )
@@ -134,14 +141,14 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
 
 
 def _go_back(client: HiveClient, table: HiveTable, backup: Backup, now_ms: int) -> bool:
-    """Alter table and partitions to what they were; whether they had to be dropped and created for it."""
+    """Alter table and partitions to their saved state; returns whether the table was dropped and created again."""
     saved = copy.deepcopy(backup.table)
-    # The service compares a parameter only if its new value is set, too; this one goes right after.
+    # The service compares a parameter only if the alteration sets it, too. This value is removed right afterwards.
     saved.parameters |= {LAST_DDL_TIME: next_ddl_time(table.parameters, now_ms), METADATA_LOCATION: _NOWHERE}
     with client.locked(table.database, table.name):
         if client.table(table.database, table.name).parameters != table.parameters:
             raise ConflictError(f"{table} was committed to since it was looked at; nothing was changed, try again")
-        # First the partitions: whoever knows Iceberg does not ask them, and the table's own step is the last.
+        # Partitions come first: Iceberg's readers do not use them, and altering the table must be the last step.
         known = {tuple(each.values) for each in client.partitions(table.database, table.name)}
         client.alter_partitions(
             table.database, table.name, [each for each in backup.partitions if tuple(each.values) in known]
@@ -157,7 +164,7 @@ def _go_back(client: HiveClient, table: HiveTable, backup: Backup, now_ms: int) 
 
 
 def _forget_metadata(client: HiveClient, table: Table) -> None:
-    """Remove the parameter that says nothing any more; whoever alters the table at that moment may keep it."""
+    """Remove the obsolete parameter; it stays if another client alters the table at that moment."""
     plain = copy.deepcopy(table)
     plain.parameters.pop(METADATA_LOCATION, None)
     plain.parameters[LAST_DDL_TIME] = next_ddl_time(table.parameters, 0)
@@ -167,13 +174,13 @@ def _forget_metadata(client: HiveClient, table: Table) -> None:
 
 def _create(client: HiveClient, backup: Backup) -> None:
     new = copy.deepcopy(backup.table)
-    new.parameters[METADATA_LOCATION] = _NOWHERE  # until it has its partitions
+    new.parameters[METADATA_LOCATION] = _NOWHERE  # marks the table as incomplete until it has its partitions
     client.create_table(new)
     _complete(client, backup)
 
 
 def _complete(client: HiveClient, backup: Backup) -> int:
-    """Add the partitions that a table which is Hive's again has not yet, and say that it is whole; how many."""
+    """Add the missing partitions of a table that is Hive's again, and mark it as complete; returns their number."""
     database, name = backup.table.dbName, backup.table.tableName
     known = {tuple(each.values) for each in client.partitions(database, name)} if backup.partitions else set()
     missing = [each for each in backup.partitions if tuple(each.values) not in known]
@@ -183,7 +190,7 @@ def _complete(client: HiveClient, backup: Backup) -> int:
 
 
 def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
-    """After a kill between dropping and creating."""
+    """Continue after a kill between dropping and creating the table."""
     if (backup.table.dbName, backup.table.tableName) != (reversion.database, reversion.name):
         raise ProcedureError(f"{reversion.backup} is of {backup.table.dbName}.{backup.table.tableName}")
     if reversion.dry_run:
@@ -198,7 +205,7 @@ def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
 
 
 def _finished(reversion: Reversion, table: HiveTable) -> Reverted:
-    """After a kill between the way back and the removal of Iceberg's files."""
+    """Continue after a kill between altering the table and removing Iceberg's files."""
     left = unfinished(reversion.store, table)
     if left is None:
         raise ProcedureError(f"{table} is a Hive table; there is nothing to revert")
@@ -212,14 +219,14 @@ def _finished(reversion: Reversion, table: HiveTable) -> Reverted:
 
 
 class Unfinished(NamedTuple):
-    """What a reversion which died has left to do: the folder of the attempt, and files to remove."""
+    """The remaining work of an interrupted reversion: the attempt's folder, and the files to remove."""
 
     folder: str
     files: list[str]
 
 
 def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
-    """What is left to do for a Hive table that is on its way back; None for any other. FormatError."""
+    """Returns the remaining work for a Hive table whose reversion was interrupted, else None. Raises FormatError."""
     hidden = f"{table.location}/{HIDDEN_FOLDER}"
     files, root = store.place(hidden)
     limit = ReadLimits.of(store.properties).named("file_list")
@@ -231,16 +238,16 @@ def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
                 return Unfinished(folder, json.loads(stream.read()))
             except ValueError as error:
                 raise FormatError(
-                    f"{table} is on its way back from Iceberg, and {folder}/{_MARKER}, which tells what is left to "
-                    f"remove, is damaged: {error}. Remove Iceberg's files from its folder, and this one last"
+                    f"the migration of {table} is being reverted, and {folder}/{_MARKER}, which lists the files left "
+                    f"to remove, is damaged: {error}. Remove Iceberg's files from the folder, and this file last"
                 ) from error
     return None
 
 
 def _clean(reversion: Reversion, location: str, unwanted: list[str]) -> None:
-    """Remove Iceberg's files, its folders where nothing else is in them, and last the hidden one with the marker.
+    """Remove Iceberg's files, its folders if they are then empty, and last the hidden folder with the marker.
 
-    A marker that somebody else wrote into the table's folder leads to nothing outside of it.
+    Only files inside the table's folder are removed, even if another program wrote the marker.
     """
     store = reversion.store
     remove_files(store, [file for file in unwanted if _is_inside(location, file)])
@@ -267,7 +274,7 @@ def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
 
 
 def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
-    """Every file that Iceberg's metadata speaks of and that its writers made, the metadata's own files included."""
+    """Yields every file that Iceberg's writers made, metadata files included."""
     data = tuple(f"{metadata.properties[key].rstrip('/')}/" for key in _DATA_PATHS if key in metadata.properties)
     places = (f"{metadata.location.rstrip('/')}/data/", *data)
     yield from (entry.metadata_file for entry in metadata.metadata_log)
@@ -283,7 +290,7 @@ def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
 
 
 def _require_files(reversion: Reversion, table: HiveTable, backup: Backup) -> set[str]:
-    """The files that are Hive's. ProcedureError when some of those that were migrated are gone."""
+    """Returns the files of the Hive table. Raises ProcedureError if migrated files are missing."""
     partitions = [HivePartition.of(each).location for each in backup.partitions]
     hive = HiveTable.of(backup.table)
     locations = partitions if hive.is_partitioned else [hive.location]

@@ -1,8 +1,8 @@
-"""Second step of a migration: Iceberg's metadata over the Hive table's files, written where nothing sees it.
+"""Second step of a migration: writes Iceberg metadata over the Hive table's files, invisible to all readers.
 
-Everything of one attempt lies in a hidden folder of the table, ``_iceberg/<attempt>``: readers of Hive pass it over (a
-plain ``metadata`` folder would break those that read an unpartitioned table without recursion), and an attempt that
-died is removed by its folder. The files stay there when the table is switched; later commits write where Iceberg does.
+All files of one attempt lie in a hidden folder of the table, ``_iceberg/<attempt>``. Hive's readers ignore it. (A plain
+``metadata`` folder would break those that read an unpartitioned table without recursion.) A dead attempt is removed
+with its folder. The files stay there when the table is switched; later commits write to Iceberg's usual folders.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from metastore.stores.new_files import NewFiles
 HIDDEN_FOLDER: Final = "_iceberg"
 
 _MANIFEST_FILES: Final = 4_000
-"""Data files in one manifest, so that memory stays flat and a reader decodes little for one partition."""
+"""Data files per manifest: bounds memory, and a reader decodes few entries for one partition."""
 
 _NO_FILES: Final = {"data-files": 0, "records": 0, "files-size": 0}
 _REMOVED: Final = {
@@ -56,14 +56,14 @@ _REMOVED: Final = {
     "records": "deleted-records",
     "files-size": "removed-files-size",
 }
-"""What counts of removed files are called in a snapshot's summary."""
+"""Names of counts of removed files in a snapshot's summary."""
 
 
 @dataclass(frozen=True)
 class Staged:
-    """Metadata that is written and that nobody sees yet: these ``files``, all of them in ``folder``.
+    """Written metadata that no reader sees yet; all ``files`` are in ``folder``.
 
-    ``rewritten_snapshot_id`` is that of a second snapshot, in which some files are replaced by new ones.
+    ``rewritten_snapshot_id`` is the id of a second snapshot, which replaces some files with new ones.
     """
 
     folder: str
@@ -75,35 +75,35 @@ class Staged:
 
 
 Rewrite = Callable[[Layout, Sequence[DataFile], str], Sequence[DataFile]]
-"""Writes the rows of data files, which are laid out as said, to new files below a folder; returns those."""
+"""Writes the rows of data files in the given layout to new files below a folder, and returns the new files."""
 
 
 @dataclass(frozen=True)
 class ToRewrite:
-    """The ``numbers`` of files that are written anew, and by what."""
+    """The ``numbers`` of files to rewrite, and the function that rewrites them."""
 
     numbers: frozenset[int]
     rewrite: Rewrite
 
 
 def attempt_folder(table_location: str) -> str:
-    """A new hidden folder below a table's."""
+    """Returns the path of a new hidden folder below the table's folder."""
     return f"{table_location}/{HIDDEN_FOLDER}/{uuid.uuid4()}"
 
 
 def problems_of(found: Survey, fragments: pa.Table) -> list[str]:
-    """Why the files, as they were read, cannot be files of an Iceberg table; clauses that name files or columns."""
+    """Returns why the files cannot be files of an Iceberg table, as clauses that name files or columns."""
     errors = [str(error) for error in fragments["error"].drop_null().to_pylist()]
     return errors + list(dict.fromkeys(merged_match(matches_of(found, fragments)).problems))
 
 
 def matches_of(found: Survey, fragments: pa.Table) -> list[Match]:
-    """Each distinct schema among the files, against the table's columns."""
+    """Returns the match of each distinct schema in the files with the table's columns."""
     rows = fragments.filter(pc.is_valid(fragments["schema"])).select(["shape", "schema"]).to_pylist()
     schemas = {row["shape"]: schema_of(row["schema"]) for row in rows}
     columns = found.table.columns
     matches = []
-    for shape, schema in sorted(schemas.items()):  # a shape begins with the format
+    for shape, schema in sorted(schemas.items()):  # a shape's name begins with the format
         matched = match(columns, schema, timestamps=not shape.startswith(FileFormat.AVRO))
         if shape.startswith(FileFormat.ORC) and not has_names(schema):
             matched.problems.append(NAMELESS)
@@ -124,8 +124,8 @@ def stage(
 ) -> Staged:
     """Write manifests, their lists and one metadata file into ``folder``; a table without files has no snapshot.
 
-    The Iceberg table will say that it lies at ``location``. With ``anew`` a second snapshot has some files replaced.
-    Raises ProcedureError for files that do not fit, and what the rewrite raises.
+    The Iceberg table gets the location ``location``. With ``anew``, a second snapshot replaces some files. Raises
+    ProcedureError for files that do not fit, and the errors of the rewrite.
     """
     if problems := problems_of(found, fragments):
         raise ProcedureError(f"{found.table} cannot become an Iceberg table: {'; '.join(problems)}")
@@ -146,7 +146,7 @@ def stage(
 
 
 def data_files(found: Survey, fragments: pa.Table, layout: Layout) -> Iterator[DataFile]:
-    """Iceberg's entries of all files, in the order of the survey, made batch by batch."""
+    """Yields Iceberg's entries of all files, in the order of the survey, created in batches."""
     columns = found.table.partition_columns
     partitions = [
         Record(*(_stored(typed_value(text, type_)) for text, (_, type_) in zip(each.values, columns, strict=True)))
@@ -166,7 +166,7 @@ def data_files(found: Survey, fragments: pa.Table, layout: Layout) -> Iterator[D
                 column_sizes=_known(ids, row["sizes"]),
                 value_counts=_known(ids, row["values"]),
                 null_value_counts=_known(ids, row["nulls"]),
-                # No footer counts NaNs, and a zero would say that there is none.
+                # No footer counts NaNs, and 0 would mean that there are none.
                 nan_value_counts=None,
                 lower_bounds=_known(ids, row["lower"]),
                 upper_bounds=_known(ids, row["upper"]),
@@ -180,14 +180,14 @@ def _known(ids: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
 
 
 def _stored(value: Any) -> Any:
-    """A partition's value as Iceberg's records have it: days and microseconds since the epoch."""
+    """Returns a partition's value as in Iceberg's records: days and microseconds since the epoch."""
     if isinstance(value, datetime):
         return micros_since_epoch(value)
     return value.toordinal() - EPOCH_DAY if isinstance(value, date) else value
 
 
 class _Writer:
-    """Writes the snapshots of an attempt, into ``files``."""
+    """Writes the snapshots of an attempt; ``files`` lists the written files."""
 
     def __init__(self, io: FileIO, folder: str, layout: Layout, snapshot_id: int, now_ms: int) -> None:
         self.files: Final[list[str]] = []
@@ -200,7 +200,7 @@ class _Writer:
         self._name = uuid.uuid4()
 
     def snapshot(self, files: Iterator[DataFile]) -> Snapshot:
-        """The first snapshot, which adds the files."""
+        """Write the first snapshot, which adds the files."""
         tally = _Tally()
         own = self._snapshot_id
         manifests = list(self._manifests((added(file, own) for file in tally.counted(files)), own))
@@ -210,7 +210,7 @@ class _Writer:
     def replaced(
         self, first: Snapshot, files: Sequence[DataFile], gone: frozenset[int], new: Sequence[DataFile]
     ) -> Snapshot:
-        """The second snapshot: the files with the numbers ``gone`` are replaced by ``new``, which have their rows."""
+        """Write the second snapshot, which replaces the files with numbers ``gone`` with ``new``, of the same rows."""
         own = self._snapshot_id + 1
         removed = _Tally.of(files[number] for number in sorted(gone))
         arrived = _Tally.of(new)
@@ -274,7 +274,7 @@ class _Writer:
 
 
 class _Tally:
-    """Counts files as they pass."""
+    """Counts files while they are iterated."""
 
     def __init__(self) -> None:
         self.counts: Final[dict[str, int]] = dict(_NO_FILES)
@@ -282,14 +282,14 @@ class _Tally:
 
     @classmethod
     def of(cls, files: Iterable[DataFile]) -> _Tally:
-        """The counts of ``files``."""
+        """Returns the counts of ``files``."""
         tally = cls()
         for _ in tally.counted(files):
             pass
         return tally
 
     def counted(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
-        """The same files."""
+        """Yields the files unchanged, and counts them."""
         for file in files:
             self.counts["data-files"] += 1
             self.counts["records"] += file.record_count

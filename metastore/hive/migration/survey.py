@@ -1,7 +1,7 @@
-"""First step of a migration: everything that the metastore and the store say of a table, and whether it can be done.
+"""First step of a migration: collects the state of a table from metastore and store, and checks whether it can migrate.
 
-Nothing is changed. All reasons against are collected, so that a preflight can tell them at once; what a reader should
-know and what stands in nobody's way are warnings.
+Nothing is changed. All obstacles are collected, so that a dry run reports them together. Facts that users should know,
+but that do not prevent the migration, are warnings.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from metastore.hive.partitions import PARTITION_TYPES, typed_value
 from metastore.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
 
 _MOST_NAMED = 5
-"""Most findings of the same kind that are named one by one."""
+"""Maximum number of findings of one kind that are listed individually."""
 
 State = tuple[object, ...]
-"""Whatever must not change between the survey and the switch; compared, never looked into."""
+"""The state that must not change between the survey and the switch; only compared."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """A table, its partitions with the folder of each (an unpartitioned table has its one folder), and what was found.
+    """A table, its partitions with their folders (an unpartitioned table has one folder), and the findings.
 
-    ``obstacles`` are reasons not to migrate it, ``warnings`` what people should know; sentences without a full stop.
+    ``obstacles`` are reasons not to migrate it, ``warnings`` are facts for users; sentences without a full stop.
     """
 
     table: HiveTable
@@ -38,28 +38,28 @@ class Survey:
     warnings: tuple[str, ...] = ()
     files: tuple[FileToRead, ...] = field(default=(), repr=False)
     places: tuple[int, ...] = field(default=(), repr=False)
-    """The folder of each file, as its position."""
+    """The index of each file's folder."""
 
     @property
     def state(self) -> State:
-        """What a concurrent insert, or a change of partitions, would change."""
+        """The part that concurrent inserts and changes of partitions change."""
         described = tuple((each.values, each.location, each.input_format) for each in self.partitions)
         return (described, tuple(_seen(folder) for folder in self.folders))
 
     @property
     def bytes(self) -> int:
-        """Size of all data files."""
+        """Total size of all data files."""
         return sum(file.size for file in self.files)
 
     @property
     def formats(self) -> dict[str, int]:
-        """Files of each format."""
+        """Number of files of each format."""
         return dict(Counter(str(file.format) for file in self.files))
 
     def chunks(
         self, properties: dict[str, str], size: int, files: Sequence[FileToRead] | None = None
     ) -> list[MetricsChunk]:
-        """The files, or some of them, cut into work for an engine's tasks."""
+        """Returns the files, or some of them, as chunks for an engine's tasks."""
         columns, chosen = self.table.columns, self.files if files is None else files
         return [
             MetricsChunk(columns, chosen[start : start + size], properties) for start in range(0, len(chosen), size)
@@ -67,7 +67,7 @@ class Survey:
 
 
 def survey(client: HiveClient, store: Store, table: HiveTable, nested: Nested) -> Survey:
-    """Look at ``table`` and everything in it. Raises StorageError when metastore or store fail."""
+    """Returns the survey of ``table``. Raises StorageError if the metastore or store fails."""
     if obstacles := tuple(table.obstacles()):
         return Survey(table, (), (), obstacles)
     partitions = client.partitions(table.database, table.name) if table.is_partitioned else ()
@@ -75,7 +75,7 @@ def survey(client: HiveClient, store: Store, table: HiveTable, nested: Nested) -
 
 
 def survey_files(store: Store, table: HiveTable, partitions: tuple[HivePartition, ...], nested: Nested) -> Survey:
-    """Look at the files of a table that has these partitions. Raises StorageError."""
+    """Returns the survey of a table with these partitions. Raises StorageError."""
     obstacles: list[str] = []
     locations = [each.location for each in partitions] if table.is_partitioned else [table.location]
     obstacles += dict.fromkeys(filter(None, map(unusable, [table.location, *locations])))

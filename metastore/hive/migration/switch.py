@@ -1,9 +1,9 @@
-"""Last step of a migration: one alteration in the metastore, by which the table is an Iceberg table from then on.
+"""Last step of a migration: one alteration in the metastore makes the table an Iceberg table.
 
-Under the service's lock (which keeps out whoever asks for one) the table, its partitions and its files are looked at
-once more, and compared with the survey; then one alteration, which the service carries out only if nobody altered the
-table since. Before it the table is Hive's, untouched; after it Iceberg's. What comes later, making Hive's readers fail
-instead of reading stale files, and removing what dead attempts left, can be done again at any time.
+Under the service's lock (which blocks only programs that ask for one), the table, its partitions and its files are
+compared with the survey again. Then one alteration follows, which the service carries out only if the table was not
+altered in between. Before it the table is the unchanged Hive table; after it an Iceberg table. The later steps can be
+repeated at any time: they make Hive's readers fail instead of reading stale files, and remove files of dead attempts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from metastore.hive.tables import (
 _NO_INPUT: Final = "org.apache.hadoop.mapred.FileInputFormat"
 _NO_OUTPUT: Final = "org.apache.hadoop.mapred.FileOutputFormat"
 _NO_SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-"""What Iceberg's own catalogs give a table in the metastore: formats that no engine can read or write by."""
+"""The values that Iceberg's catalogs set for a table in the metastore: formats that no engine can read or write."""
 
 
 def switch(
@@ -47,9 +47,10 @@ def switch(
 ) -> None:
     """Make the table of ``planned`` an Iceberg table at ``metadata_location``.
 
-    With ``block_others`` engines that do not know Iceberg fail on it, instead of reading and writing as if it were
-    Hive's still. ConflictError when table, partitions or files changed since the survey, or somebody holds the lock:
-    nothing was changed. OutcomeUnknownError when the service's answer is lost and does not come out by asking.
+    With ``block_others``, engines without Iceberg support fail on the table, instead of using it as a Hive table.
+    Raises ConflictError, with nothing changed, if table, partitions or files changed since the survey, or if another
+    process holds the lock. Raises OutcomeUnknownError if the service's answer is lost and reading the table does not
+    show the outcome.
     """
     table = planned.table
     with client.locked(table.database, table.name):
@@ -65,10 +66,10 @@ def switch(
 
 
 def alter_if(client: HiveClient, new: Table, old: Mapping[str, str], key: str) -> None:
-    """Alter the table to ``new`` if it still has the parameter ``key`` of ``old``, and make sure of the outcome.
+    """Alter the table to ``new`` if it still has the parameter ``key`` of ``old``, and check the outcome.
 
-    ConflictError when it has not, InvalidRequestError when the service does not take the description, StorageError
-    when it failed to and says so: nothing was changed. OutcomeUnknownError for everything that leaves doubt.
+    Raises ConflictError if the parameter differs, InvalidRequestError if the service refuses the description,
+    StorageError if it reports a failure; nothing was changed then. Raises OutcomeUnknownError in all other cases.
     """
     expected = (key, old[key]) if key in old else None
     try:
@@ -86,8 +87,8 @@ def alter_if(client: HiveClient, new: Table, old: Mapping[str, str], key: str) -
     try:
         found = client.table(new.dbName, new.tableName)
     except MetastoreError:
-        return  # the service said that it was done
-    # A service of an old release does not compare, and lets the last one win.
+        return  # the service reported success
+    # A service of an old release does not compare: the last alteration wins.
     if not _has(found, new):
         raise OutcomeUnknownError(
             f"others altered {new.dbName}.{new.tableName} at the same moment; no file was removed, see what it is now"
@@ -95,9 +96,9 @@ def alter_if(client: HiveClient, new: Table, old: Mapping[str, str], key: str) -
 
 
 def block_partitions(client: HiveClient, database: str, name: str) -> int:
-    """Give all partitions the formats that nobody can read by; how many had others.
+    """Give all partitions the formats that no engine can read; returns how many were altered.
 
-    Without it an engine that does not know Iceberg still reads a partitioned table, by the partitions' own formats.
+    Without it, engines without Iceberg support could still read a partitioned table by its partitions' formats.
     """
     changed = []
     for partition in client.partitions(database, name):
@@ -109,7 +110,7 @@ def block_partitions(client: HiveClient, database: str, name: str) -> int:
 
 
 def remove_attempts(store: Store, table_location: str, *, keep: str | None) -> None:
-    """Remove the hidden folders of other attempts at the table, which can win no more; ``keep`` is the winner's."""
+    """Remove the hidden folders of other attempts at the table, which can no longer win; ``keep`` is the winner's."""
     files, root = store.place(f"{table_location}/{HIDDEN_FOLDER}")
     for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
         if entry.type == fs.FileType.Directory and entry.base_name != (keep or "").rpartition("/")[2]:
@@ -117,7 +118,7 @@ def remove_attempts(store: Store, table_location: str, *, keep: str | None) -> N
 
 
 def require_new(store: Store, folder: str) -> None:
-    """Refuse a folder that stands already: it is another attempt's. ConflictError, StorageError."""
+    """Raises ConflictError if the folder exists, because it belongs to another attempt, or StorageError."""
     files, path = store.place(folder)
     try:
         found = files.get_file_info(path)
@@ -128,14 +129,14 @@ def require_new(store: Store, folder: str) -> None:
 
 
 def remove_folder(store: Store, folder: str) -> None:
-    """Remove a folder with all that is in it, if it is there. OSError."""
+    """Remove a folder and its contents, if it exists. Raises OSError."""
     files, path = store.place(folder)
     if files.get_file_info(path).type == fs.FileType.Directory:
         files.delete_dir(path)
 
 
 def remove_files(store: Store, files: Iterable[str]) -> None:
-    """Remove these files, those that are there. OSError."""
+    """Remove the existing ones among ``files``. Raises OSError."""
     for file in files:
         system, path = store.place(file)
         with suppress(FileNotFoundError):
@@ -143,7 +144,7 @@ def remove_files(store: Store, files: Iterable[str]) -> None:
 
 
 def next_ddl_time(old: Mapping[str, str], now_ms: int) -> str:
-    """A time of alteration that is not the last one."""
+    """Returns a time of alteration that differs from the last one."""
     last = old.get(LAST_DDL_TIME, "0")
     return str(max(now_ms // 1000, int(last) + 1 if last.isdecimal() else 0))
 
@@ -160,7 +161,7 @@ def _as_iceberg(table: HiveTable, metadata_location: str, *, block_others: bool,
     if block_others:
         _block(new.sd)
         if SPARK_PROVIDER in new.parameters:
-            # Spark asks this before any format.
+            # Spark checks this before the formats.
             new.parameters[SPARK_PROVIDER] = "iceberg"
     return new
 

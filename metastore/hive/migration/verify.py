@@ -1,13 +1,12 @@
-"""Whether a migrated table is what its files are: each column counted and measured by several ways to the rows.
+"""Verifies a migrated table: reads and measures each column in several ways, and compares the results.
 
-One way is Hive's: the files of the backup's partitions, opened by their format alone, with the partitions' values as
-the metastore had them. The other is Iceberg's: the files that the metadata names, in the snapshot that the migration
-made, as Iceberg for Java reads them. A column is right when both agree, piece by piece of what is nested in it. A third
-look goes to the manifests: no value may lie beyond a bound.
+One way is Hive's: it reads the files of the backup's partitions by their format, with the partitions' values from the
+metastore. Another is Iceberg's: it reads the files of the migration's snapshot as Iceberg for Java does. A column is
+right if both agree on each of its nested pieces. In addition, no value may lie outside of the bounds in the manifests.
 
-PyIceberg too reads the columns in which it may differ (:mod:`metastore.hive.migration.reader_differences`). What it
-finds otherwise is a warning: the migration is right, and PyIceberg's writers would store what it reads.
-All are work for an engine's tasks, on Spark or here (:mod:`metastore.hive.migration.measuring`).
+PyIceberg also reads the columns in which it may differ (:mod:`metastore.hive.migration.reader_differences`). A
+difference is a warning: the migration is right, but PyIceberg's writers would store the values that it reads. All
+reading is done by an engine's tasks, on Spark or locally (:mod:`metastore.hive.migration.measuring`).
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ _BY_OTHERS: Final = "delete and overwrite rows by Spark or Trino"
 
 @dataclass(frozen=True)
 class ColumnCheck:
-    """One column by all ways; ``low`` and ``high`` are the texts of its bounds.
+    """One column in all ways; ``low`` and ``high`` are its bounds as text.
 
-    ``problem`` says what differs between Hive and Iceberg, None for nothing. ``warning`` says what PyIceberg by itself
-    reads differently.
+    ``problem`` is the difference between Hive and Iceberg, or None. ``warning`` is the difference of PyIceberg's own
+    reader, or None.
     """
 
     column: str
@@ -63,10 +62,12 @@ class ColumnCheck:
 
 
 def verify(iceberg: IcebergTable, properties: Mapping[str, str], engine: Callable[[int], Engine]) -> list[ColumnCheck]:
-    """Each column of the table by all ways, as it was migrated; ``engine`` chooses the engine by the number of files.
+    """Returns the check of each column of the table at its migration.
 
-    ProcedureError for a table that no migration made, or whose snapshot of then has expired; StorageError and
-    FormatError for what cannot be read; EngineError for Avro files where the extra ``avro`` is missing.
+    ``engine`` returns the engine for a number of files.
+
+    Raises ProcedureError if no migration made the table, or if the migration's snapshot has expired. Raises
+    StorageError and FormatError for unreadable files, EngineError for Avro files without the extra ``avro``.
     """
     name = ".".join(iceberg.name())
     place = iceberg.properties.get(BACKUP_PROPERTY)
@@ -134,7 +135,7 @@ def _text(bound: Any, type_: pa.DataType) -> str | None:
         return str(bound)
     try:
         return str(pa.scalar(bound, type_).as_py())
-    except (OverflowError, ValueError):  # a year that Python has not
+    except (OverflowError, ValueError):  # a year outside of Python's range
         return f"{bound} as {type_}"
 
 
@@ -153,7 +154,7 @@ def _hive_files(table: HiveTable, partitions: tuple[HivePartition, ...], files: 
 
 
 def _folders(file: str) -> Iterator[str]:
-    """The folders that a file lies in, the nearest first."""
+    """Yields the folders that contain a file, the nearest first."""
     place = file.rpartition("/")[0]
     while place:
         yield place
@@ -161,7 +162,7 @@ def _folders(file: str) -> Iterator[str]:
 
 
 def _beyond(hive: Measured, bounds: tuple[Any, Any] | None) -> str | None:
-    """What lies beyond the bounds in the manifests."""
+    """Returns which values lie outside of the bounds in the manifests, or None."""
     if bounds is not None and hive.low is not None:
         low, high = bounds
         if (low is not None and low > hive.low) or (high is not None and high < hive.high):
@@ -170,11 +171,12 @@ def _beyond(hive: Measured, bounds: tuple[Any, Any] | None) -> str | None:
 
 
 def _bounds(scan: Any, files: list[Any]) -> dict[str, tuple[Any, Any]]:
-    """The widest bounds of each column over all files; None where a file with values has none."""
+    """Returns the widest bounds of each column over all files; None if a file with values has no bound."""
     found: dict[str, tuple[Any, Any]] = {}
     for each in scan.projection().fields:
         type_ = each.field_type
-        # Texts and bytes are cut, and times are numbers in manifests: these are measured by the tests of the metrics.
+        # Bounds of texts and bytes are truncated, and times are numbers in manifests: the tests of the metrics check
+        # these.
         if not isinstance(type_, PrimitiveType) or str(type_) not in ("int", "long", "float", "double"):
             continue
         lows = [file.lower_bounds.get(each.field_id) for file in files if _has_values(file, each.field_id)]

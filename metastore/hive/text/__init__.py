@@ -1,1 +1,1 @@
-"""Text files of Hive tables, read as Hive's SerDes read them: what is certain of their values, and nothing else."""
+"""Text files of Hive tables, read as Hive's SerDes read them. Only values that are certain are used."""

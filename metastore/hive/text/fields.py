@@ -1,7 +1,7 @@
-"""Lines -> the raw fields of each column, by one SerDe; None for a column of which nothing is certain.
+"""Splits lines into the raw fields of each column, by one SerDe. The result is None for a column with uncertain fields.
 
-Missing fields are null, fields too many are passed over. Of a line that a SerDe reads in a way that is not simple (a
-quote in the middle of a field, say) nothing is said: its whole batch is unknown then, and only its rows are counted.
+Missing fields are null, extra fields are ignored. If a SerDe reads a line in an unusual way (for example a quote in the
+middle of a field), the whole batch is unknown, and only its rows are counted.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from metastore.hive.text.lines import Lines
 from metastore.hive.text.serdes import Rows, TextSerde
 
 Raw = Any
-"""A column's fields: an Arrow array of texts or bytes, with nulls; or of what JSON has."""
+"""A column's fields: an Arrow array of texts or bytes with nulls, or a list of JSON values."""
 
 Fields = Sequence[Raw | None]
 
 
 def fields(lines: Lines, names: Sequence[str], serde: TextSerde) -> Fields:
-    """The fields of ``lines`` for each of the columns ``names``."""
+    """Returns the fields of ``lines`` for each of the columns ``names``."""
     return _READERS[serde.rows](lines, names, serde)
 
 
@@ -55,7 +55,7 @@ def _csv(lines: Lines, names: Sequence[str], serde: TextSerde) -> Fields:
         rows: Any = pa.array(split, pa.list_(pa.binary()))
     else:
         rows = _split(lines, serde.delimiter, None)
-    # An empty line has no field at all to this SerDe.
+    # For this SerDe an empty line has no field at all.
     blank = pc.equal(pa.array(lines, pa.binary()), pa.scalar(b""))
     return [pc.if_else(blank, None, column) for column in _columns(rows, len(names))]
 
@@ -97,7 +97,7 @@ def _split(lines: Lines, delimiter: bytes, most: int | None) -> Any:
 
 
 def _columns(rows: Any, count: int) -> list[Any]:
-    """The first ``count`` fields of each row as columns; those that a row has not are null."""
+    """Returns the first ``count`` fields of each row as columns; missing fields are null."""
     padded = pc.list_slice(rows, 0, count, return_fixed_size_list=True)
     return [pc.list_element(padded, at) for at in range(count)]
 
@@ -109,7 +109,7 @@ def _escaped_field(delimiter: bytes, escape: bytes) -> re.Pattern[bytes]:
 
 
 def _escaped(line: bytes, pattern: re.Pattern[bytes], most: int | None, delimiter: bytes) -> list[bytes]:
-    """The fields of a line with escaped delimiters, as they stand there."""
+    """Returns the fields of a line with escaped delimiters, with their escapes."""
     found: list[bytes] = []
     at = 0
     while True:
@@ -126,7 +126,7 @@ def _escaped(line: bytes, pattern: re.Pattern[bytes], most: int | None, delimite
 
 
 def _unescaped(column: Any, escape: bytes) -> Any:
-    """``column`` without escapes; None where a release of Hive may read one as a line break."""
+    """Returns ``column`` without escapes, or None if some release of Hive may read an escape as a line break."""
     if not _occurs(column, escape):
         return column
     if _occurs(column, escape + b"n") or _occurs(column, escape + b"r"):
@@ -150,7 +150,7 @@ def _quoted_field(delimiter: bytes, quote: bytes, escape: bytes) -> re.Pattern[b
 
 
 def _quoted(line: bytes, pattern: re.Pattern[bytes], serde: TextSerde) -> list[bytes] | None:
-    """The fields of a line with quotes; None for a line that is not plainly made."""
+    """Returns the fields of a line with quotes, or None for a line in an unusual form."""
     assert serde.quote is not None
     assert serde.escape is not None
     found: list[bytes] = []

@@ -1,7 +1,7 @@
-"""Bytes of text files -> batches of lines, as Hadoop cuts them: at line feeds, carriage returns, or both together.
+"""Splits the bytes of text files into batches of lines, at line feeds, carriage returns, or both, as Hadoop does.
 
-A mark of byte order at the beginning is no text. Lines of a header and a footer are left out. What is compressed, the
-suffix tells, as it tells Hadoop.
+A byte order mark at the beginning is dropped, and so are lines of a header and a footer. As in Hadoop, the suffix of
+the name decides the compression.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Lines = list[bytes]
 
 
 def opened(source: pa.NativeFile, name: str) -> pa.NativeFile:
-    """``source`` without its compression. FormatError for a compression that only Hadoop knows."""
+    """Returns ``source`` decompressed. Raises FormatError for a compression that only Hadoop supports."""
     suffix = name.rpartition(".")[2].lower()
     if suffix in _OTHERS:
         raise FormatError(f"it is compressed by Hadoop's {suffix}, which is not read here; gzip, bzip2 and zstd are")
@@ -31,7 +31,7 @@ def opened(source: pa.NativeFile, name: str) -> pa.NativeFile:
 
 
 def lines(source: pa.NativeFile, header: int, footer: int, block: int = _BLOCK) -> Iterator[Lines]:
-    """The lines of ``source`` in batches, without the first and last ones; ``block`` bytes are read at once."""
+    """Yields the lines of ``source`` in batches, without header and footer lines; reads ``block`` bytes at once."""
     held: deque[bytes] = deque()
     for batch in _all(source, block):
         skipped = min(header, len(batch))
@@ -48,7 +48,7 @@ def _all(source: pa.NativeFile, size: int) -> Iterator[Lines]:
         block = rest + read
         if first:
             block, first = block.removeprefix(_BYTE_ORDER), False
-        # What follows a carriage return decides what it is; so one at the end waits.
+        # The next byte decides what a carriage return means, so one at the end waits.
         end = max(block.rfind(b"\n"), block.rfind(b"\r", 0, -1)) + 1
         rest = block[end:]
         if end:

@@ -1,8 +1,8 @@
-"""How rows of text stand in files, as a storage descriptor says it: which SerDe, and by which characters. Pure.
+"""The way that text files encode rows, from a storage descriptor: the SerDe and its characters. Pure functions.
 
-Three SerDes are known: Hive's own for delimited text (LazySimpleSerDe), OpenCSVSerde, and those for JSON. Properties
-are read as Hive reads them: a delimiter may be given as a character or as its number, ``serialization.format`` stands
-in for one that is missing.
+Three SerDes are supported: Hive's own for delimited text (LazySimpleSerDe), OpenCSVSerde, and those for JSON.
+Properties are read as in Hive: a delimiter is a character or its number, and ``serialization.format`` is the default
+delimiter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from metastore.errors import FormatError
 
 
 class Rows(Enum):
-    """What makes fields of a line."""
+    """The kind of SerDe that splits a line into fields."""
 
     DELIMITED = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
     CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
@@ -27,10 +27,10 @@ class Rows(Enum):
 
 @dataclass(frozen=True)
 class TextSerde:
-    """One way of reading lines. Characters are single bytes; None for an ``escape`` or ``quote`` that there is not.
+    """One way of reading lines. Characters are single bytes; ``escape`` or ``quote`` is None if there is none.
 
-    ``null`` is the text of a field that is null. ``odd`` names a property that changes what values mean in a way not
-    known here. Lines are counted then, and no value is read.
+    ``null`` is the text of a null field. ``odd`` is set if a property changes values in an unsupported way. Lines are
+    counted then, and no value is read.
     """
 
     rows: Rows
@@ -58,9 +58,9 @@ _QUOTE: Final = b'"'
 
 
 def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> TextSerde:
-    """How the text files of ``descriptor`` are read; ``parameters`` are those of the table.
+    """Returns how to read the text files of ``descriptor``; ``parameters`` are the table's.
 
-    FormatError for a SerDe that is not known here, or a character that is none.
+    Raises FormatError for an unsupported SerDe, or a delimiter that is not a single byte.
     """
     name = str(descriptor.serdeInfo.serializationLib or "")
     told = {**parameters, **(descriptor.parameters or {}), **(descriptor.serdeInfo.parameters or {})}
@@ -72,7 +72,7 @@ def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> 
         return TextSerde(
             Rows.CSV,
             _byte(told.get("separatorChar"), b","),
-            # Its default, a quote, stands for the parser's own default.
+            # The property's default, a quote, means the parser's own default.
             _DEFAULT_ESCAPE if escape == _QUOTE else escape,
             _byte(told.get("quoteChar"), _QUOTE),
             header=header,
@@ -98,7 +98,7 @@ def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> 
 
 
 def _byte(text: str | None, default: bytes) -> bytes:
-    """The byte that a character, or the number of one, stands for."""
+    """Returns the byte of a character, or of a character's number."""
     if not text:
         return default
     try:
@@ -119,5 +119,5 @@ def _count(told: Mapping[str, str], name: str) -> int:
 
 
 def _has_mappings(told: Mapping[str, str]) -> bool:
-    """Whether columns are found by other names than their own."""
+    """Returns whether columns have other names in the files."""
     return any(key.startswith("mapping.") for key in told)

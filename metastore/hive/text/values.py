@@ -1,8 +1,8 @@
-"""Raw fields of a column -> its values, by Hive's type: what every release of Hive reads in them, or that it is open.
+"""Converts raw fields of a column to values by Hive's type, if every release of Hive reads them alike; else unknown.
 
-A text that is plainly a value of the type is that value; an empty one, and one that begins with a letter, is null where
-the type has no letters. Everything else (spaces around a number, more digits than a decimal has, the 31st of February)
-is read in one way or another by releases and engines: of such a column nothing is said.
+A text in the type's plain form is that value. An empty text, or one that begins with a letter, is null if the type has
+no letters. Releases and engines read all other texts (spaces around a number, more digits than a decimal has, the 31st
+of February) differently: a column with such a text is unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.sources.provided import Measures, column_statistics
 
 _CLOCKS_APART: Final = timedelta(days=1)
-"""A clock time that was skipped, by daylight saving or at the date line, is read as a later one: by so much at most."""
+"""Maximum difference between readings of a local time that daylight saving or the date line skips."""
 
 _WHOLE: Final = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
 _FLOATING: Final = {"float": pa.float32(), "double": pa.float64()}
@@ -38,18 +38,18 @@ _MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9
 
 @dataclass(frozen=True)
 class Values:
-    """One column of a batch: its values in Arrow, None where they are open; ``nulls`` counts, None likewise."""
+    """One column of a batch: its values in Arrow, and their number of nulls; each is None if unknown."""
 
     values: Any = None
     nulls: int | None = None
 
 
 class _OpenError(Exception):
-    """A text that may mean one thing or another."""
+    """The text has several readings."""
 
 
 def measured(raw: Raw | None, type_: HiveType, serde: TextSerde, rows: int) -> ColumnStatistics:
-    """What is certain of one column, which is no nested one, of a batch of ``rows`` rows."""
+    """Returns the certain statistics of one column of a batch of ``rows`` rows; the column is not nested."""
     try:
         found = _typed_values(raw, type_, serde)
     except (_OpenError, pa.ArrowException, UnicodeError):
@@ -71,13 +71,13 @@ def _typed_values(raw: Raw | None, type_: HiveType, serde: TextSerde) -> Values:
         return _of_json(raw, type_)
     if type_.is_nested or type_.name in ("binary", "timestamptz"):
         return Values(None, raw.null_count)
-    # What CSV has is text, which readers convert to the table's type: in more than one way, but for plain numbers.
+    # CSV holds text, which readers convert to the table's type: in more than one way, except for plain numbers.
     _require(serde.rows is not Rows.CSV or type_.name in (*_WHOLE, *_FLOATING, "string", "varchar", "char"))
     return _of_text(_decoded(raw, serde), type_)
 
 
 def _decoded(raw: Raw, serde: TextSerde) -> Any:
-    """The fields as text. Bytes beyond ASCII mean what their encoding says, and only UTF-8 is taken at its word."""
+    """Returns the fields as text. Raises _OpenError for bytes beyond ASCII in an encoding other than UTF-8."""
     text = pc.cast(raw, pa.string())
     if (
         serde.encoding.replace("_", "-") not in ("utf-8", "utf8", "us-ascii")
@@ -89,7 +89,7 @@ def _decoded(raw: Raw, serde: TextSerde) -> Any:
 
 def _of_text(text: Any, type_: HiveType) -> Values:
     if type_.name == "char":
-        # Readers pad it or do not, so its order is open.
+        # Some readers pad it, so its order is unknown.
         return Values(None, text.null_count)
     if (convert := _CONVERTERS.get(type_.name)) is None:
         raise _OpenError
@@ -183,7 +183,7 @@ def _empty_is_null(text: Any) -> Any:
 
 
 def _not_null(text: Any) -> Any:
-    """The texts that are no null: neither empty nor a word."""
+    """Returns the texts with nulls for empty ones and for words."""
     known = _empty_is_null(text)
     return pc.if_else(pc.match_substring_regex(known, _LETTER), None, known)
 

@@ -1,1 +1,1 @@
-"""Delete files that are written anew in another form: no row changes, and no data file is written."""
+"""Procedures that rewrite delete files in another form. No row changes, and no data file is written."""

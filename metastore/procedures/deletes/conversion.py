@@ -1,7 +1,7 @@
-"""Replaces delete files by others that delete the same rows: planned on the newest version, written, committed.
+"""Replaces delete files by others that delete the same rows: plans on the newest version, writes, commits.
 
-The commit requires that the branch stands at the snapshot that was read. When others were faster, the plan is made
-again, and only data files whose deletes have changed are looked at again. New files that no commit took are removed.
+The commit requires that the branch still has the snapshot that was read. After a lost race it plans again, and reads
+only data files whose deletes have changed. New files that no commit has added are removed.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ from metastore.stores.files import discard
 _FILES_A_CHUNK: Final = 64
 """Data files that one task reads."""
 _UNREAD_FILES_A_CHUNK: Final = 4_096
-"""Data files that one task writes deletes for, if it reads none of them: few new files matter more."""
+"""Data files per task if the task reads none of them. A large number makes few new files."""
 
 
 @dataclass(frozen=True)
 class ConversionPlan:
-    """What becomes of the deletes of one snapshot.
+    """The planned conversion of one snapshot.
 
-    ``slices`` are data files with the deletes that their new ones are made of, ``gone`` the delete files that go.
+    ``slices`` are data files, each with the deletes to merge into its new ones. ``gone`` are the delete files to
+    remove.
     """
 
     slices: tuple[Slice, ...] = ()
@@ -58,7 +59,7 @@ class ConversionPlan:
 
 @dataclass(frozen=True)
 class Converted:
-    """What a call did, or would do: delete files that went and came, and rows that equality deletes took away."""
+    """The result of a call or dry run: removed and added delete files, and the rows that equality deletes removed."""
 
     gone: Sequence[DataFile] = ()
     added: Sequence[DataFile] = ()
@@ -72,8 +73,8 @@ Planner = Callable[[LiveFiles, TableMetadata], ConversionPlan]
 def convert(context: CallContext, target: TargetTable, planner: Planner, *, dry_run: bool) -> Converted:
     """Run a conversion on the branch ``main``.
 
-    Raises ProcedureError for a table that is not served, the errors of reading files, ConflictError when others kept
-    winning, StorageError (nothing was changed), OutcomeUnknownError (nothing was removed).
+    Raises ProcedureError if the table is not supported, errors of reading files, ConflictError if other writers keep
+    winning, StorageError (nothing was changed), and OutcomeUnknownError (nothing was removed).
     """
     require_foreign(target, "it has no delete files")
     conversion = _Conversion(context, target, planner, dry_run)
@@ -89,13 +90,13 @@ def convert(context: CallContext, target: TargetTable, planner: Planner, *, dry_
 
 
 def is_vector(live: LiveFile) -> bool:
-    """Whether an entry is a deletion vector."""
+    """Returns whether an entry is a deletion vector."""
     return content_offset(live.file) is not None
 
 
 @dataclass
 class _Conversion:
-    """The attempts of one call. ``_written`` has what was written for data files with the same deletes."""
+    """The attempts of one call. ``_written`` keeps written deletes by their data files, for later attempts."""
 
     context: CallContext
     target: TargetTable
@@ -132,7 +133,7 @@ class _Conversion:
         return Converted([live.file for live in gone.values()], added, rows)
 
     def remove_but(self, kept: Iterable[DataFile]) -> None:
-        """Delete what was written, apart from ``kept``."""
+        """Delete the written files, except those ``kept``."""
         paths = {file.file_path for files, _ in self._written.values() for file in files.values()}
         if paths and self._io is not None:
             discard(self._io, paths - {file.file_path for file in kept})
@@ -168,7 +169,7 @@ class _Conversion:
         counts = counted(table.metadata, added, [live.file for live in gone])
         parent = snapshot.parent
         previous = parent.summary.additional_properties if parent and parent.summary else None
-        # PyIceberg sums up for every operation but this one.
+        # PyIceberg updates the totals of every operation except this one.
         summed = update_snapshot_summaries(Summary(Operation.OVERWRITE, **counts), previous)
         with snapshot.taken_back_unless_published():
             try:
@@ -185,7 +186,7 @@ class _Conversion:
 
 
 def _chunks(slices: Sequence[Slice], *, by_partition: bool) -> Iterable[tuple[Slice, ...]]:
-    """Cut the work; the cut depends on the data files alone, so it is the same when it is planned again."""
+    """Split the work by data files alone, so the chunks are the same when the plan is made again."""
 
     def partition(cut: Slice) -> str:
         return f"{cut.spec_id} {cut.partition}" if by_partition else ""
@@ -218,7 +219,7 @@ def _job(target: TargetTable, table: Table) -> RewriteJob:
 
 
 def result_row(done: Converted, names: Mapping[str, int]) -> Mapping[str, object]:
-    """Return the row of a call, with ``names`` for its own counts."""
+    """Returns the row of a call. ``names`` has further counts."""
     new_paths = {file.file_path: file.file_size_in_bytes for file in done.added}
     old_paths = {file.file_path: file.file_size_in_bytes for file in done.gone}
     return {

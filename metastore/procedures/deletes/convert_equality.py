@@ -1,8 +1,8 @@
 """``convert_equality_deletes``: equality deletes become deletion vectors or position deletes; no data file is written.
 
-An equality delete costs every reader a comparison of each row. Here each data file that one applies to is read once, in
-the compared columns. In format version 3 its deletes of every kind become one vector; in version 2 the rows that
-equality deletes take away go into position delete files.
+An equality delete makes every reader compare each row. This procedure reads each affected data file once, and only the
+compared columns. In format version 3, all deletes of a data file become one vector. In version 2, the positions of the
+rows that equality deletes remove are written to position delete files.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def convert_equality_deletes(
 
 
 def equality_plan(files: LiveFiles, metadata: TableMetadata) -> ConversionPlan:
-    """All equality deletes go; each data file that one may apply to is looked at."""
+    """Returns the plan: removes all equality deletes, and reads each data file that one of them may apply to."""
     if not files.equality_deletes:
         return ConversionPlan(message="nothing to change: the table has no equality deletes")
     index = Deletes(files.deletes, unpartitioned_specs(metadata))

@@ -1,8 +1,8 @@
-"""The task of one chunk: positions of deleted rows are found and written as deletion vectors or position delete files.
+"""The task of one chunk: finds deleted positions, and writes them as deletion vectors or position delete files.
 
-In format version 3 a chunk becomes one Puffin file with a vector for each data file; in version 2 one Parquet file, so
-all data files of a chunk are of one partition there. A data file is read only where equality deletes apply to it, and
-then only in their columns. A failing task removes what it wrote.
+In format version 3, a chunk becomes one Puffin file with a vector for each data file. In version 2 it becomes one
+Parquet file, so all its data files are in one partition. A data file is read only if equality deletes apply to it, and
+only in their columns. A failing task removes the files that it wrote.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NO_POSITIONS: Final[Positions] = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class DeleteChunk:
-    """Data files with the deletes that are to become positions. ``vectors``: as deletion vectors, each alone."""
+    """Data files, each with the deletes to convert. ``vectors``: write vectors instead of position delete files."""
 
     job: RewriteJob
     slices: tuple[Slice, ...]
@@ -72,7 +72,7 @@ class _Found:
 
 
 def write_deletes(chunk: DeleteChunk) -> Iterator[pa.RecordBatch]:
-    """Write the deletes of a chunk; one batch of :data:`WRITTEN`. Raises FormatError and StorageError."""
+    """Write the deletes of a chunk. Yields one batch of :data:`WRITTEN`. Raises FormatError and StorageError."""
     found = [each for each in _positions(chunk) if each.new]
     files = NewFiles(chunk.job.io)
     try:
@@ -92,9 +92,9 @@ def write_deletes(chunk: DeleteChunk) -> Iterator[pa.RecordBatch]:
 
 
 def _positions(chunk: DeleteChunk) -> Iterator[_Found]:
-    """Yield the deleted positions of each data file. ``new`` counts those that no delete of positions had before.
+    """Yields the deleted positions of each data file. ``new`` counts those that no position delete had before.
 
-    Without equality deletes all count as new: their form changes.
+    Without equality deletes, all count as new, because only their form changes.
     """
     job = chunk.job
     equality = EqualityDeletes(job.io, job.schemas, job.name_mapping, job.format_version)
@@ -126,7 +126,7 @@ def _equal_rows(job: RewriteJob, cut: Slice, equality: EqualityDeletes) -> Posit
         file = open_data_file(source, cut.format, cut.path)
         held = pyarrow_to_schema(file.schema, job.name_mapping, job.format_version <= 2, job.format_version)
         names = [field.name for field in held.fields if not Schema(field).field_ids.isdisjoint(wanted)]
-        # Without a column to read, rows are still counted.
+        # Rows are counted even if no column is compared.
         names = names or file.schema.names[:1]
         first = 0
         for batches in gathered(batch for _, batch in file.batches(0, cut.file_rows, names)):

@@ -1,7 +1,8 @@
-"""``rewrite_position_delete_files``: small position delete files become fewer, or deletion vectors in format version 3.
+"""``rewrite_position_delete_files``: merges small position delete files, in format version 3 into deletion vectors.
 
-Positions of data files that are gone are left out. In version 2 the files of a partition are written together when
-there are enough of them. In version 3 every position delete file goes, and each of its data files gets one vector.
+Positions in data files that no longer exist are dropped. In version 2, the position delete files of a partition are
+merged if there are enough of them. In version 3, all position delete files are removed, and each of their data files
+gets one vector.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def rewrite_position_delete_files(
     options: dict[str, str] | None = None,
     dry_run: bool = False,
 ) -> Mapping[str, Any]:
-    """Writes position delete files together, without positions of files that are gone; as vectors in version 3."""
+    """Merges position delete files, in version 3 into vectors; drops positions in data files that no longer exist."""
     least = _least(options or {})
     target = context.table(schema, table_name)
 
@@ -55,9 +56,9 @@ def rewrite_position_delete_files(
 
 
 def position_plan(files: LiveFiles, metadata: TableMetadata, least: int) -> ConversionPlan:
-    """Choose partitions with at least ``least`` position delete files, and those that apply to nothing.
+    """Choose partitions with at least ``least`` position delete files, and files that apply to nothing.
 
-    In version 3 every position delete file is chosen that is no vector, and each vector whose data file is gone.
+    In version 3, choose every position delete file that is not a vector, and every vector whose data file is gone.
     """
     index = Deletes(files.position_deletes, unpartitioned_specs(metadata))
     near = {data: index.of(data) for data in files.data}
@@ -78,14 +79,14 @@ def position_plan(files: LiveFiles, metadata: TableMetadata, least: int) -> Conv
     for data, deletes in near.items():
         if not any(delete.place in chosen for delete in deletes):
             continue
-        # A vector replaces every delete of positions that its data file has.
+        # A vector replaces all position deletes of its data file.
         merged = deletes if metadata.format_version >= VERSION_OF_LINEAGE else [d for d in deletes if d.place in chosen]
         slices.append(Slice.whole(data, sorted({Delete.of(each.file) for each in merged})))
     return ConversionPlan(tuple(slices), tuple(live for live in files.position_deletes if live.place in chosen))
 
 
 def _least(options: Mapping[str, str]) -> int:
-    """Return how many files of a partition are enough. Raises InvalidRequestError."""
+    """Returns the least number of files in a partition. Raises InvalidRequestError."""
     unknown = options.keys() - {_MIN_INPUT_FILES, _REWRITE_ALL}
     if unknown:
         raise InvalidRequestError(

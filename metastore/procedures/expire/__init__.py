@@ -1,1 +1,1 @@
-"""Old snapshots, and the files that only they reach."""
+"""Expiration of old snapshots, and of the files that only they reach."""

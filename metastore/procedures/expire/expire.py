@@ -1,12 +1,14 @@
-"""``expire_snapshots``: old snapshots go, and the files that only they reach.
+"""``expire_snapshots`` removes old snapshots, and deletes the files that only they reach.
 
-Mark, commit, sweep. What only expiring snapshots reach, and nothing else known to the configuration needs
-(:mod:`proof`), is listed on the store (:mod:`quarantine`); then one commit takes the snapshots away, on the condition
-that all branches, tags and snapshots are as they were; only then are files deleted. Where it is open whether the commit
-landed nothing is deleted, and a run that dies after it leaves the list: the next run finds it by the table's property
-and deletes what is still of no use. So it is with files of which it cannot be known whether others need them.
+The steps are mark, commit, sweep. A file is marked if only expiring snapshots reach it and nothing else in the
+configuration needs it (:mod:`proof`). The marked files are listed on the store (:mod:`quarantine`). Then one commit
+removes the snapshots; it requires that all branches, tags and snapshots are unchanged. Files are deleted only after it.
 
-When ids are given, these and no others expire.
+If the outcome of the commit is unknown, nothing is deleted. If a run dies after the commit, its list stays: the next
+run finds it by the table's property, and deletes the files that are still unneeded. The list also stays if it cannot be
+determined whether other tables need the files.
+
+If snapshot IDs are given, exactly these snapshots expire.
 """
 
 from __future__ import annotations
@@ -133,9 +135,9 @@ def expire_snapshots(  # noqa: PLR0913 - the arguments of the call
 
 @dataclass(frozen=True)
 class _Planned:
-    """One try: what goes, what the table is without it, and the files that are of no use then.
+    """One attempt: what expires, the table's metadata afterwards, and the files that are then unneeded.
 
-    ``unproven``: why it cannot be known whether others need these files.
+    ``unproven`` is the reason why it is unknown whether other tables need the files, if so.
     """
 
     table: Table
@@ -154,9 +156,9 @@ class _Planned:
 
 @dataclass(frozen=True)
 class Expiration:
-    """One run of ``expire_snapshots`` on ``target``; a race lost to others is run again for ``timeout``.
+    """One run of ``expire_snapshots`` on ``target``. After a lost race it tries again, until ``timeout``.
 
-    ``allowed`` are locations where lists of earlier runs may name files, beside the table's own location.
+    ``allowed`` are further locations, besides the table's own, in which lists of earlier runs may name files.
     """
 
     target: TargetTable
@@ -175,7 +177,7 @@ class Expiration:
         require_concurrency(self.max_concurrent_deletes)
 
     def dry(self) -> Mapping[str, Any]:
-        """What :meth:`run` would do now, with every file that would go; nothing is changed."""
+        """Returns the result that :meth:`run` would have now, with every file to delete. Changes nothing."""
         planned = self._plan(self.target.load())
         files = [{"location": file.location, "kind": file.kind.value, "bytes": file.size} for file in planned.doomed]
         message = "dry run: nothing was changed"
@@ -184,10 +186,10 @@ class Expiration:
         return {**_row(planned, planned.doomed, 0), "message": message, "files": files}
 
     def run(self) -> Mapping[str, Any]:
-        """Expire and delete.
+        """Expire snapshots and delete files.
 
-        Raises ConflictError and StorageError (nothing changed), OutcomeUnknownError (nothing deleted), and FormatError
-        when the metadata of a kept snapshot cannot be read (nothing changed).
+        Raises ConflictError or StorageError (nothing changed), OutcomeUnknownError (nothing deleted), and FormatError
+        if the metadata of a kept snapshot cannot be read (nothing changed).
         """
         return until_won(self.target, self.timeout, self._attempt, self.clock)
 
@@ -203,7 +205,7 @@ class Expiration:
         try:
             done = self.target.commit(table, self._requirements(table.metadata), updates)
         except (CommitFailedException, StorageError):
-            # Surely not committed: the list is of files in use.
+            # Certainly not committed, so the listed files are in use.
             if made is not None:
                 lift(table.io, [made])
             raise
@@ -215,7 +217,7 @@ class Expiration:
     def _requirements(self, metadata: TableMetadata) -> list[TableRequirement]:
         requirements = unchanged_history(metadata, validates_here=self.target.validates_here)
         if self.clean_metadata:
-            # What nothing uses must not have come into use.
+            # A schema or spec that was unused must not have become the current one meanwhile.
             requirements.append(AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id))
             requirements.append(AssertDefaultSpecId(default_spec_id=metadata.default_spec_id))
         return requirements
@@ -242,9 +244,9 @@ class Expiration:
         return _Planned(table, going, updates, kept, left_over, free)
 
     def _left(self, table: Table, left_over: Iterable[Quarantine]) -> list[TableFile]:
-        """Files that lists of earlier runs name, below the table's location or an allowed one.
+        """Returns the files in lists of earlier runs that lie below the table's location or an allowed one.
 
-        Whoever may write the table could have written such a list: it leads to no other place.
+        Whoever may write the table could write such a list, so files elsewhere stay.
         """
         spelling = Spelling()
         roots = [spelling.place(f"{root.rstrip('/')}/") for root in (table.metadata.location, *self.allowed)]
@@ -266,14 +268,14 @@ class Expiration:
             return mark(what, Inventory(table.io, self.engine))
         except Exception as error:
             if self.target.load().metadata_location != table.metadata_location:
-                # Others expired what was being marked.
+                # Another expiration removed files while they were being marked.
                 raise CommitFailedException("the table changed while files were marked") from error
             raise
 
     def _sweep(
         self, planned: _Planned, table: Table, doomed: Sequence[TableFile], lists: Sequence[Quarantine]
     ) -> Mapping[str, Any]:
-        # Looked at once more: others may have taken a file in while this one marked and committed.
+        # Check again: another table may have taken a file in since it was marked.
         judgement = self.proof.judge(file.location for file in doomed)
         free = [file for file in doomed if file.location in judgement.free]
         swept = sweep(free, self._deletion(table).run)
@@ -291,7 +293,7 @@ class Expiration:
         return {**_row(planned, gone, len(failed)), "message": message, "files": None}
 
     def _forget_lists(self, table: Table, standing_lists: Collection[str]) -> None:
-        """Take the property that names the lists away, once none of them stands; the next run does it otherwise."""
+        """Remove the property that names the lists, once none of them exists. If this fails, the next run does it."""
         named = table.metadata.properties.get(UNSWEPT)
         if named is None or standing_lists:
             return
@@ -306,7 +308,7 @@ class Expiration:
 
 
 def _is_own(table: Table, file: TableFile) -> bool:
-    """Whether a file that is not read before it goes lies where the table's files do: any path can be set."""
+    """Whether a statistics file lies in the table's folders. It is not read first, and metadata can name any path."""
     if is_in_own_folders(table, file.location):
         return True
     _log.warning("%s is named as statistics of %s and lies elsewhere: it stays", file.location, ".".join(table.name()))
@@ -314,7 +316,7 @@ def _is_own(table: Table, file: TableFile) -> bool:
 
 
 def _updates(going: Expiring, metadata: TableMetadata) -> Iterable[TableUpdate]:
-    """Refs first: a snapshot that one of them names could not go."""
+    """Yields the updates, refs first: a snapshot that a ref points to cannot be removed."""
     for name in going.refs:
         yield RemoveSnapshotRefUpdate(ref_name=name)
     gone = set(going.snapshots)

@@ -1,12 +1,12 @@
-"""Which snapshots, branches and tags of an Iceberg table expire: a pure decision, by ref, as the table's owners set it.
+"""Decides which snapshots, branches and tags of an Iceberg table expire. Pure functions.
 
-Each branch keeps its newest snapshots: as many as its own ``min-snapshots-to-keep`` says, and all that are not older
-than its own ``max-snapshot-age-ms``; what a branch leaves open is the call's, and what the call leaves open the table's
-(``history.expire.*``). A branch or tag that is older than its ``max-ref-age-ms`` goes itself, ``main`` never. Snapshots
-on no ref stay while they are younger than the call's bound.
+Each branch keeps its newest snapshots: at least ``min-snapshots-to-keep`` of them, and all that are not older than
+``max-snapshot-age-ms``. The values of the branch come first, then those of the call, then those of the table
+(``history.expire.*``). A branch or tag older than its ``max-ref-age-ms`` is removed itself; ``main`` never is.
+Snapshots on no ref are kept if they are newer than the call's bound.
 
-When ids are given, these and no others expire, whatever their age: the one deliberate difference to Iceberg's Java
-library, where ids are added to all that is old.
+If snapshot IDs are given, exactly these expire, whatever their age. This is the one deliberate difference from
+Iceberg's Java library, which expires them in addition to all old snapshots.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FOR_EVER_MS: Final = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Retention:
-    """What a call asks for; None leaves it to the table. ``snapshot_ids``: only these."""
+    """The arguments of a call; None means the table's setting. If ``snapshot_ids`` are given, exactly these expire."""
 
     older_than_ms: int | None = None
     retain_last: int | None = None
@@ -50,7 +50,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Expiring:
-    """Ids of the snapshots to remove, oldest first, and names of the branches and tags."""
+    """IDs of the snapshots to remove, oldest first, and names of the branches and tags to remove."""
 
     snapshots: tuple[int, ...] = ()
     refs: tuple[str, ...] = ()
@@ -60,10 +60,10 @@ class Expiring:
 
 
 def expiring(retention: Retention, metadata: TableMetadata, now_ms: int) -> Expiring:
-    """What ``retention`` removes from the table at ``now_ms``.
+    """Returns what ``retention`` removes from the table at ``now_ms``.
 
-    Raises InvalidRequestError for ids that the table does not have or that a branch or tag points to, FormatError for
-    a table property that is no number.
+    Raises InvalidRequestError if the table does not have a given ID, or a branch or tag points to it. Raises
+    FormatError if a table property is not a number.
     """
     if retention.snapshot_ids:
         return Expiring(_only(retention.snapshot_ids, metadata))
@@ -110,7 +110,7 @@ def _kept(retention: Retention, metadata: TableMetadata, gone: Collection[str], 
 
 
 def _history(ref: SnapshotRef, metadata: TableMetadata) -> list[Snapshot]:
-    """The snapshots that a ref is about: a branch's with all before it, newest first; a tag's one."""
+    """Returns the snapshots of a ref: a branch's head and all ancestors, newest first; or a tag's one snapshot."""
     head = metadata.snapshot_by_id(ref.snapshot_id)
     if ref.snapshot_ref_type == SnapshotRefType.TAG:
         return [] if head is None else [head]
@@ -122,7 +122,7 @@ def _kept_of(ref: SnapshotRef, history: Sequence[Snapshot], bound: int, least: i
     count = least if ref.min_snapshots_to_keep is None else max(1, ref.min_snapshots_to_keep)
     for position, snapshot in enumerate(history):
         if position >= count and snapshot.timestamp_ms < oldest:
-            # Older ones go even if a clock that was set back made them look younger: a history has no holes.
+            # All older ones expire too, even if a clock that was set back makes them look newer: a history has no gaps.
             return
         yield snapshot.snapshot_id
 

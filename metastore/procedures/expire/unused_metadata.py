@@ -1,4 +1,4 @@
-"""Schemas and partition specs that nothing in a table uses any more."""
+"""Finds the schemas and partition specs that a table no longer uses."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from metastore.procedures.files.inventory import Inventory
 
 
 def unused_metadata(kept: TableMetadata, inventory: Inventory) -> Iterator[TableUpdate]:
-    """Updates that remove the specs of no manifest and the schemas of no snapshot of ``kept``, the current ones aside.
+    """Yields updates that remove the specs without a manifest, and the schemas without a snapshot in ``kept``.
 
-    A schema also stays for a spec in use that divides by columns since dropped. Old writers did not note the schema
-    of a snapshot; where one is unknown, all schemas stay. Raises FormatError when a manifest list cannot be read.
+    The current ones stay. A schema also stays if a spec in use needs it for the type of a dropped column. Old writers
+    did not record the schema of a snapshot; if that of any is unknown, all schemas stay. Raises FormatError if a
+    manifest list cannot be read.
     """
     listed = inventory.lists(kept.snapshots, must_stand=True).values()
     used_specs = {kept.default_spec_id, *(file.spec for file in listed if file.kind in MANIFESTS)}
@@ -24,7 +25,7 @@ def unused_metadata(kept: TableMetadata, inventory: Inventory) -> Iterator[Table
     if specs:
         yield RemovePartitionSpecsUpdate(spec_ids=specs)
     used_schemas = {kept.current_schema_id, *(snapshot.schema_id for snapshot in kept.snapshots)}
-    # Of a dropped column older schemas alone tell the type, without which no manifest of its spec can be written.
+    # Only older schemas have the type of a dropped column, which is needed to write manifests of its spec.
     used_schemas |= {schema_of(kept, spec).schema_id for spec in kept.partition_specs if spec.spec_id in used_specs}
     schemas = [schema.schema_id for schema in kept.schemas if schema.schema_id not in used_schemas]
     if schemas and None not in used_schemas:

@@ -1,1 +1,1 @@
-"""Procedures on the files of Iceberg tables: what goes, what is an orphan, what is taken in, and what stands where."""
+"""The proof that files of Iceberg tables may be deleted, and the lists of files that it needs."""

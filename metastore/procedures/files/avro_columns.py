@@ -1,8 +1,8 @@
-"""A few columns of an Iceberg metadata file, read without making objects of the rest.
+"""Reads a few columns of an Iceberg metadata file, without making objects of the rest.
 
-Reachability asks manifests and their lists for paths, sizes and little else, and asks thousands of them. Here the
-fields that nobody asked for (statistics, partition summaries) are passed over undecoded, and a schema is resolved once,
-not once a file. Decoder, codecs and schema conversion are PyIceberg's.
+Reachability needs only paths, sizes and a few other fields of thousands of manifests and manifest lists. The other
+fields (statistics, partition summaries) are skipped without decoding. Each schema is resolved once, not once a file.
+Decoder, codecs and schema conversion are PyIceberg's.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from metastore.errors import FormatError
 from metastore.iceberg.avro_blocks import SCHEMA, opened, schema_of
 
 DATA_FILE: Final = 2
-"""Field id of the struct in a manifest entry that describes the file."""
+"""Field ID of the struct ``data_file`` in a manifest entry."""
 
 
 def columns(location: str, content: bytes, fields: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
-    """For each record of the Avro file, the values of ``fields`` by id, in their order; None where the file has none.
+    """Yields for each record of the Avro file the values of ``fields`` (IDs), in that order; None for a missing field.
 
-    Fields of the struct ``data_file`` count as fields of the record. Raises FormatError, which names ``location``, for
-    what is no Avro file.
+    Fields of the struct ``data_file`` count as fields of the record. Raises FormatError, which names ``location``, if
+    the content is not a valid Avro file.
     """
     try:
         yield from _rows(content, fields)
     except Exception as error:
-        # The decoder has no error of its own: on a broken file it fails in whatever way comes first.
+        # The decoder has no error class of its own: a broken file can raise any exception.
         raise FormatError(f"{location} cannot be decoded as Iceberg metadata: {error!r}") from error
 
 
@@ -57,7 +57,7 @@ def _reader(schema: str, fields: tuple[int, ...]) -> StructReader:
 
 
 def _picked(struct: StructType, whole: Reader, fields: tuple[int, ...]) -> StructReader:
-    """A reader of the same bytes that keeps ``fields`` at their places, and after them what is nested."""
+    """Returns a reader of the same bytes that keeps ``fields`` at their positions, and ``data_file`` after them."""
     assert isinstance(whole, StructReader)
     picked: list[tuple[int | None, Reader]] = []
     for field, (_, reader) in zip(struct.fields, whole.field_readers, strict=True):
@@ -74,7 +74,7 @@ def _picked(struct: StructType, whole: Reader, fields: tuple[int, ...]) -> Struc
 
 
 class _Passed(Reader):
-    """Passes over a struct, as a partition is, by reading it: PyIceberg does not skip decimals as it reads them."""
+    """Skips a struct, such as a partition, by reading it: PyIceberg skips decimals differently than it reads them."""
 
     def __init__(self, whole: Reader) -> None:
         self._whole = whole

@@ -1,9 +1,10 @@
-"""Files that may go, and the striking off of those that somebody needs.
+"""Candidates for deletion, from which needed files are struck.
 
-Place in the flow: a procedure has files that its own table does not need. The proof (:mod:`proof`) goes through all
-that the configuration knows, and strikes off what is needed there. Pure: no store is asked here.
+Place in the flow: a procedure has files that its own table does not need. The proof (:mod:`proof`) goes through
+everything else in the configuration, and strikes the files that are needed there. No I/O except the links that
+:class:`Spelling` resolves.
 
-Promise: a file is struck off under any spelling of its location. Two locations that differ in scheme or bucket are the
+Promise: a file is struck in any spelling of its location. Two locations that differ in scheme or bucket count as the
 same file, unless it is certain that they are not.
 """
 
@@ -17,7 +18,7 @@ from metastore.procedures.files.spelling import Place, Spelling, surely_apart
 
 
 class Candidates:
-    """Locations in question, by their canonical paths. Those that are left are what may go."""
+    """The candidates by canonical path. Those that remain may be deleted."""
 
     def __init__(self, locations: Iterable[str], spelling: Spelling) -> None:
         self.spelling = spelling
@@ -36,20 +37,20 @@ class Candidates:
 
     @cached_property
     def folders(self) -> frozenset[str]:
-        """The canonical folders that the candidates were in at the beginning."""
+        """The canonical folders of all original candidates."""
         return frozenset(path.rpartition("/")[0] for path in self._paths)
 
     def strike(self, location: str) -> int:
-        """Strike off the file at ``location``; how many candidates that were."""
+        """Strike the file at ``location``. Returns the number of struck candidates."""
         place = self.spelling.place(location)
         return self._strike(place.path, place)
 
     def strike_below(self, folder: Place) -> int:
-        """Strike off every file in or below ``folder``; how many candidates that were."""
+        """Strike every file in or below ``folder``. Returns the number of struck candidates."""
         return sum(self._strike(path, folder) for path in self._below(folder.path))
 
     def may_be_below(self, folder: str) -> bool:
-        """Whether a candidate is in or below the canonical path ``folder``, on whichever store."""
+        """Returns whether a candidate is in or below the canonical path ``folder``, on any store."""
         return next(self._below(folder), None) is not None
 
     def _below(self, folder: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What procedures on files refuse before they look any further, and which files are too new for them."""
+"""Checks that procedures on files make first, and the age from which a file may be an orphan."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from metastore.iceberg.target import TargetTable
 _NEWEST_WRITTEN: Final = 3
 _ENCRYPTION_KEY: Final = "encryption.key-id"
 _ORPHAN_AGE: Final = timedelta(days=3)
-"""Of orphans, where a call does not say how old they must be."""
+"""Minimum age of orphans, if a call does not set it."""
 
 
 def require_gc(table: Table, action: str) -> None:
-    """Refuse where the table's owner says that its files may be others' too. Raises ProcedureError."""
+    """Raise ProcedureError if the table's owner declares (gc.enabled=false) that its files may be shared."""
     if not owns_its_files(table.metadata):
         raise ProcedureError(
             f"Cannot {action}: GC is disabled (deleting files may corrupt other tables); "
@@ -28,13 +28,13 @@ def require_gc(table: Table, action: str) -> None:
 
 
 def require_foreign(target: TargetTable, reason: str) -> None:
-    """Refuse a component's own table. Raises ProcedureError with ``reason``."""
+    """Raise ProcedureError with ``reason`` if the table is one of the metastore's components."""
     if target.is_component:
         raise ProcedureError(f"{target} is the metastore's own table: {reason}")
 
 
 def require_written_version(table: Table, target: TargetTable) -> None:
-    """Refuse a table for which this package cannot write a snapshot: newer, or encrypted. Raises ProcedureError."""
+    """Raise ProcedureError if this package cannot write snapshots of the table: newer format, or encrypted."""
     version = table.metadata.format_version
     if version > _NEWEST_WRITTEN:
         raise ProcedureError(
@@ -49,9 +49,9 @@ def require_written_version(table: Table, target: TargetTable) -> None:
 
 
 def bound_ms(older_than: datetime | None, now_ms: int, least_age: timedelta) -> int:
-    """The time, in epoch milliseconds, before which a file must have been changed last to be taken for an orphan.
+    """Returns the time in epoch milliseconds before which a file must have been modified last to be an orphan.
 
-    Raises InvalidRequestError when ``older_than`` is nearer to now than ``least_age``.
+    Raises InvalidRequestError if ``older_than`` is less than ``least_age`` before ``now_ms``.
     """
     newest = now_ms - least_age // timedelta(milliseconds=1)
     if older_than is None:

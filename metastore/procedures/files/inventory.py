@@ -1,10 +1,10 @@
-"""Every file that snapshots of an Iceberg table reach: lists, manifests, data and delete files, statistics, metadata.
+"""All files that snapshots of an Iceberg table reach: manifest lists, manifests, data and delete files, metadata files.
 
-Reading lists and manifests is work that an engine shares out: :func:`read_lists` and :func:`read_manifests` are its
-tasks, :class:`Inventory` asks for them and adds up. Any format version is read, data and delete manifests of all specs.
+An engine distributes the reading of manifest lists and manifests. :func:`read_lists` and :func:`read_manifests` are its
+tasks; :class:`Inventory` runs them. It reads any format version, and data and delete manifests of all specs.
 
-Promise: what a snapshot that must stand reaches is reported whole, or the call fails; a missing or broken file of such
-a one is a FormatError that names it, since then nothing is proven about any other file.
+Promise: the files of a snapshot that must exist are returned completely, or the call fails. A missing or broken file of
+such a snapshot raises a FormatError that names it, because then nothing is proven about any other file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from metastore.stores.bounded_reading import ReadLimits, whole
 from metastore.stores.locations import is_local
 
 FILE_ROW: Final = pa.struct([("location", pa.string()), ("kind", pa.string()), ("bytes", pa.int64())])
-"""One file in the rows of a dry run."""
+"""The type of one file in the rows of a dry run."""
 
 
 _FILES_A_CHUNK: Final = 64
@@ -51,7 +51,7 @@ _CONTENTS: Final = {
 
 @dataclass(frozen=True)
 class MetadataChunk:
-    """Lists or manifests for one task to read, through ``io``; those that are missing are passed over or refused."""
+    """Manifest lists or manifests for one task, read through ``io``. Missing ones are skipped, or refused."""
 
     io: FileIO
     files: Sequence[TableFile]
@@ -65,11 +65,11 @@ _FILES_COLUMNS: Final[dict[str, pa.DataType]] = {
     "spec": pa.int32(),
 }
 FILES: Final = pa.schema(_FILES_COLUMNS)
-"""Fragments of the tasks: one row a file."""
+"""Schema of the tasks' fragments: one row a file."""
 
 
 def read_lists(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
-    """The lists of the chunk themselves, with their sizes, and the manifests that they name, each once."""
+    """The task: yields the manifest lists of the chunk with sizes, and the manifests that they name, each once."""
     found: dict[str, TableFile] = {}
     for file, content in contents(chunk):
         found[file.location] = TableFile(file.location, FileKind.MANIFEST_LIST, len(content))
@@ -81,7 +81,7 @@ def read_lists(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
 
 
 def read_manifests(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
-    """The live files that the manifests of the chunk name, each once."""
+    """The task: yields the live files that the manifests of the chunk name, each once."""
     found: dict[str, TableFile] = {}
     for file, content in contents(chunk):
         for status, kind, path, size in columns(file.location, content, _ENTRY_FIELDS):
@@ -91,7 +91,7 @@ def read_manifests(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
 
 
 class Inventory:
-    """The lister of the sweep for any table, read through ``io``; its tasks run by what ``engine`` chooses."""
+    """Lists the files of any table for the sweep, read through ``io``. ``engine`` chooses where its tasks run."""
 
     def __init__(self, io: FileIO, engine: EngineFor) -> None:
         self._io = io
@@ -99,31 +99,31 @@ class Inventory:
         self._spelling = Spelling()
 
     def lists(self, snapshots: Iterable[Snapshot], *, must_stand: bool) -> dict[str, TableFile]:
-        """Manifest lists of ``snapshots`` and the manifests that they name, by location.
+        """Returns the manifest lists of ``snapshots`` and the manifests that they name, by location.
 
-        Lists that are missing are left out, unless they ``must_stand``.
+        Missing lists raise FormatError if they ``must_stand``, and are left out otherwise.
         """
         wanted = [TableFile(s.manifest_list, FileKind.MANIFEST_LIST) for s in snapshots if s.manifest_list]
         return dict(self.listed(wanted, must_stand=must_stand))
 
     def listed(self, lists: Sequence[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
-        """Location and description of manifest ``lists`` and of what they name, as they come; one may come twice."""
+        """Yields manifest ``lists`` and the manifests that they name, by location; a manifest may come twice."""
         return self._files_named_by(lists, read_lists, must_stand=must_stand)
 
     def live_files(self, manifests: Iterable[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
-        """Location and description of the files that ``manifests`` hold, as they come; a file may come twice."""
+        """Yields the live files of ``manifests``, by location; a file may come twice."""
         return self._files_named_by(list(manifests), read_manifests, must_stand=must_stand)
 
     def sharing(
         self, kept: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
     ) -> list[TableFile]:
-        """By kind and partition spec of the files, where a file says of which spec it is."""
+        """Returns the kept manifests that may name one of ``contents``: the same kind and, if known, the same spec."""
         wanted = {(_manifest_of(file.kind), file.spec) for file in contents}
         any_spec = {kind for kind, spec in wanted if spec is None}
         return [each for each in kept if each.kind in any_spec or (each.kind, each.spec) in wanted]
 
     def path(self, location: str) -> str:
-        """The canonical path."""
+        """Returns the canonical path."""
         return self._spelling.path(location)
 
     def _files_named_by(
@@ -146,26 +146,26 @@ class Inventory:
 
 
 def _manifest_of(kind: FileKind) -> FileKind:
-    """The kind of manifest that names files of ``kind``."""
+    """Returns the kind of manifest that names files of ``kind``."""
     return FileKind.MANIFEST if kind is FileKind.DATA else FileKind.DELETE_MANIFEST
 
 
 def metadata_files(metadata: TableMetadata, metadata_location: str) -> list[TableFile]:
-    """The current metadata file and those of its log."""
+    """Returns the current metadata file and those of the metadata log."""
     locations = [metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)]
     return [TableFile(location, FileKind.METADATA) for location in locations]
 
 
 def version_of(location: str) -> int | None:
-    """The number in the name of a metadata file; None for another file."""
+    """Returns the version in the name of a metadata file; None for any other file."""
     match = _VERSION.fullmatch(location.rpartition("/")[2])
     return int(match[1] or match[2]) if match else None
 
 
 def contents(chunk: MetadataChunk) -> Iterator[tuple[TableFile, bytes]]:
-    """The files of the chunk and their contents, several read at a time from stores that are far away."""
+    """Yields the files of the chunk with their contents. From a remote store, several are read concurrently."""
     if all(is_local(file.location) for file in chunk.files):
-        # A local disk answers sooner than a thread is handed the file.
+        # For a local disk, handing the files to threads costs more than it saves.
         yield from _standing(chunk, map(_content, repeat(chunk), chunk.files))
         return
     with ThreadPoolExecutor(_READS_AT_ONCE) as threads:

@@ -1,7 +1,7 @@
-"""Folders whose files stay, whatever reaches them: those of components, analyzed tables, and refreshed rows.
+"""Folders whose files are never deleted: those of components, analyzed tables, and materialized views.
 
-Place in the flow: the proof that a file may be deleted begins here, since this costs one read of the metastore. What
-counts is what was configured, analyzed or refreshed; that a workspace such as ``/`` contains everything does not.
+Place in the flow: the proof that a file may be deleted begins here, because this costs one read of the metastore. Only
+folders that were configured, analyzed or refreshed count. A workspace alone does not: ``/`` would contain everything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metastore.sources.naming import workspace_location
 
 @dataclass(frozen=True)
 class KeptFolder:
-    """A folder, and what is in it: ``whose`` completes the sentence "it belongs to …"."""
+    """A folder, and the owner of its files: ``whose`` completes the sentence "it belongs to …"."""
 
     location: str
     whose: str
@@ -35,9 +35,10 @@ class KeptFolders:
         self._known: tuple[list[str | None], list[KeptFolder]] = ([], [])
 
     def now(self) -> list[KeptFolder]:
-        """As the newest versions of the metastore's components have them, which are read if they changed.
+        """Returns the folders as of the newest versions of the metastore's components, which are read if they changed.
 
-        Raises StorageError, FormatError when the metastore cannot be read: then nobody knows what was analyzed.
+        Raises StorageError or FormatError if the metastore cannot be read: then it is unknown which tables were
+        analyzed.
         """
         components = (self._metastore.tables, self._metastore.materialized_views)
         loaded = [component.table.load() for component in components]
@@ -51,7 +52,7 @@ class KeptFolders:
 
 
 def workspaces(settings: Settings) -> Iterator[KeptFolder]:
-    """The folders of all workspaces of enabled plugins."""
+    """Yields the folders of all workspaces of enabled plugins."""
     for plugin in settings.storage.values():
         if plugin.enabled:
             for workspace in plugin.workspaces.values():
@@ -77,7 +78,7 @@ def _of_analyzed_tables(metastore: Metastore, target: TargetTable) -> Iterator[K
 
 
 def _is_target(settings: Settings, analyzed: tuple[str, str, str], target: TargetTable) -> bool:
-    """Whether the analyzed table is an Iceberg table of a catalog: the proof asks its metadata, not its folder."""
+    """Returns whether the proof reads the metadata of the analyzed table, so that its folder need not be kept."""
     plugin = settings.storage.get(analyzed[0])
     if plugin is None:
         return False
@@ -92,6 +93,6 @@ def _of_materialized_views(metastore: Metastore) -> Iterator[KeptFolder]:
     for plugin, workspace, name, data in zip(*(column.to_pylist() for column in rows.columns), strict=True):
         known = storage[plugin].workspaces.get(workspace) if plugin in storage else None
         if known is not None and data:
-            # One folder for each refresh, below that of the view.
+            # The data lies in one folder for each refresh, below the folder of the view.
             refresh = f"{workspace_location(storage[plugin], known).rstrip('/')}/{data}"
             yield KeptFolder(posixpath.dirname(refresh), f"the materialized view {plugin}.{workspace}.{name}")

@@ -1,7 +1,7 @@
-"""The other tables that the configuration knows, each by the JSON of its newest metadata.
+"""The other tables in the configuration, each by the JSON of its newest metadata.
 
-Place in the flow: the proof that a file may be deleted asks here for every table that could need it, in whichever
-catalog. A table that this package cannot parse has its location, snapshots and statistics in its JSON all the same.
+Place in the flow: the proof that a file may be deleted asks this module for every table, in any catalog, that could
+need the file. The JSON gives location, snapshots and statistics even of a table that this package cannot parse.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PATH_PROPERTIES: Final = (
     "write.object-storage.path",
     "write.folder-storage.path",
 )
-"""Properties that name folders of data and metadata files; the last two are those of older engines."""
+"""Properties that name folders of data and metadata files. The last two are from older engines."""
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A catalog, schema or table of which nobody can tell which files it needs, and why not."""
+    """A catalog, schema or table whose needed files cannot be determined, and the reason."""
 
     name: str
     why: str
@@ -38,9 +38,9 @@ class Unknown:
 
 
 def other_tables(catalogs: Catalogs, target: TargetTable) -> Iterator[TargetTable | Unknown]:
-    """Every table of every configured catalog but ``target``, and what could not be listed.
+    """Yields every table of every configured catalog except ``target``, and each catalog or schema not listed.
 
-    The metastore's own components are not among them: their folders are theirs alone, by the configuration.
+    The metastore's own components are not included: the configuration reserves their folders for them.
     """
     for catalog in catalogs.names():
         if catalog != OWN_CATALOG:
@@ -66,7 +66,7 @@ def _of_catalog(catalogs: Catalogs, catalog: str, target: TargetTable) -> Iterat
 
 
 def pointer_of(table: TargetTable) -> str | Unknown | None:
-    """Where the newest metadata of ``table`` lies; None when it was dropped since its catalog listed it."""
+    """Returns the location of the newest metadata of ``table``; None if it was dropped since its catalog listed it."""
     try:
         return table.newest_pointer()
     except MetastoreError as error:
@@ -74,7 +74,7 @@ def pointer_of(table: TargetTable) -> str | Unknown | None:
 
 
 def document_of(table: TargetTable) -> MetadataDocument | Unknown | None:
-    """The newest metadata of ``table``; None when it was dropped since its catalog listed it."""
+    """Returns the newest metadata of ``table``; None if it was dropped since its catalog listed it."""
     try:
         return table.newest_document()
     except MetastoreError as error:
@@ -82,7 +82,7 @@ def document_of(table: TargetTable) -> MetadataDocument | Unknown | None:
 
 
 def claimed_folders(document: MetadataDocument) -> tuple[str, ...]:
-    """The folders that a table claims: its location, data and metadata below it, and where its properties lead."""
+    """Returns the folders that a table claims: its location, data and metadata below it, those of its properties."""
     location = document.content["location"].rstrip("/")
     properties = document.content.get("properties") or {}
     written = [properties[key] for key in PATH_PROPERTIES if properties.get(key)]
@@ -90,7 +90,7 @@ def claimed_folders(document: MetadataDocument) -> tuple[str, ...]:
 
 
 def named_files(document: MetadataDocument) -> Iterator[str]:
-    """Every file that the JSON itself names: metadata files, statistics, manifest lists."""
+    """Yields every file that the JSON itself names: metadata files, statistics, manifest lists."""
     content = document.content
     yield document.location
     yield from (entry["metadata-file"] for entry in _each(content, "metadata-log"))
@@ -100,13 +100,13 @@ def named_files(document: MetadataDocument) -> Iterator[str]:
 
 
 def manifest_lists(document: MetadataDocument) -> list[TableFile]:
-    """The manifest lists of all snapshots, each once."""
+    """Returns the manifest lists of all snapshots, each once."""
     found = (snapshot.get("manifest-list") for snapshot in _each(document.content, "snapshots"))
     return [TableFile(location, FileKind.MANIFEST_LIST) for location in dict.fromkeys(found) if location]
 
 
 def inline_manifests(document: MetadataDocument) -> list[TableFile]:
-    """Manifests that snapshots name themselves, without a list, as format version 1 allows."""
+    """Returns the manifests that snapshots name directly, without a list, as format version 1 allows."""
     found = (path for snapshot in _each(document.content, "snapshots") for path in snapshot.get("manifests") or ())
     return [TableFile(location, FileKind.MANIFEST) for location in dict.fromkeys(found)]
 

@@ -1,9 +1,10 @@
-"""The folders that are a table's own without further proof, and those in which its orphans are looked for.
+"""The folders that belong to a table without further proof, and those in which its orphans are searched.
 
-Place in the flow: ``remove_orphan_files`` asks here before it lists. A table's location and properties
-(``write.data.path`` and the like) name folders, and whoever may write the table sets them, so that they could lead the
-run into any folder of the store. The location counts where the table's metadata file stands below it: who put it there
-may write there. Properties are followed only below an allowed location, or where the call itself names the folder.
+Place in the flow: ``remove_orphan_files`` asks this module which folders to list. A table's location and properties
+(``write.data.path`` and others) name folders. Whoever may write the table can set them, so they could direct the run
+into any folder of the store. Therefore the location counts only if the table's metadata file lies below it: the writer
+of that file may write there. Properties are followed only below a location that is proven in this way or allowed, or if
+the call itself names the folder.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _ALLOW: Final = (
 
 
 def claimed_by(metadata: TableMetadata) -> list[str]:
-    """The table's location, then the folders that its properties name; no slash at their ends, each once."""
+    """Returns the table's location, then the folders that its properties name, without trailing slashes, each once."""
     named = [metadata.properties[key] for key in PATH_PROPERTIES if metadata.properties.get(key)]
     return list(dict.fromkeys(each.rstrip("/") for each in (metadata.location, *named)))
 
 
 def is_in_own_folders(table: Table, location: str) -> bool:
-    """Whether a file lies below the table's proven location, or beside its metadata file."""
+    """Returns whether a file lies below the table's proven location, or in the folder of its metadata file."""
     spelling = Spelling()
     beside = table.metadata_location.rpartition("/")[0]
     own = [beside, *([table.metadata.location] if _is_proven(table, spelling) else [])]
@@ -49,10 +50,10 @@ def _is_proven(table: Table, spelling: Spelling) -> bool:
 
 @dataclass(frozen=True)
 class ListedFolders:
-    """What one call on the table ``name`` may list.
+    """The folders that one call on the table ``name`` may list.
 
-    ``location`` is the folder that the call names, ``allowed`` are locations of the configuration, policy or call below
-    which the table's properties are followed.
+    ``location`` is the folder that the call names. ``allowed`` are locations of the configuration, policy or call;
+    below them, the table's properties are followed.
     """
 
     name: str
@@ -61,17 +62,18 @@ class ListedFolders:
     allowed: Sequence[str] = ()
 
     def of(self, table: Table) -> list[str]:
-        """The folders to list, none of them inside another.
+        """Returns the folders to list, none of them inside another.
 
-        Raises InvalidRequestError when the call names a folder that is neither the table's nor allowed, ProcedureError
-        when there is no folder to list.
+        Raises InvalidRequestError if the call names a folder that is neither the table's nor allowed, and
+        ProcedureError if there is no folder to list.
         """
         home, *named = claimed_by(table.metadata)
         if self.location is not None:
             return [self._checked(self.location, [home, *named])]
-        followed = [folder for folder in named if self._is_allowed(folder) or self._is_in(folder, home)]
-        if _is_proven(table, self.spelling) or self._is_allowed(home):
-            followed.insert(0, home)
+        is_own = _is_proven(table, self.spelling) or self._is_allowed(home)
+        inside = [folder for folder in named if self._is_in(folder, home)]
+        followed = [home, *inside] if is_own else []
+        followed += [folder for folder in named if self._is_allowed(folder) and folder not in followed]
         for folder in (home, *named):
             if folder not in followed:
                 _log.warning("%s: orphans are not looked for in %s, %s", self.name, folder, _ALLOW)

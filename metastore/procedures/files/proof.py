@@ -1,12 +1,12 @@
-"""The proof that files may be deleted: nothing that the configuration knows needs them.
+"""The proof that files may be deleted: nothing in the configuration needs them.
 
-Place in the flow: a procedure has candidates, which its own table does not need. Here they are held against everything
-else, cheapest first: the folders of the deployment itself (:mod:`kept_folders`), then what the tables of all catalogs
-name (:mod:`known_tables`), with the JSON of their metadata first, then their manifest lists, then their manifests.
+Place in the flow: a procedure has candidates, files that its own table does not need. The proof compares them with
+everything else, cheapest first. First come the folders of the deployment itself (:mod:`kept_folders`), then the tables
+of all catalogs (:mod:`known_tables`): the JSON of their metadata, their manifest lists, their manifests.
 
-Promises: a file that any of them names, under any spelling, is not free. Where it cannot be known what a table needs,
-no file is free, except below folders that the operator declared to be the table's own (``owned``). Memory is that of
-the candidates; of what others name, only what lies in the folder of a candidate is looked at here.
+Promises: a file that any of these names, in any spelling, is not free. If the files that a table needs cannot be
+determined, no file is free, except below folders that the operator declared as the table's own (``owned``). Memory
+holds the candidates; of the files that other tables name, tasks return only those in the folder of a candidate.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Where:
-    """The folders ``roots`` in which candidates were found by listing, and the table's location, ``home``."""
+    """The listed folders (``roots``) in which candidates were found, and the table's location (``home``)."""
 
     home: str
     roots: Sequence[str]
@@ -74,9 +74,10 @@ class Where:
 
 @dataclass(frozen=True)
 class Judgement:
-    """``free``: locations that nothing known needs. ``needed``: how many others are kept, by who needs them.
+    """``free``: locations that nothing known needs. ``needed``: the number of other files, by their owner.
 
-    ``unknown`` is not empty where it cannot be known what somebody needs; then only ``owned`` files are free.
+    ``unknown``: tables, schemas and catalogs whose files cannot be determined. If there are any, only ``owned`` files
+    are free; if the metastore itself is among them, no file is.
     """
 
     free: frozenset[str]
@@ -85,7 +86,7 @@ class Judgement:
 
     @property
     def why_unknown(self) -> str | None:
-        """A sentence for people; None where everything is known."""
+        """The unknown owners as a sentence for the user; None if there are none."""
         if not self.unknown:
             return None
         shown = "; ".join(map(str, self.unknown[:_SHOWN]))
@@ -97,10 +98,10 @@ class Judgement:
 
 
 class Proof:
-    """The proof for one call on ``target``; asked again about files that were free, it looks at what changed since.
+    """The proof for one call on ``target``. A second check of files that were free reads only what has changed since.
 
-    ``owned`` are folders that the operator declares to be the table's own: no other table is asked about files in them.
-    ``progress`` is called with the tables that were looked at, and all that are known by then.
+    ``owned`` are folders that the operator declared as the table's own: other tables are not checked for files in them.
+    ``progress`` is called with the number of checked tables and the total.
     """
 
     def __init__(
@@ -124,13 +125,13 @@ class Proof:
         self._seen: dict[str, str] = {}
 
     def judge(self, locations: Iterable[str], where: Where | None = None) -> Judgement:
-        """Which of ``locations`` may go; ``where`` they were found, if that was by listing folders.
+        """Returns which of ``locations`` may be deleted. ``where`` has the folders that were listed to find them.
 
-        Never raises for what others have: that is in the judgement.
+        Errors of other tables are not raised: they are part of the judgement.
         """
         candidates = Candidates(locations, self._spelling)
         if not (self._free and self._free.issuperset(candidates)):
-            self._seen.clear()  # a table that was seen may need one of them
+            self._seen.clear()  # a table that was checked may need a new candidate
         inner = _InnerFolders.of(where, self._spelling)
         needed: Counter[str] = Counter()
         unknown: list[Unknown] = []
@@ -147,7 +148,7 @@ class Proof:
         return Judgement(free, dict(needed), tuple(unknown))
 
     def _divided(self, candidates: Candidates) -> tuple[Candidates, list[str]]:
-        """Those of which other tables must be asked, and those below folders that are the table's own."""
+        """Returns the candidates to compare with other tables, and those in folders that the table owns."""
         if not self._owned:
             return candidates, []
         place = self._spelling.place
@@ -187,7 +188,7 @@ class Proof:
                 self._progress(done, len(found))
 
     def _strike_table(self, candidates: Candidates, table: TargetTable, inner: _InnerFolders) -> int | Unknown:
-        """Strike off what ``table`` needs; how many files that were."""
+        """Strike the candidates that ``table`` needs. Returns their number."""
         pointer = pointer_of(table)
         if pointer is None or isinstance(pointer, Unknown) or pointer == self._seen.get(str(table)):
             return pointer if isinstance(pointer, Unknown) else 0
@@ -209,9 +210,9 @@ class Proof:
 
 @dataclass(frozen=True)
 class _InnerFolders:
-    """Tells folders that lie inside of listed ones: what is in these is left to their owners.
+    """Finds folders inside of listed folders. Files in these are left to the owners of the inner folders.
 
-    A folder that holds the table's own location is not one of them: the table lies inside of another then.
+    A folder that contains the table's own location does not count: then the table lies inside of another table.
     """
 
     roots: tuple[Place, ...]
@@ -226,7 +227,7 @@ class _InnerFolders:
         return cls(tuple(roots), home, spelling)
 
     def among(self, folders: Iterable[str]) -> Iterator[Place]:
-        """The places of those of ``folders`` that lie inside of a listed one."""
+        """Yields the places of those ``folders`` that lie inside of a listed folder."""
         for folder in folders if self.roots else ():
             place = self.spelling.place(f"{folder.rstrip('/')}/")
             inside = any(is_inside(place, root) and place.path != root.path for root in self.roots)
@@ -235,7 +236,7 @@ class _InnerFolders:
 
 
 class _TableSearch:
-    """One table, looked through for candidates: its JSON, its manifest lists, its manifests."""
+    """Searches one table for candidates: its metadata JSON, its manifest lists, its manifests."""
 
     def __init__(
         self, candidates: Candidates, document: MetadataDocument, remembered: KnownReach, engine: EngineFor
@@ -248,9 +249,9 @@ class _TableSearch:
         self._extent: str | None = None
 
     def strike(self, inner: _InnerFolders) -> int:
-        """Strike off all that the table names, and what lies in its own folders inside of those that were listed.
+        """Strike all files that the table names, and all files in its folders that lie inside of listed folders.
 
-        Returns how many files that were. Raises FormatError, StorageError where a file of its metadata cannot be read.
+        Returns their number. Raises FormatError or StorageError if one of its metadata files cannot be read.
         """
         folders = claimed_folders(self._document)
         struck = sum(map(self._candidates.strike_below, inner.among(folders)))
@@ -302,7 +303,7 @@ class _TableSearch:
 
 
 def reached_in(chunk: MetadataChunk, *, spelling: Spelling, folders: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """The task: a row with the extent of each manifest, and a row for each live file of it that lies in ``folders``."""
+    """The task: yields a row with the extent of each manifest, and a row for each of its live files in ``folders``."""
     rows: list[tuple[str, str | None, str | None]] = []
     for manifest, content in contents(chunk):
         extent: str | None = None
@@ -321,7 +322,7 @@ def reached_in(chunk: MetadataChunk, *, spelling: Spelling, folders: Collection[
 
 
 def link_target(location: str) -> str | None:
-    """What a symbolic link of the local disk leads to; None for any other file."""
+    """Returns the target of a symbolic link on the local disk; None for any other file."""
     if not is_local(location):
         return None
     path = local_path(location)
@@ -329,6 +330,6 @@ def link_target(location: str) -> str | None:
 
 
 def _may_touch(candidates: Candidates, reach: Reach) -> bool:
-    """Whether a candidate may be among what is reached, or in a folder that is claimed."""
+    """Returns whether a candidate may lie within the extent or in a claimed folder."""
     claimed = (candidates.spelling.path(f"{folder.rstrip('/')}/") for folder in reach.folders)
     return any(candidates.may_be_below(each) for each in (reach.extent, *claimed) if each is not None)

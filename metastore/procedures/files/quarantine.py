@@ -1,12 +1,12 @@
-"""A list of files that are to go, on the store before the first of them goes.
+"""The list of files to delete, written to the store before the first of them is deleted.
 
-Deleting takes long and can be interrupted; what was proven to be of no use must not have to be proven from metadata
-that is gone by then. So the list is written first, as a small Parquet file in the table's metadata folder that says
-which version of the table it was made from, and removed last. A list that stands is work left over: the next run looks
-whether its files are of no use still, against the newest version, and deletes those.
+Deletion takes long and can be interrupted. By then, metadata that proved the files unneeded may be gone. So the list is
+written first and removed last: a small Parquet file in the table's metadata folder, with the version of the table that
+it was made from. A list that still exists is unfinished work. The next run checks its files against the newest version
+of the table, and deletes those that are still unneeded.
 
-An expiration names its lists in the table property ``metastore.maintenance.unswept``, in the commit that takes the
-snapshots away, and takes the property away when the files of all of them are gone.
+An expiration names its lists in the table property ``metastore.maintenance.unswept``. The commit that removes the
+snapshots sets the property, and it is removed when the files of all lists are gone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from metastore.stores.files import discard, flush
 from metastore.stores.new_files import NewFiles
 
 UNSWEPT: Final = f"{OWN_PROPERTIES}maintenance.unswept"
-"""Table property: quarantine lists of expirations, one a line; those that stand have files left to delete."""
+"""Table property: the lists of expirations, one a line. A list that still exists has files left to delete."""
 
 SUFFIX: Final = ".quarantine.parquet"
 
@@ -54,20 +54,20 @@ _SCHEMA: Final = pa.schema(_SCHEMA_COLUMNS)
 
 
 class AssertUnswept(ValidatableTableRequirement):
-    """The property :data:`UNSWEPT` must be as it was."""
+    """Requires that the property :data:`UNSWEPT` is unchanged."""
 
     type: Literal["assert-unswept"] = Field(default="assert-unswept")
     value: str
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override] # as PyIceberg's own
-        """Raises CommitFailedException when another run named other lists."""
+        """Raises CommitFailedException if another run has named other lists."""
         if base_metadata is None or base_metadata.properties.get(UNSWEPT, "") != self.value:
             raise CommitFailedException("Requirement failed: another expiration named its lists")
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A file that is to go, and when it was last changed, if that counts."""
+    """A file to delete, and its last modification in epoch milliseconds; None if that does not matter."""
 
     file: TableFile
     modified_ms: int | None = None
@@ -75,7 +75,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """A list that stands at ``location``; ``proof`` is the metadata file that it was made from."""
+    """A list that exists at ``location``. ``proof`` is the metadata file from which it was made."""
 
     location: str
     table_uuid: str
@@ -84,7 +84,7 @@ class Quarantine:
 
 
 def quarantine(table: Table, purpose: Purpose, files: Iterable[Listed]) -> Quarantine:
-    """Write the list, durably. Raises StorageError."""
+    """Write the list durably. Raises StorageError."""
     name = f"{purpose}-{uuid.uuid4()}{SUFFIX}"
     location = table.location_provider().new_metadata_location(name)
     made = Quarantine(location, str(table.metadata.table_uuid), table.metadata_location, tuple(files))
@@ -99,7 +99,7 @@ def quarantine(table: Table, purpose: Purpose, files: Iterable[Listed]) -> Quara
 
 
 def standing(table: Table, locations: Sequence[str]) -> list[Quarantine]:
-    """Those of the lists at ``locations`` that still stand, are of this table, and were written to their end."""
+    """Returns the lists at ``locations`` that still exist, are complete and belong to this table."""
     found = []
     for location in locations:
         with suppress(FileNotFoundError, FormatError):
@@ -108,12 +108,12 @@ def standing(table: Table, locations: Sequence[str]) -> list[Quarantine]:
 
 
 def unswept(table: Table) -> list[str]:
-    """Where the lists of earlier expirations were written."""
+    """Returns the locations of the lists of earlier expirations."""
     return [line for line in table.metadata.properties.get(UNSWEPT, "").split("\n") if line]
 
 
 def lift(file_io: FileIO, made: Iterable[Quarantine]) -> dict[str, str]:
-    """Remove the lists, whose files are gone; those that would not go, each with its error."""
+    """Remove the lists, whose files are gone. Returns the lists that could not be removed, each with its error."""
     done = discard(file_io, [each.location for each in made])
     return {location: str(error) for location, error in done.failed}
 

@@ -1,11 +1,11 @@
-"""One file has many names: what makes two spellings of a location the same file, for all that delete by comparison.
+"""Compares locations of files, which one file can have in several spellings, before anything is deleted.
 
-Metadata, listings and users spell locations as their writers did: ``/p/a b``, ``file:///p/a%20b``, ``s3a://b//k``.
-Two spellings are compared by a canonical path, and apart from it by scheme and authority.
+Metadata, listings and users spell locations in different ways: ``/p/a b``, ``file:///p/a%20b``, ``s3a://b//k``. Two
+spellings are compared by a canonical path, and separately by scheme and authority.
 
-Promise: a canonical path errs on one side only. Different files may share one (``a%20b`` and ``a b`` can both exist),
-so that one of them is kept although it need not be; but one file never has two, as long as it is spelled in the ways
-above. On the local disk links to folders are followed, since a folder has as many names as links.
+Promise: canonical paths err on the safe side. Two different files may have the same canonical path (``a%20b`` and ``a
+b`` can both exist); then one is kept without need. One file in the spellings above never has two canonical paths. On
+the local disk, symbolic links to folders are followed, because each link is another name of the folder.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from metastore.errors import InvalidRequestError
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PLAIN: Final = re.compile(r"(?:/[^/%.][^/%]*)+")
-"""Paths that are canonical as they stand, as nearly all are."""
+"""Paths that are already canonical, like almost all."""
 
 _PLAIN_NAME: Final = re.compile(r"[^/%.][^/%]*")
-"""Names that are spelled in one way only, in whichever folder."""
+"""Names that have only one spelling, in any folder."""
 
 _LOCAL: Final = "file"
 
 _BUCKETS: Final = frozenset({"s3", "gs"})
 _STORES: Final = frozenset({_LOCAL, "hdfs", "abfss", *_BUCKETS})
-"""Schemes of stores that share no file."""
+"""Schemes of stores that share no files."""
 
 DEFAULT_EQUAL_SCHEMES: Final[Mapping[str, str]] = {"s3n,s3a": "s3", "gcs": "gs", "wasbs,wasb,abfs": "abfss"}
-"""Schemes that name the same stores, as the clients of different engines spell them."""
+"""Schemes that different clients use for the same store, and the one that stands for them."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A location in comparable form; ``scheme`` and ``authority`` are None where the spelling leaves them out."""
+    """A location in comparable form. ``scheme`` and ``authority`` are None if the spelling omits them."""
 
     scheme: str | None
     authority: str | None
@@ -49,9 +49,9 @@ class Place:
 
 @dataclass
 class Spelling:
-    """How locations are compared; each map gives for names, with commas between them, the one that they stand for.
+    """The rules of comparison. Each mapping has comma-separated names as key, and the name they stand for as value.
 
-    Raises InvalidRequestError for a name that stands for two.
+    Raises InvalidRequestError if a name stands for two names.
     """
 
     equal_schemes: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Spelling:
         self._prefixes: dict[str, str] = {}
 
     def place(self, location: str) -> Place:
-        """The comparable form of ``location``."""
+        """Returns the comparable form of ``location``."""
         scheme, authority, path = _parts(location)
         if scheme is not None:
             scheme = self._schemes.get(scheme.lower(), scheme.lower())
@@ -73,7 +73,7 @@ class Spelling:
         return Place(scheme, authority, self.path(location, path))
 
     def path(self, location: str, path: str | None = None) -> str:
-        """The canonical path of ``location`` alone: what two spellings of one file have in common."""
+        """Returns the canonical path of ``location``, which all spellings of one file share."""
         folder, _, name = location.rpartition("/")
         is_plain = name.isascii() and _PLAIN_NAME.fullmatch(name) is not None
         if is_plain and (prefix := self._prefixes.get(folder)) is not None:
@@ -84,12 +84,12 @@ class Spelling:
             path = self._without_links(path)
         found = canonical(path)
         if is_plain and folder and found.endswith(f"/{name}"):
-            # So it is with every plain name in that folder: a manifest names a thousand.
+            # This holds for every plain name in that folder, and a manifest names a thousand of them.
             self._prefixes[folder] = found[: -len(name)]
         return found
 
     def _without_links(self, path: str) -> str:
-        """The folder as the disk knows it, and the name in it as it stands: a file is its entry, not where it leads."""
+        """Resolves links in the folder, but not the name: a link to a file is a directory entry of its own."""
         folder, slash, name = path.rpartition("/")
         if not slash:
             return path
@@ -101,7 +101,7 @@ class Spelling:
         return f"{known.rstrip('/')}/{name}"
 
     def __getstate__(self) -> dict[str, Mapping[str, str]]:
-        """Pickles as its maps: another machine has a disk of its own."""
+        """Pickles only the mappings: the cached paths belong to the disk of this machine."""
         return {"equal_schemes": self.equal_schemes, "equal_authorities": self.equal_authorities}
 
     def __setstate__(self, state: dict[str, Mapping[str, str]]) -> None:
@@ -109,25 +109,25 @@ class Spelling:
 
 
 def canonical(path: str) -> str:
-    """``path`` without escapes, doubled slashes, ``.`` and ``..``, in Unicode's composed form."""
+    """Returns ``path`` without escapes, doubled slashes, ``.`` and ``..``, in Unicode's composed form (NFC)."""
     if path.isascii() and _PLAIN.fullmatch(path):
         return path
-    # Escapes may be escaped again on the way through an engine or two.
+    # Engines may have escaped a path more than once.
     while (plain := unquote(path, errors="surrogateescape")) != path:
         path = plain
     return unicodedata.normalize("NFC", posixpath.normpath("/" + path.lstrip("/")))
 
 
 def agree(one: Place, other: Place) -> bool:
-    """Whether scheme and authority are the same, or left open by one of the two; paths are not looked at."""
+    """Returns whether schemes and authorities are equal; none counts as ``file`` and empty. Paths are not compared."""
     schemes = _as_written(one.scheme), _as_written(other.scheme)
     return schemes[0] == schemes[1] and (one.authority or "") == (other.authority or "")
 
 
 def surely_apart(one: Place, other: Place) -> bool:
-    """Whether no file of the one place can be of the other, by scheme and authority; paths are not looked at.
+    """Returns whether scheme and authority prove that the two cannot be the same file. Paths are not compared.
 
-    False where it is open: a cluster has several names, a bucket has one.
+    False if that is unknown: a cluster has several names, but a bucket has one.
     """
     schemes = _as_written(one.scheme), _as_written(other.scheme)
     if schemes[0] != schemes[1]:
@@ -137,18 +137,18 @@ def surely_apart(one: Place, other: Place) -> bool:
 
 
 def path_of(location: str) -> str:
-    """The path alone, as it is spelled but for the slashes at its beginning."""
+    """Returns the path alone, as spelled, with exactly one slash at its beginning."""
     return "/" + _parts(location)[2].lstrip("/")
 
 
 def is_inside(place: Place, folder: Place) -> bool:
-    """Whether ``place`` is ``folder``, or lies in it; True where scheme and authority leave it open."""
+    """Returns whether ``place`` is ``folder`` or lies in it. True also if scheme and authority leave that open."""
     within = place.path == folder.path or place.path.startswith(f"{folder.path.rstrip('/')}/")
     return within and not surely_apart(folder, place)
 
 
 def _as_written(scheme: str | None) -> str:
-    # A plain path is the local disk's, and so is a URI of it.
+    # A path without a scheme is on the local disk, like a ``file`` URI.
     return scheme or _LOCAL
 
 
@@ -157,7 +157,7 @@ def _is_local(location: str) -> bool:
 
 
 def _parts(location: str) -> tuple[str | None, str | None, str]:
-    """Scheme, authority and path. What looks like a query or a fragment is part of a name on every store."""
+    """Returns scheme, authority and path. ``?`` and ``#`` are part of the name on every store."""
     match = _SCHEME.match(location)
     if match is None:
         return None, None, location

@@ -1,1 +1,1 @@
-"""What a procedure is, how it is called, and how it runs."""
+"""Types of procedures, their declaration, and how they are called and run."""

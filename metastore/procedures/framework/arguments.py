@@ -1,4 +1,4 @@
-"""What a procedure declares of one argument: its name, its type, whether it must be given, and what it is otherwise."""
+"""The declaration of one argument: its name, its type, whether it is required, and its default."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from metastore.procedures.framework.types import cast_to, parse_type
 
 @dataclass(frozen=True)
 class Argument:
-    """One declared argument. ``type`` is kept as SQL writes it, in upper case; ``default`` as the type's value.
+    """One declared argument. ``type`` is the SQL name in upper case; ``default`` is cast to that type.
 
-    Names are found without regard to case when a call does not quote them. Raises InvalidRequestError for an empty
-    name, a type that there is not, a default that is not of the type, and a default of what must be given.
+    A name without quotes in a call is matched regardless of case. Raises InvalidRequestError if the name is empty, the
+    type unknown, the default not of the type, or a required argument has a default.
     """
 
     name: str
@@ -27,15 +27,15 @@ class Argument:
             raise InvalidRequestError("name is empty")
         if self.required and self.default is not None:
             raise InvalidRequestError(f"Required argument '{self.name}' cannot have a default")
-        # The only values of a frozen object that are made from what was given.
+        # The dataclass is frozen; these two values are derived from the given ones.
         object.__setattr__(self, "type", str(parse_type(self.type)))
         object.__setattr__(self, "default", cast_to(self.type, self.default))
 
     @property
     def nullable(self) -> bool:
-        """Whether NULL may be given: where it is what the procedure gets without the argument, too."""
+        """Whether NULL may be given: only if the argument is optional and its default is NULL."""
         return not self.required and self.default is None
 
     def __str__(self) -> str:
-        """Name and type, as signatures show them."""
+        """Name and type, as in signatures."""
         return f"{self.name} {self.type.lower()}"

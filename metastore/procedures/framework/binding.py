@@ -1,7 +1,7 @@
-"""Given arguments -> the arguments of a procedure: matched by position or by name, defaults filled in, cast.
+"""Binds given arguments to the arguments of a procedure: by position or by name, with defaults filled in, and cast.
 
-Place in the flow: the SQL text and the Python call bring their arguments in one form, so that the rules and messages
-are the same. Pure. An error of a text names the place of the argument in it.
+Place in the flow: SQL text and Python calls deliver their arguments in one form, so rules and messages are the same.
+Pure functions. For SQL text, an error names the position of the argument.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from metastore.procedures.framework.types import cast_to
 class GivenArgument:
     """One argument as the caller gave it.
 
-    ``name`` None is one by position; ``exact`` is a name in quotes, which is compared as it stands; ``place`` is where
-    it stands in a text, such as ``line 1, column 7``.
+    ``name`` is None for a positional argument. ``exact`` marks a quoted name, which is compared with case. ``place`` is
+    the position in the SQL text, such as ``line 1, column 7``.
     """
 
     value: Any
@@ -31,11 +31,11 @@ class GivenArgument:
 
 
 def bind(procedure: BaseProcedure, given: Sequence[GivenArgument], place: str | None = None) -> dict[str, Any]:
-    """Every declared argument of ``procedure`` by its name, in the declared order, cast to its type.
+    """Returns every declared argument of ``procedure`` by name, in declared order, cast to its type.
 
-    ``place`` is that of the call itself, for what is missing in it. Raises InvalidRequestError: named and positional
-    ones mixed, a name that is unknown or given twice, too many, a required one missing, NULL where there must be a
-    value, a value that is not of the declared type.
+    ``place`` is the position of the call itself, for errors about missing arguments. Raises InvalidRequestError if
+    named and positional arguments are mixed, a name is unknown or given twice, there are too many arguments, a required
+    one is missing, a value that must not be NULL is NULL, or a value does not fit its declared type.
     """
     declared = procedure.arguments
     names = {each.name is not None for each in given}

@@ -1,9 +1,9 @@
 """The procedures of this package, and those of installed packages.
 
-A procedure is declared in its own module and nowhere else; a new module is added to :data:`MODULES`. They are imported
-when a session first needs any procedure. A package adds its own by entry points of the group ``metastore.procedures``:
-the name of each is ``schema.name``, for every catalog of Iceberg tables, or ``catalog.schema.name``, for that one; its
-value is the procedure, or a function without parameters that makes it.
+Each procedure is declared in its own module and nowhere else. A new module must be added to :data:`MODULES`; these are
+imported when a session first needs a procedure. Other packages add procedures by entry points of the group
+``metastore.procedures``. The name of an entry point is ``schema.name``, for every catalog of Iceberg tables, or
+``catalog.schema.name``, for one catalog. Its value is the procedure, or a function without parameters that makes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metastore.procedures.framework.model import BaseProcedure
 from metastore.procedures.framework.registry import Provider, Registry
 
 GROUP: Final = "metastore.procedures"
-"""Entry points of this group are procedures."""
+"""The group of entry points that declare procedures."""
 
 MODULES: Final = (
     "metastore.procedures.refs.snapshots",
@@ -47,17 +47,17 @@ MODULES: Final = (
     "metastore.procedures.hive.add_files",
     "metastore.procedures.hive.partitions",
 )
-"""Where procedures on Iceberg tables are declared: in the catalog ``metastore``, and in each of the configured ones."""
+"""Modules that declare procedures on Iceberg tables, for the catalog ``metastore`` and each configured catalog."""
 
 
 def declared_in(modules: Iterable[str]) -> list[BaseProcedure]:
-    """Every procedure that stands in one of these modules."""
+    """Returns every procedure that one of the modules defines."""
     values = chain.from_iterable(vars(import_module(module)).values() for module in modules)
     return list({id(each): each for each in values if isinstance(each, BaseProcedure)}.values())
 
 
 def register_builtin(registry: Registry, catalogs: Iterable[str]) -> None:
-    """Add the procedures of this package to each of ``catalogs``, which are of Iceberg tables."""
+    """Add the procedures of this package to each of ``catalogs``, which hold Iceberg tables."""
     for each in declared_in(MODULES):
         provider = Provider.of(each)
         for catalog in catalogs:
@@ -65,9 +65,9 @@ def register_builtin(registry: Registry, catalogs: Iterable[str]) -> None:
 
 
 def register_installed(registry: Registry, catalogs: Iterable[str], found: Iterable[EntryPoint] | None = None) -> None:
-    """Add the procedures that installed packages bring. Imports none of them.
+    """Add the procedures of installed packages. Imports none of them.
 
-    Raises InvalidRequestError for an entry point whose name is not one, or is taken.
+    Raises InvalidRequestError if the name of an entry point is malformed or already registered.
     """
     for entry in entry_points(group=GROUP) if found is None else found:
         *of, schema, name = ["", *entry.name.split(".")]

@@ -1,7 +1,7 @@
-"""The procedures of a session: found by name, described, explained, called. ``ms.procedures``.
+"""The procedures of a session: finds, describes, explains and calls them. ``ms.procedures``.
 
-Place in the flow: the SQL door and Python programs both come here with a name and arguments as they were given; the
-registry resolves, ``binding`` matches and casts, ``run`` runs on the session's engine.
+Place in the flow: SQL and Python programs both pass a name and arguments as given. The registry resolves the name,
+``binding`` matches and casts the arguments, and ``run`` runs the procedure on the session's engine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from metastore.procedures.framework.run import explain, run
 from metastore.procedures.framework.spellings import in_our_words
 
 Progress = Callable[[int, int], None]
-"""Called with the number of work items that are done, and of all."""
+"""Called with the number of finished work items and the total."""
 
 _TEXT: Final[pa.DataType] = pa.string()
 LISTING: Final = pa.schema(
@@ -37,14 +37,14 @@ DESCRIPTION: Final = pa.schema({"part": _TEXT, "name": _TEXT, "type": _TEXT, "re
 
 @dataclass(frozen=True)
 class FoundProcedure:
-    """A procedure, and the catalog that it was found in."""
+    """A procedure, and the catalog in which it was found."""
 
     catalog: str
     procedure: BaseProcedure
 
 
 class Procedures:
-    """All procedures that can be called, in every catalog. Built when it is first used."""
+    """All procedures that can be called, in every catalog. The registry is built on first use."""
 
     def __init__(
         self, catalogs: Catalogs, settings: Settings, engine: Callable[[int], Engine], now_ms: Callable[[], int]
@@ -64,14 +64,14 @@ class Procedures:
         return registry
 
     def register(self, catalog: str, procedure: BaseProcedure | Provider) -> None:
-        """Add a procedure of one's own to ``catalog``, for this session.
+        """Add your own procedure to ``catalog``, for this session.
 
-        Raises InvalidRequestError when the name is taken there, NotFoundError for an unknown catalog.
+        Raises InvalidRequestError if the name is already registered there, NotFoundError if the catalog is unknown.
         """
         self.registry.register(self._catalogs.canonical(catalog), procedure)
 
     def find(self, name: str) -> FoundProcedure:
-        """The procedure ``catalog.schema.name``. Raises InvalidRequestError, NotFoundError."""
+        """Returns the procedure ``catalog.schema.name``. Raises InvalidRequestError, NotFoundError."""
         catalog, _, rest = name.partition(".")
         if rest.count(".") != 1 or not all(name.split(".")):
             raise InvalidRequestError(
@@ -82,10 +82,11 @@ class Procedures:
         return FoundProcedure(catalog, self.registry.resolve(catalog, rest))
 
     def call(self, name: str, /, *values: Any, on_progress: Progress | None = None, **named: Any) -> pa.Table:
-        """Call ``catalog.schema.name`` with arguments by position or by name; the rows that it returns.
+        """Call ``catalog.schema.name`` with arguments by position or by name, and return its rows.
 
-        ``on_progress`` is called with the number of work items done, and of all. Raises NotFoundError for an unknown
-        catalog or procedure, InvalidRequestError for arguments that do not fit, and what the procedure raises.
+        ``on_progress`` is called with the number of finished work items and the total. Raises NotFoundError if the
+        catalog or procedure is unknown, InvalidRequestError if the arguments do not fit, and the errors of the
+        procedure itself.
         """
         return self.call_given(self.find(name), _given(values, named), on_progress=on_progress)
 
@@ -96,17 +97,17 @@ class Procedures:
         place: str | None = None,
         on_progress: Progress | None = None,
     ) -> pa.Table:
-        """Call what was found, with arguments from a text; ``place`` is that of the call in it."""
+        """Call ``found`` with arguments from an SQL text. ``place`` is the position of the call in the text."""
         return run(found.procedure, self._context(found, on_progress), self._bound(found, given, place))
 
     def explain(self, name: str, /, *values: Any, **named: Any) -> pa.Table:
-        """The plan of that call, one row a line, in column ``plan``. Nothing is changed; raises as :meth:`call`."""
+        """Returns the plan of that call in column ``plan``, one row a line. Changes nothing; raises as :meth:`call`."""
         return self.explain_given(self.find(name), _given(values, named))
 
     def explain_given(
         self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None = None
     ) -> pa.Table:
-        """The plan of a call of what was found, with arguments from a text."""
+        """Returns the plan of a call of ``found`` with arguments from an SQL text."""
         lines = explain(found.procedure, self._context(found, None), self._bound(found, given, place))
         return pa.table({"plan": pa.array(lines, pa.string())})
 
@@ -114,15 +115,15 @@ class Procedures:
         return bind(found.procedure, in_our_words(found.procedure, found.catalog, given, self._now_ms), place)
 
     def list(self, catalog: str | None = None) -> pa.Table:
-        """One row a procedure: catalog, schema, name, kind (normal, distributed), arguments, description.
+        """Returns one row a procedure: catalog, schema, name, kind (normal, distributed), arguments, description.
 
-        Raises NotFoundError for an unknown ``catalog``; None lists all catalogs.
+        If ``catalog`` is None, all catalogs are listed. Raises NotFoundError if ``catalog`` is unknown.
         """
         chosen = self.registry.catalogs() if catalog is None else [self._catalog(catalog)]
         return pa.Table.from_pylist(list(self._listing(chosen)), schema=LISTING)
 
     def describe(self, name: str) -> pa.Table:
-        """One row for each argument and each column of the result: part, name, type, required, default."""
+        """Returns one row for each argument and each result column: part, name, type, required, default."""
         procedure = self.find(name).procedure
         rows: list[dict[str, Any]] = [
             {
@@ -138,7 +139,7 @@ class Procedures:
         return pa.Table.from_pylist(rows, schema=DESCRIPTION)
 
     def _catalog(self, name: str) -> str:
-        """The spelling of a catalog that has procedures, or at least is configured. Raises NotFoundError."""
+        """Returns the registered or configured spelling of a catalog. Raises NotFoundError."""
         return self.registry.catalog(name) or self._catalogs.canonical(name)
 
     def _listing(self, catalogs: Sequence[str]) -> Iterator[dict[str, str]]:

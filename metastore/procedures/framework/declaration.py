@@ -1,8 +1,8 @@
-"""A procedure is declared once: by the function that carries it out.
+"""Declares a procedure by the function that implements it.
 
-Place in the flow: :func:`procedure` reads name, arguments, types, defaults and description off a function, and makes
-the :class:`~metastore.procedures.framework.model.Procedure` that the registry knows. Nothing is said twice, so nothing
-can differ.
+Place in the flow: :func:`procedure` reads name, arguments, types, defaults and description from a function, and makes
+the :class:`~metastore.procedures.framework.model.Procedure` for the registry. The function is the only declaration, so
+signature and implementation cannot differ.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _SQL_TYPES: Final[Mapping[Any, str]] = {
 def procedure(
     *, result: pa.Schema, schema: str = "system", name: str | None = None
 ) -> Callable[[Callable[..., Rows]], Procedure]:
-    """Make a procedure of a function ``function(context, **arguments)``.
+    """Make a procedure from a function ``function(context, **arguments)``.
 
-    Its parameters after the context are the arguments: a type of Python is one of SQL (``str``, ``bool``, ``int``,
-    ``float``, ``date``, ``datetime``, ``list[…]``, ``dict[…, …]``, or ``Annotated[…, "DECIMAL(10, 2)"]``), a default
-    makes an argument optional. ``name`` is the function's if it is not given, and the first paragraph of the docstring
-    the description. ``result`` has the columns of the rows that it returns.
+    Its parameters after the context are the arguments. Each Python type stands for an SQL type (``str``, ``bool``,
+    ``int``, ``float``, ``date``, ``datetime``, ``list[…]``, ``dict[…, …]``, or ``Annotated[…, "DECIMAL(10, 2)"]``). A
+    default makes an argument optional. ``name`` defaults to the name of the function. The first paragraph of the
+    docstring is the description. ``result`` is the schema of the rows that the function returns.
 
-    InvalidRequestError for a parameter without a type, or of a type that is none of SQL's.
+    Raises InvalidRequestError if a parameter has no type, or one without an SQL type.
     """
 
     def declare(function: Callable[..., Rows]) -> Procedure:
@@ -75,7 +75,7 @@ def _argument(function: Callable[..., Rows], parameter: inspect.Parameter, hints
 
 
 def sql_type(hint: Any) -> str | None:
-    """The SQL type of values that are annotated with ``hint``; None where there is no one such type."""
+    """Returns the SQL type for the annotation ``hint``; None if there is not exactly one."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return next((extra for extra in hint.__metadata__ if isinstance(extra, str)), None) or sql_type(inner[0])

@@ -1,7 +1,7 @@
 """The ``filter`` of a procedure: a condition that chooses files of an Iceberg table.
 
-It is read as ``ms.prune`` reads one: Spark SQL, times without a zone in UTC. A filter chooses files and never rows. A
-part that cannot choose files is refused, since more files would be chosen than were asked for.
+The condition is parsed like that of ``ms.prune``: Spark SQL, times without a zone are UTC. A filter chooses whole
+files, never rows. A part that cannot choose files is refused, because ignoring it would choose too many files.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from metastore.predicates.iceberg_filter import iceberg_filter
 
 
 def files_by(text: str, schema: Schema) -> BooleanExpression:
-    """The expression over columns of ``schema`` that files are chosen by.
+    """Returns the expression over columns of ``schema`` that chooses files.
 
-    Raises InvalidRequestError for what is no condition, an unknown column, and a part that files cannot be chosen by.
+    Raises InvalidRequestError if ``text`` is not a condition, has an unknown column, or has a part that cannot choose
+    files.
     """
     chosen = iceberg_filter(condition_in(text, schema), schema)
     if chosen.unusable:

@@ -1,4 +1,4 @@
-"""What a procedure is: a name, declared arguments, the columns of its rows, and what it does.
+"""The types of procedures: a name, declared arguments, result columns, and the code that runs.
 
 The hierarchy::
 
@@ -8,8 +8,8 @@ The hierarchy::
         ├── TableDataRewriteDistributedProcedure     TableScan -> Filter -> CallDistributedProcedure -> TableFinish -> Output
         └── TableImportDistributedProcedure          FileListing -> Filter -> CallDistributedProcedure -> TableFinish -> Output
 
-A type of distributed procedures has one shape of plan; a concrete one implements ``create_context``, ``begin``,
-``finish`` and ``abort``. What is wrong with a declaration is an InvalidRequestError of the constructor, never of a call.
+Each type of distributed procedure has one plan shape. A concrete procedure implements ``create_context``, ``begin``,
+``finish`` and ``abort``. Errors in a declaration are raised by the constructor as InvalidRequestError, never by a call.
 """  # noqa: E501 - the tree is one picture
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.arguments import Argument
 
 Rows = Mapping[str, Any] | Iterable[Mapping[str, Any]]
-"""What a procedure returns: one row, or any number of them, by column."""
+"""The result of a procedure: one row, or any number of rows, each a mapping by column name."""
 
 SCHEMA_ARGUMENT: Final = "schema"
 TABLE_ARGUMENT: Final = "table_name"
@@ -42,10 +42,10 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class CallContext:
-    """What a call knows beside its arguments.
+    """The context of a call: everything that a procedure gets besides its arguments.
 
-    ``catalog`` is the one that the procedure was called in. ``engine`` returns the engine for a number of work items.
-    ``now_ms`` is the time; ``progress`` is called with the number of work items that are done, and the total.
+    ``catalog`` is the catalog of the call. ``engine`` returns the engine for a number of work items. ``now_ms`` returns
+    the time in epoch milliseconds. ``progress`` is called with the number of finished work items and the total.
     """
 
     catalogs: Catalogs
@@ -56,19 +56,20 @@ class CallContext:
     progress: Callable[[int, int], None] | None = None
 
     def table(self, schema: str, name: str) -> TargetTable:
-        """The existing table of that name in the catalog of the call. Raises as :meth:`Catalogs.table`."""
+        """Returns the existing table in the catalog of the call. Raises what :meth:`Catalogs.table` raises."""
         return self.catalogs.table(self.catalog, schema, name)
 
 
 def columns(**types: pa.DataType) -> pa.Schema:
-    """The columns of a result by their names, each of which may be NULL."""
+    """Returns the schema of a result. Every column may be NULL."""
     return pa.schema(list(types.items()))
 
 
 class BaseProcedure:
     """Name, arguments and result of any procedure.
 
-    Schema and name are kept in lower case; ``result`` has the columns of its rows, ``description`` is one sentence.
+    Schema and name are kept in lower case. ``result`` is the schema of the result rows; ``description`` is one
+    sentence.
     """
 
     def __init__(
@@ -98,32 +99,32 @@ class BaseProcedure:
         self._require_sound()
 
     def _require_sound(self) -> None:
-        """Raise InvalidRequestError for a declaration that is none of this kind."""
+        """Raise InvalidRequestError if the declaration does not fit this type of procedure."""
 
     @property
     def qualified_name(self) -> str:
-        """Name with its schema, as ``system.expire_snapshots``."""
+        """The name with its schema, such as ``system.expire_snapshots``."""
         return f"{self.schema}.{self.name}"
 
     @property
     def is_distributed(self) -> bool:
-        """Whether its work is spread over an engine's tasks."""
+        """Whether the work is distributed over tasks of an engine."""
         return False
 
     def argument(self, name: str) -> Argument | None:
-        """The declared argument of exactly that name."""
+        """Returns the declared argument of exactly that name; None if there is none."""
         return next((argument for argument in self.arguments if argument.name == name), None)
 
     def __str__(self) -> str:
-        """The signature, as ``system.rollback_to_snapshot(schema varchar, table_name varchar, snapshot_id bigint)``."""
+        """The signature: ``system.rollback_to_snapshot(schema varchar, table_name varchar, snapshot_id bigint)``."""
         return f"{self.qualified_name}({', '.join(map(str, self.arguments))})"
 
 
 class Procedure(BaseProcedure):
     """A function that runs in this process: ``function(context, **arguments)``.
 
-    It gets a :class:`CallContext` and every declared argument by its name, with defaults filled in, and returns one row
-    or rows, as mappings by the columns of ``result``.
+    It receives a :class:`CallContext` and every declared argument by name, with defaults filled in. It returns one row
+    or several, as mappings by the columns of ``result``.
     """
 
     def __init__(
@@ -143,9 +144,9 @@ class Procedure(BaseProcedure):
 
 @dataclass(frozen=True)
 class DistributedProcedureType:
-    """A kind of distributed procedures: its ``name``, and the ``nodes`` of its plan, the source first.
+    """A type of distributed procedures: its ``name``, and the ``nodes`` of its plan, source first.
 
-    Two kinds are here. A package that brings procedures of another kind makes its own, whose nodes EXPLAIN shows.
+    Two types are predefined. A package can define further types; EXPLAIN shows their nodes.
     """
 
     name: str
@@ -164,14 +165,15 @@ DistributedProcedureType.TABLE_IMPORT = DistributedProcedureType("TABLE_IMPORT",
 
 @dataclass(frozen=True)
 class Plan:
-    """What ``begin`` decided: work for the tasks, and the version that it holds for.
+    """The result of ``begin``: the work items of the tasks, and the snapshot that they apply to.
 
-    ``task`` is an importable function (or a partial of one) that makes Arrow batches of ``fragment_schema`` from one of
-    the ``chunks``, which pickle; progress counts a batch as a work item done. ``pinned`` is the snapshot that the plan
-    is for. ``describe`` tells people what will be done. ``files`` is how many files the chunks stand for, by which the
-    engine is chosen; None: one each. With a ``wave`` the engine is given this number of chunks at a time, and
-    ``finish`` gets fragments as they come, so that it may commit several times: what is committed then, ``abort`` must
-    know itself.
+    ``task`` is an importable function (or a partial of one). It yields Arrow batches of ``fragment_schema`` for one of
+    the ``chunks``, which must pickle. Progress counts each batch as one finished work item. ``pinned`` is the ID of the
+    snapshot that the plan applies to. ``describe`` is a text for users about the planned work. ``files`` is the number
+    of files in all chunks, which selects the engine; None means one file per chunk.
+
+    With a ``wave``, the engine gets this number of chunks at a time, and ``finish`` receives fragments as they arrive.
+    Then ``finish`` may commit several times, and ``abort`` must know which files are committed.
     """
 
     chunks: Sequence[Any]
@@ -184,11 +186,12 @@ class Plan:
 
 
 class DistributedProcedure(BaseProcedure, ABC, Generic[C]):
-    """A procedure whose work is planned here, done by an engine's tasks, and finished here, once.
+    """A procedure that is planned in this process, executed by tasks of an engine, and finished in this process, once.
 
-    ``begin`` changes nothing: EXPLAIN runs it, too. ``finish`` commits, and raises OutcomeUnknownError where it is open
-    whether it did; any other of our errors says that nothing was committed, and then, as when a task fails, ``abort``
-    removes what the tasks wrote. ``type`` gives the shape of the plan: a class without one is refused when it is made.
+    ``begin`` changes nothing, because EXPLAIN runs it too. ``finish`` commits. It raises OutcomeUnknownError if the
+    outcome of the commit is unknown; any other MetastoreError means that nothing was committed. In that case, and when
+    a task fails, ``abort`` removes the files that the tasks wrote. ``type`` gives the plan shape; an instance of a
+    class without ``type`` cannot be created.
     """
 
     type: ClassVar[DistributedProcedureType]
@@ -204,27 +207,27 @@ class DistributedProcedure(BaseProcedure, ABC, Generic[C]):
 
     @property
     def is_distributed(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     @abstractmethod
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> C:
-        """What the other steps need of one call: tables, options; refuses what cannot be done."""
+        """Returns the state that the other steps share, such as table and options. Raises if a call is unsupported."""
 
     @abstractmethod
     def begin(self, context: C) -> Plan:
-        """Pin the version to work on, and cut the work. Nothing to do is a plan without chunks."""
+        """Pin the snapshot to work on, and split the work into chunks. Without work, the plan has no chunks."""
 
     @abstractmethod
     def finish(self, context: C, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Rows:
-        """Commit what the tasks made, once unless the plan has a wave, and return the result.
+        """Commit the results of the tasks, once unless the plan has a wave, and return the result.
 
-        Without chunks there are no fragments.
+        If the plan has no chunks, there are no fragments.
         """
 
     @abstractmethod
     def abort(self, context: C, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
-        """Remove what the tasks wrote; ``fragments`` are those that arrived, not all that were made."""
+        """Remove the files that the tasks wrote. ``fragments`` has only those that arrived; there may be more."""
 
 
 class _OnOneTable(DistributedProcedure[C]):
@@ -244,10 +247,10 @@ class _OnOneTable(DistributedProcedure[C]):
 
 
 class TableDataRewriteDistributedProcedure(_OnOneTable[C]):
-    """Replaces data files of one table by others with the same rows.
+    """Replaces data files of one table with new files that hold the same rows.
 
-    Declares ``schema`` and ``table_name``, both VARCHAR; ``filter`` (VARCHAR) and ``sorted_by`` (ARRAY(VARCHAR)), where
-    declared, choose files and order rows.
+    The arguments ``schema`` and ``table_name`` (both VARCHAR) are required. The arguments ``filter`` (VARCHAR), which
+    chooses files, and ``sorted_by`` (ARRAY(VARCHAR)), which orders rows, are optional.
     """
 
     type = DistributedProcedureType.TABLE_DATA_REWRITE
@@ -261,9 +264,9 @@ class TableDataRewriteDistributedProcedure(_OnOneTable[C]):
             raise InvalidRequestError(f"{SORTED_BY_ARGUMENT} must be an array(varchar)")
 
     def filter_of(self, arguments: Mapping[str, Any]) -> str:
-        """The condition of a call that chooses files; ``TRUE`` where none is declared or given.
+        """Returns the condition that chooses files; ``TRUE`` if none is declared or given.
 
-        Raises InvalidRequestError for an empty one: it may be a mistake, and all files would be chosen.
+        Raises InvalidRequestError if it is empty: that may be a mistake, and would choose all files.
         """
         given = arguments.get(FILTER_ARGUMENT)
         if given is None:
@@ -273,12 +276,12 @@ class TableDataRewriteDistributedProcedure(_OnOneTable[C]):
         return str(given)
 
     def sorted_by_of(self, arguments: Mapping[str, Any]) -> list[str]:
-        """The order of rows that a call asks for; empty for none."""
+        """Returns the sort keys of the call; empty if none are given."""
         return list(arguments.get(SORTED_BY_ARGUMENT) or ())
 
 
 class TableImportDistributedProcedure(_OnOneTable[C]):
-    """Brings files that lie somewhere into one table, named by ``schema`` and ``table_name``, both VARCHAR."""
+    """Adds existing files to one table, named by ``schema`` and ``table_name`` (both VARCHAR)."""
 
     type = DistributedProcedureType.TABLE_IMPORT
 

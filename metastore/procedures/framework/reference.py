@@ -1,4 +1,4 @@
-"""The page of reference: every procedure with its arguments and the columns of its result, made from the declarations.
+"""The reference page of all procedures, with their arguments and result columns, generated from the declarations.
 
 python -m metastore.procedures.framework.reference > docs/guide/procedures-reference.md
 """
@@ -22,7 +22,7 @@ An argument without a default must be given. This page is made from the declarat
 
 
 def page(procedures: Iterable[BaseProcedure]) -> str:
-    """The page in Markdown, by name."""
+    """Returns the page in Markdown, sorted by procedure name."""
     return "\n".join([_HEADER, *(line for each in sorted(procedures, key=str) for line in _section(each))])
 
 

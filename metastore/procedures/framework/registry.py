@@ -1,8 +1,8 @@
-"""Which procedures there are, by catalog; each is made by its provider when it is first needed, and kept.
+"""The registry of procedures by catalog. A provider makes each procedure when it is first needed; it is then kept.
 
-Place in the flow: ``calls`` fills it with the built-in ones and those of installed packages, and resolves names in it.
-Promises: knowing that an installed package has a procedure imports nothing of it; a name is taken once per catalog;
-safe across threads.
+Place in the flow: ``calls`` registers the built-in procedures and those of installed packages, and resolves names here.
+Promises: listing the procedures of an installed package imports nothing of it; a name is registered once per catalog;
+the registry is safe for concurrent threads.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from metastore.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Provider:
-    """Makes one procedure when asked. ``name`` is its qualified name, ``system.expire_snapshots``, in lower case."""
+    """Makes one procedure on request. ``name`` is its qualified name in lower case: ``system.expire_snapshots``."""
 
     name: str
     make: Callable[[], BaseProcedure]
 
     @classmethod
     def at(cls, name: str, place: str) -> Provider:
-        """Calls the function at ``module:function``, which makes the procedure; imports the module only then."""
+        """Returns a provider that imports the module and calls the function ``module:function`` on request."""
         module, _, function = place.partition(":")
 
         def make() -> BaseProcedure:
@@ -37,12 +37,12 @@ class Provider:
 
     @classmethod
     def of(cls, procedure: BaseProcedure) -> Provider:
-        """Gives ``procedure`` itself."""
+        """Returns a provider of ``procedure`` itself."""
         return cls(procedure.qualified_name, lambda: procedure)
 
 
 class Registry:
-    """Providers by catalog and name; catalogs and names are found without regard to case."""
+    """Providers by catalog and name. Catalogs and names are found regardless of case."""
 
     def __init__(self) -> None:
         self._providers: dict[str, dict[str, Provider]] = {}
@@ -51,7 +51,7 @@ class Registry:
         self._lock = threading.RLock()
 
     def register(self, catalog: str, provider: Provider | BaseProcedure) -> None:
-        """Add one procedure to ``catalog``. Raises InvalidRequestError when there is one of that name already."""
+        """Add one procedure to ``catalog``. Raises InvalidRequestError if its name is malformed or already taken."""
         given = Provider.of(provider) if isinstance(provider, BaseProcedure) else provider
         name = given.name.lower()
         if name.count(".") != 1 or not all(name.split(".")):
@@ -64,21 +64,21 @@ class Registry:
             known[name] = given
 
     def catalogs(self) -> list[str]:
-        """Catalogs that have procedures, in the order and the spelling that they were registered in."""
+        """Returns the catalogs that have procedures, in the order and spelling of their registration."""
         return [self._spelled[catalog] for catalog in self._providers]
 
     def catalog(self, name: str) -> str | None:
-        """The spelling of a catalog that has procedures; None for any other."""
+        """Returns the registered spelling of the catalog; None if it has no procedures."""
         return self._spelled[name.lower()] if name.lower() in self._providers else None
 
     def names(self, catalog: str) -> list[str]:
-        """Qualified names of the procedures of ``catalog``, sorted; makes none of them."""
+        """Returns the qualified names of the procedures of ``catalog``, sorted. Makes none of the procedures."""
         return sorted(self._providers.get(catalog.lower(), ()))
 
     def resolve(self, catalog: str, name: str) -> BaseProcedure:
-        """The procedure ``schema.name`` of ``catalog``, made on first use.
+        """Returns the procedure ``schema.name`` of ``catalog``, made on first use.
 
-        Raises NotFoundError, which names what is near, and ProcedureError when its provider fails.
+        Raises NotFoundError, which suggests similar names, and ProcedureError if the provider fails.
         """
         known = self._providers.get(catalog.lower(), {})
         provider = known.get(name.lower())

@@ -1,8 +1,9 @@
-"""Runs one procedure with bound arguments: a function here, or begin, tasks on an engine, and finish.
+"""Runs one procedure with bound arguments: a function in this process, or begin, tasks on an engine, and finish.
 
-Place in the flow: ``calls`` resolves and binds, this runs, whatever the caller's door. Promises: what comes back has
-exactly the declared columns; a failed task, or a finish that surely committed nothing, aborts; where the outcome is
-open nothing is removed. A foreign exception becomes a ProcedureError that names the procedure.
+Place in the flow: ``calls`` resolves and binds, then this module runs the call, for SQL and Python alike. Promises: the
+result has exactly the declared columns. If a task fails, or finish certainly committed nothing, the run is aborted. If
+the outcome is unknown, nothing is removed. An exception that is not a MetastoreError becomes a ProcedureError that
+names the procedure.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ _log: Final = logging.getLogger(__name__)
 
 
 def run(procedure: BaseProcedure, context: CallContext, arguments: Mapping[str, Any]) -> pa.Table:
-    """The rows that ``procedure`` returns; ``arguments`` has every declared one by name, cast to its type.
+    """Returns the rows of ``procedure``. ``arguments`` has every declared argument by name, cast to its type.
 
-    Raises whatever error of ours the procedure raises, and ProcedureError for any other.
+    Raises each MetastoreError of the procedure as it is, and ProcedureError for any other exception.
     """
     with _foreign_errors_named(procedure, context):
         return _table(procedure, _rows(procedure, context, arguments))
 
 
 def explain(procedure: BaseProcedure, context: CallContext, arguments: Mapping[str, Any]) -> list[str]:
-    """Lines of the plan tree, the output on top. A distributed one is begun, which changes nothing, and not run."""
+    """Returns the lines of the plan tree, output first. A distributed procedure only begins, which changes nothing."""
     name = f"{context.catalog}.{procedure.qualified_name}"
     given = ", ".join(f"{key} => {value!r}" for key, value in arguments.items() if value is not None)
     output = f"Output[{', '.join(procedure.result.names)}]"
@@ -81,13 +82,13 @@ def _distributed(procedure: DistributedProcedure[Any], context: CallContext, arg
     except OutcomeUnknownError:
         raise
     except MetastoreError:
-        # Only these say that nothing was committed; after anything else what was written may be in use.
+        # Only these errors say that nothing was committed. After any other, the written files may be in use.
         _abort(procedure, own, plan, fragments)
         raise
 
 
 def _arriving(context: CallContext, plan: Plan, fragments: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run the tasks, wave by wave; what they return, as it comes, also put into ``fragments``."""
+    """Run the tasks, wave by wave. Yields their fragments as they arrive, and appends them to ``fragments``."""
     total = len(plan.chunks)
     if not total:
         return
@@ -101,7 +102,7 @@ def _arriving(context: CallContext, plan: Plan, fragments: list[pa.RecordBatch])
 
 
 def _abort(procedure: DistributedProcedure[Any], own: Any, plan: Plan, fragments: list[pa.RecordBatch]) -> None:
-    """Remove what was written; the error that led here is the one to be seen, not one of cleaning up."""
+    """Remove the files that the tasks wrote. Errors are only logged, so that the first error is the one raised."""
     try:
         procedure.abort(own, plan, fragments)
     except Exception:  # noqa: BLE001 - whatever it is, the first error is the one to raise

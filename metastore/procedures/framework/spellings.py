@@ -1,8 +1,8 @@
-"""Arguments in the spelling of Spark, Trino and Presto, turned into ours: one table, before arguments are bound.
+"""Translates arguments in the spelling of Spark, Trino and Presto into ours, before arguments are bound.
 
-Spark names a table by one text, ``'db.t'``; here, as in Presto, schema and name are two arguments. A spelling is
-understood only where the procedure has no argument of that name itself. What is not understood stays as it was given,
-and is refused by its name when it is bound.
+Spark names a table by one string, ``'db.t'``; here, as in Presto, schema and name are two arguments. A foreign name is
+translated only if the procedure has no argument of that name itself. Unknown names stay as given; the binding then
+refuses them by name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "sort_order": ("sorted_by",),
     "retention_threshold": ("older_than",),
 }
-"""Names of other engines, and ours that mean the same."""
+"""Argument names of other engines, each with our names of the same meaning."""
 
 _PART: Final = re.compile(r"`((?:[^`]|``)+)`|\"((?:[^\"]|\"\")+)\"|([^.`\"]+)")
 _COMMA: Final = re.compile(r",(?![^(]*\))")
@@ -37,9 +37,9 @@ _DURATION: Final = re.compile(r"\s*\d+(\.\d+)?\s*[a-zA-Z]+\s*")
 def in_our_words(
     procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument], now_ms: Callable[[], int]
 ) -> list[GivenArgument]:
-    """``given`` by the names of ``procedure``, which is of ``catalog``; durations count back from ``now_ms``.
+    """Returns ``given`` with the argument names of ``procedure``. Durations count back from ``now_ms``.
 
-    Raises InvalidRequestError for the name of a table that has no schema, or is of another catalog.
+    A table name may begin with ``catalog``. Raises InvalidRequestError if a table name has no schema.
     """
     names = {argument.name for argument in procedure.arguments}
     if given and given[0].name is None:
@@ -48,7 +48,7 @@ def in_our_words(
 
 
 def _by_position(procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument]) -> list[GivenArgument]:
-    """Spark's ``'db.t'`` in the first place: where the second is no text, or one argument would be missing."""
+    """Splits Spark's ``'db.t'`` in first place, if the second value is not a string or an argument would be missing."""
     schema_and_name = [argument.name for argument in procedure.arguments[:2]]
     first, *others = given
     required = sum(argument.required for argument in procedure.arguments)
@@ -91,12 +91,12 @@ def _table(text: str, catalog: str, place: str | None) -> tuple[str, str]:
 
 
 def _keys(value: Any) -> Any:
-    """The keys of an order in one text."""
+    """Returns the list of sort keys in one string; other values unchanged."""
     return [key.strip() for key in _COMMA.split(value)] if isinstance(value, str) else value
 
 
 def _moment(value: Any, now_ms: Callable[[], int]) -> Any:
-    """The point in time that lies a duration such as ``'7d'`` back; whatever else is given stays."""
+    """Returns the time that is a duration such as ``'7d'`` before now; other values unchanged."""
     if not isinstance(value, str) or not _DURATION.fullmatch(value):
         return value
     now = datetime.fromtimestamp(now_ms() / 1000, timezone.utc)

@@ -1,8 +1,8 @@
-"""Types of procedures' arguments, and the one cast from what a caller gives to what a procedure gets.
+"""Types of procedure arguments, and the cast from given values to the values that a procedure receives.
 
-Place in the flow: SQL constants and Python values meet here, so that both doors take and refuse the same. Pure.
-Promises: a value is never changed on the way (a number that does not fit is refused, not rounded), a point in time has
-a zone, and what comes out is of one Python type per declared type.
+Place in the flow: SQL constants and Python values both go through this cast, so both are accepted and refused alike.
+Pure functions. Promises: a cast never changes a value (a number that does not fit is refused, not rounded); every point
+in time has a zone; each declared type has one Python type.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TIMESTAMP: Final = re.compile(
 
 @dataclass(frozen=True)
 class ArgumentType:
-    """A type: its name, and what stands in its parentheses: precision and scale, or the types of its elements."""
+    """A type: its name, and its parameters: precision and scale, or the types of its elements."""
 
     name: str
     elements: tuple[ArgumentType, ...] = ()
@@ -44,7 +44,7 @@ class ArgumentType:
     scale: int = 0
 
     def __str__(self) -> str:
-        """The type as SQL writes it, in upper case."""
+        """The SQL name of the type, in upper case."""
         if self.elements:
             return f"{self.name}({', '.join(map(str, self.elements))})"
         return f"DECIMAL({self.precision}, {self.scale})" if self.name == "DECIMAL" else self.name
@@ -52,7 +52,7 @@ class ArgumentType:
 
 @lru_cache(maxsize=256)
 def parse_type(text: str) -> ArgumentType:
-    """The type that ``text`` writes, in any case. Raises InvalidRequestError for one that there is not."""
+    """Returns the type that ``text`` names, in any case. Raises InvalidRequestError if it is unknown."""
     found, rest = _parsed(text, text)
     if rest.strip():
         raise _unknown(text)
@@ -107,10 +107,11 @@ def _unknown(text: str) -> InvalidRequestError:
 
 
 def cast_to(kind: str | ArgumentType, value: Any) -> Any:
-    """``value`` as the one Python type of ``kind``; None stays None, but no list or map has one in it.
+    """Returns ``value`` as the Python type of ``kind``. None stays None, but is refused inside a list or map.
 
-    str, bool, int (INTEGER, BIGINT), float, Decimal, date, datetime in UTC, list, dict. Only what loses nothing is
-    done: an int for a DOUBLE or a DECIMAL, a text for a DATE or a TIMESTAMP. Raises InvalidRequestError.
+    The Python types are str, bool, int (INTEGER, BIGINT), float, Decimal, date, datetime in UTC, list and dict. Only
+    lossless casts are made: an int to a DOUBLE or a DECIMAL, a string to a DATE or a TIMESTAMP. Raises
+    InvalidRequestError.
     """
     wanted = parse_type(kind) if isinstance(kind, str) else kind
     if value is None:
@@ -156,7 +157,7 @@ def _no_cast(wanted: ArgumentType, value: object) -> InvalidRequestError:
 
 
 def type_of(value: object) -> str:
-    """What SQL calls the type of a Python value; for what SQL has no name for, Python's."""
+    """Returns the SQL name of the type of a Python value; the Python name if SQL has none."""
     match value:
         case bool():
             return "boolean"
@@ -180,7 +181,7 @@ def type_of(value: object) -> str:
 
 
 def parse_date(text: str) -> date:
-    """The date ``YYYY-MM-DD``. Raises InvalidRequestError."""
+    """Parse a date ``YYYY-MM-DD``. Raises InvalidRequestError."""
     if _DATE.fullmatch(text.strip()):
         try:
             return date.fromisoformat(text.strip())
@@ -190,11 +191,11 @@ def parse_date(text: str) -> date:
 
 
 def parse_timestamp(text: str) -> datetime:
-    """The point in time that ``text`` names with its zone, in UTC: ``2026-01-31 12:00:00 Europe/Berlin``.
+    """Returns the point in time in UTC that ``text`` names with its zone: ``2026-01-31 12:00:00 Europe/Berlin``.
 
-    A zone is ``UTC``, ``Z``, an offset, or the name of a region; T may stand for the space, and without a clock it is
-    midnight. Of the hour that comes twice in autumn the first is meant. Raises InvalidRequestError, also for a time
-    without a zone.
+    The zone is ``UTC``, ``Z``, an offset, or a region. T may replace the space. Without a time of day it is midnight.
+    In the hour that is repeated in autumn, the first one is meant. Raises InvalidRequestError, also if the zone is
+    missing.
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
@@ -209,7 +210,7 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def _clock(text: str | None) -> str:
-    """A clock's reading with all its digits: Python 3.10 reads three or six of a fraction only."""
+    """Returns the time of day with six digits of fraction: Python 3.10 parses fractions of three or six digits only."""
     whole, _, fraction = (text or "00:00").partition(".")
     return f"{whole}.{fraction:<06}" if fraction else whole
 
@@ -299,7 +300,7 @@ def _as_map(wanted: ArgumentType, value: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def _within(wanted: ArgumentType, value: Any, what: str) -> Any:
-    """A value inside another, which cannot be NULL: an argument that is left out is the way to give none."""
+    """Cast a value inside a list or map. NULL is refused there; leave the argument out instead."""
     if value is None:
         raise InvalidRequestError(f"{what} cannot be NULL")
     return cast_to(wanted, value)

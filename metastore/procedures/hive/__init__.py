@@ -1,1 +1,1 @@
-"""Procedures on Hive tables: into Iceberg and back, and their partitions."""
+"""Procedures on Hive tables: migration to Iceberg and back, and synchronization of partitions."""

@@ -1,8 +1,8 @@
-"""``system.add_files_from_hive``: the files of a Hive table, or of some of its partitions, into an Iceberg table.
+"""``system.add_files_from_hive`` adds the files of a Hive table, or of some of its partitions, to an Iceberg table.
 
-The Iceberg table must have the columns and be partitioned by the values of the same partition columns, or not at all
-when the Hive table is not either. Files are not copied: they are the Iceberg table's from then on, whose maintenance
-may delete them.
+The Iceberg table must have the same columns and identity partitions on the same columns; if the Hive table is not
+partitioned, it must not be partitioned either. Files are not copied. From then on the Iceberg table owns them, and its
+maintenance may delete them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from enum import Enum
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
@@ -25,7 +24,6 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.hive.listing import plain_location
 from metastore.hive.metrics import FRAGMENT, read_metrics
 from metastore.hive.migration.layout import Layout, layout_of, leaf_ids_of
 from metastore.hive.migration.migrate import Migration
@@ -43,6 +41,7 @@ from metastore.procedures.files.guards import require_foreign, require_written_v
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
+from metastore.procedures.imports.duplicates import DuplicateFile
 
 _CHUNK_FILES: Final = 250
 _ENTRIES_A_MANIFEST: Final = 4_000
@@ -54,22 +53,15 @@ _RESULT: Final[dict[str, Any]] = {
 }
 
 
-class Duplicates(str, Enum):
-    """What becomes of files that the Iceberg table has already."""
-
-    ERROR = "ERROR"
-    SKIP = "SKIP"
-
-
 @dataclass
 class AddCall:
-    """One call; ``survey`` has the files that were chosen."""
+    """One call. ``survey`` has the chosen files."""
 
     context: CallContext
     source: Migration
     target: TargetTable
     partition_filter: Mapping[str, str]
-    duplicates: Duplicates
+    duplicates: DuplicateFile
     survey: Survey | None = None
 
 
@@ -77,14 +69,10 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
     """Appends a Hive table's files to an Iceberg table."""
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> AddCall:
-        """NotFoundError for an Iceberg table that is not there."""
+        """Check the arguments. Raises NotFoundError if the Iceberg table does not exist."""
         target = call.table(arguments["schema"], arguments["table_name"])
         require_foreign(target, "its files are the metastore's, written by its components")
-        try:
-            duplicates = Duplicates(arguments["duplicate_file"].upper())
-        except ValueError:
-            given = arguments["duplicate_file"]
-            raise InvalidRequestError(f"duplicate_file is 'error' or 'skip', not {given!r}") from None
+        duplicates = DuplicateFile.named(arguments["duplicate_file"])
         source = Migration(
             hive_client(call),
             arguments["source_schema"],
@@ -95,7 +83,7 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         return AddCall(call, source, target, arguments["partition_filter"] or {}, duplicates)
 
     def begin(self, context: AddCall) -> Plan:
-        """Look at the Hive table. ProcedureError for one that Iceberg cannot have, or that does not fit."""
+        """Survey the Hive table. Raises ProcedureError if it does not fit, or Iceberg does not support it."""
         table = context.target.load()
         require_written_version(table, context.target)
         with closing(context.source.client):
@@ -108,7 +96,7 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(found.files))
 
     def finish(self, context: AddCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
-        """Append in one snapshot. ProcedureError for files that do not fit; ConflictError when others keep winning."""
+        """Append in one snapshot. Raises ProcedureError if files do not fit, ConflictError after lost races."""
         assert context.survey is not None
         read = pa.Table.from_batches(list(fragments), FRAGMENT)
         if problems := problems_of(context.survey, read):
@@ -118,11 +106,14 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         return until_won(context.target, timeout, lambda table: _append(context, found, table, read))
 
     def abort(self, context: AddCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
-        """Tasks write nothing."""
+        """Do nothing: tasks write nothing."""
 
 
 def _of_partitions(found: Survey, wanted: Mapping[str, str]) -> Survey:
-    """Only the files of partitions with the ``wanted`` values. InvalidRequestError for a column that is none."""
+    """Returns only the files of partitions with the ``wanted`` values.
+
+    Raises InvalidRequestError if a column is not a partition column, ProcedureError if no partition matches.
+    """
     if not wanted:
         return found
     names = [name for name, _ in found.table.partition_columns]
@@ -150,10 +141,11 @@ def _require_same_partitioning(source: HiveTable, metadata: TableMetadata, targe
 
 
 def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Mapping[str, Any]:
-    """One try on the table as it is now."""
+    """One attempt on the current table."""
     metadata = table.metadata
     layout = _fitted(found, read, metadata, context.target)
-    files = _fresh(list(data_files(found, read, layout)), table, context.duplicates)
+    named = list(data_files(found, read, layout))
+    files = context.duplicates.without_known(named, attrgetter("file_path"), table, context.context.engine)
     records = sum(file.record_count for file in files)
     result = {
         "added_files_count": len(files),
@@ -189,7 +181,7 @@ def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Ma
 
 
 def _fitted(found: Survey, read: pa.Table, metadata: TableMetadata, target: TargetTable) -> Layout:
-    """The layout of the files, by the ids of the Iceberg table. ProcedureError where columns differ."""
+    """Returns the layout of the files with the IDs of the Iceberg table. Raises ProcedureError if columns differ."""
     matches = matches_of(found, read)
     if extras := sorted({".".join((*each.parent, each.name)) for one in matches for each in one.extras}):
         raise ProcedureError(
@@ -216,7 +208,7 @@ def _fitted(found: Survey, read: pa.Table, metadata: TableMetadata, target: Targ
 
 
 def _require_values(found: Survey, read: pa.Table, schema: Schema) -> None:
-    """ProcedureError for a column without nulls of ``schema`` that files have not, or that they may have nulls in."""
+    """Raise ProcedureError if files lack a required column of ``schema``, or may have nulls in one."""
     columns, keys = found.table.columns, [name.lower() for name, _ in found.table.partition_columns]
     leaves = {leaf.path[0].lower(): place for place, leaf in enumerate(leaves_of(columns)) if len(leaf.path) == 1}
     for name in (each.name for each in schema.fields if each.required):
@@ -236,7 +228,7 @@ def _require_values(found: Survey, read: pa.Table, schema: Schema) -> None:
 
 
 def _shape(type_: Any) -> str:
-    """A type without the ids and the case of names in it."""
+    """Returns a type as text, without IDs and the case of names."""
     match type_:
         case StructType():
             return f"struct<{','.join(f'{each.name.lower()}:{_shape(each.field_type)}' for each in type_.fields)}>"
@@ -249,7 +241,7 @@ def _shape(type_: Any) -> str:
 
 
 def _names_by_id(own: Schema, theirs: Schema, mapping: NameMapping) -> dict[int, list[str]]:
-    """The names that files use, by the ids of ``theirs``, which has the same columns in the same order as ``own``."""
+    """Returns the names that files use, by the IDs of ``theirs``. ``own`` has the same columns in the same order."""
     ids = dict(zip(_ids(own.fields), _ids(theirs.fields), strict=True))
     found: dict[int, list[str]] = {}
 
@@ -289,25 +281,6 @@ def _with_names(mapped: MappedField, names: Mapping[int, list[str]]) -> MappedFi
     )
 
 
-def _fresh(files: list[DataFile], table: Table, duplicates: Duplicates) -> list[DataFile]:
-    """Those that the table has not; ProcedureError for others, unless they are to be skipped."""
-    snapshot = table.metadata.current_snapshot()
-    if snapshot is None:
-        return files
-    known = {
-        plain_location(entry.data_file.file_path)
-        for manifest in snapshot.manifests(table.io)
-        for entry in manifest.fetch_manifest_entry(table.io)
-    }
-    fresh = [file for file in files if plain_location(file.file_path) not in known]
-    if len(fresh) < len(files) and duplicates is Duplicates.ERROR:
-        raise ProcedureError(
-            f"File already exists: the table has {len(files) - len(fresh)} of the files already; "
-            "duplicate_file => 'skip' leaves them out"
-        )
-    return fresh
-
-
 add_files_from_hive: Final = AddFilesFromHive(
     "system",
     "add_files_from_hive",
@@ -317,7 +290,7 @@ add_files_from_hive: Final = AddFilesFromHive(
         Argument("source_schema"),
         Argument("source_table"),
         Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
-        Argument("duplicate_file", required=False, default=Duplicates.ERROR.value),
+        Argument("duplicate_file", required=False, default=DuplicateFile.ERROR.value),
         Argument("recursive_directory", required=False, default="fail"),
     ),
     result=pa.schema(_RESULT),

@@ -1,8 +1,8 @@
-"""Files with times in INT96 become Parquet files of today while their table is migrated, by an engine's tasks.
+"""Rewrites files with INT96 times as current Parquet files while their table is migrated, by tasks of an engine.
 
-PyIceberg by itself reads such times before 1677 and after 2262 as others. The new files lie in the migration's hidden
-folder: nothing sees them before the table is switched, an attempt that dies leaves no more than that folder, and going
-back removes it. The old files stay where they are.
+PyIceberg alone reads INT96 times before 1677 and after 2262 wrongly. The new files are in the hidden folder of the
+migration. Nothing reads them before the table is switched. An attempt that dies leaves only that folder, and reverting
+the migration removes it. The old files stay.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
 
 
 def rewriter(name: str, properties: Mapping[str, str], engine: Callable[[int], Engine]) -> Rewrite:
-    """What writes data files of the table ``name`` anew, one new file for each; ``engine`` chooses by their number.
+    """Returns a function that rewrites data files of table ``name``, one to one; ``engine`` gets their number.
 
-    Raises FormatError, which names the file, StorageError, and EngineError when not all tasks answered.
+    The function raises FormatError, which names the file, StorageError, and EngineError if not all tasks answered.
     """
 
     def rewrite(layout: Layout, files: Sequence[DataFile], folder: str) -> Sequence[DataFile]:

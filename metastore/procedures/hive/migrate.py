@@ -1,7 +1,7 @@
-"""``system.migrate``: a Hive table becomes an Iceberg table, in place, its files read for nothing but their footers.
+"""``system.migrate`` turns a Hive table into an Iceberg table in place; it reads only the footers of the files.
 
-The footers are read by an engine's tasks; all else is done here (:mod:`metastore.hive.migration.migrate` tells in which
-order, and what a kill at any step leaves).
+Tasks of an engine read the footers; this process does the rest. :mod:`metastore.hive.migration.migrate` describes the
+order of the steps, and the state after a kill at any of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from metastore.procedures.hive.service import hive_client, hive_properties, nest
 
 _CHUNK_FILES: Final = 250
 _WAVE: Final = 16
-"""Chunks that an engine is given at a time where footers are kept: one that answers all at once does so in between."""
+"""Chunks per call of an engine, if footers are kept. An engine may return all its results only at the end."""
 
 _RESULT: Final[dict[str, Any]] = {
     "status": pa.string(),
@@ -44,9 +44,9 @@ _RESULT: Final[dict[str, Any]] = {
 
 @dataclass
 class MigrateCall:
-    """One call; without a ``survey`` the ``switched`` table is only to be finished.
+    """One call. Without a ``survey``, the migration of the ``switched`` table is only completed.
 
-    ``known`` are footers that a call which died has read.
+    ``known`` are footers that an earlier, killed call has read.
     """
 
     migration: Migration
@@ -57,18 +57,18 @@ class MigrateCall:
 
     @cached_property
     def kept(self) -> KeptFooters:
-        """Where footers are kept."""
+        """The store of the footers that have been read."""
         assert self.survey is not None
         return KeptFooters(self.migration.store, self.survey)
 
 
 class Migrate(DistributedProcedure[MigrateCall]):
-    """Turns a Hive table into an Iceberg table where it lies."""
+    """Turns a Hive table into an Iceberg table in place."""
 
     type = DistributedProcedureType.TABLE_IMPORT
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> MigrateCall:
-        """The call's words; nothing is asked of the service yet."""
+        """Returns the arguments of the call. Sends no request to the service yet."""
         properties = hive_properties(call)
         name = f"{arguments['schema_name']}.{arguments['table_name']}"
         migration = Migration(
@@ -84,9 +84,9 @@ class Migrate(DistributedProcedure[MigrateCall]):
         return MigrateCall(migration, call.now_ms())
 
     def begin(self, context: MigrateCall) -> Plan:
-        """Look at everything and cut the files into chunks.
+        """Survey the table, and split its files into chunks.
 
-        NotFoundError when there is no such table, ProcedureError when it cannot be migrated.
+        Raises NotFoundError if the table does not exist, and ProcedureError if it cannot be migrated.
         """
         migration = context.migration
         with closing(migration.client):
@@ -107,7 +107,7 @@ class Migrate(DistributedProcedure[MigrateCall]):
         return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(files), wave=wave)
 
     def finish(self, context: MigrateCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Rows:
-        """Stage and switch, or report."""
+        """Stage the metadata and switch the table, or report why not."""
         with closing(context.migration.client):
             if context.survey is None:
                 assert context.switched is not None
@@ -118,7 +118,7 @@ class Migrate(DistributedProcedure[MigrateCall]):
             return _row(complete(context.migration, context.survey, read, now_ms=context.now_ms))
 
     def abort(self, context: MigrateCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
-        """Tasks write nothing."""
+        """Close the connection; tasks write nothing."""
         context.migration.client.close()
 
 
@@ -127,7 +127,7 @@ def _keeps(context: MigrateCall, files: Sequence[FileToRead]) -> bool:
 
 
 def _kept(context: MigrateCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """``fragments`` as they come, each kept first if the plan says so."""
+    """Yields ``fragments`` as they arrive. Keeps each first, if the plan has a wave."""
     for batch in fragments:
         if plan.wave is not None:
             context.kept.keep(batch)

@@ -1,4 +1,4 @@
-"""``system.sync_partition_metadata`` and ``system.create_empty_partition``, on Hive tables."""
+"""``system.sync_partition_metadata`` and ``system.create_empty_partition`` on Hive tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sync_partition_metadata(
     case_sensitive: bool = True,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Brings a Hive table's partitions and the folders on the store together."""
+    """Synchronizes the partitions of a Hive table with the folders on the store."""
     try:
         wanted = SyncMode(mode.upper())
     except ValueError:

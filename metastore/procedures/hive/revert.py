@@ -1,4 +1,4 @@
-"""``system.revert_migration``: the Hive table that an Iceberg table was before ``system.migrate``."""
+"""``system.revert_migration`` restores the Hive table that an Iceberg table was before ``system.migrate``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def revert_migration(
     backup: str | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Makes a migrated table the Hive table again that it was."""
+    """Turns a migrated table back into the Hive table that it was."""
     with hive_client(context) as client:
         done = revert(
             Reversion(client, schema_name, table_name, discard_changes, backup, dry_run, hive_properties(context)),

@@ -1,4 +1,4 @@
-"""The Hive Metastore of a call: that of the catalog that the procedure was called in."""
+"""Opens the Hive Metastore of the catalog in which a procedure is called."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from metastore.procedures.framework.model import CallContext
 
 
 def hive_client(context: CallContext) -> HiveClient:
-    """A client of the catalog's service, to be closed.
+    """Returns a client of the catalog's service; the caller must close it.
 
-    Raises InvalidRequestError for a catalog of another kind, ConfigError for a wait for locks that is no number.
+    Raises InvalidRequestError if the catalog is not on a Hive Metastore, ConfigError if a lock property is not a
+    number.
     """
     properties = hive_properties(context)
     user = properties.get("ugi")
@@ -24,7 +25,7 @@ def hive_client(context: CallContext) -> HiveClient:
 
 
 def _lock_polls(properties: Mapping[str, str]) -> Sequence[float]:
-    """Pauses between looks at a lock, in seconds, each twice the one before; PyIceberg's properties of a catalog."""
+    """Returns the pauses between checks of a lock in seconds, doubling each time, by PyIceberg's properties."""
     if LOCK_WAITS.isdisjoint(properties):
         return LOCK_POLLS
     retries, shortest, longest = (_not_negative(properties, key, default) for key, default in _LOCK_DEFAULTS.items())
@@ -52,7 +53,7 @@ _MOST: Final = 3_600
 
 
 def hive_properties(context: CallContext) -> Mapping[str, str]:
-    """The catalog's properties, which open the stores of its tables too. InvalidRequestError as above."""
+    """Returns the catalog's properties, which also open its tables' stores. Raises InvalidRequestError as above."""
     settings = context.settings.catalogs.get(context.catalog)
     if settings is None or settings.type != "hive" or "uri" not in settings.properties:
         hives = [name for name, each in context.settings.catalogs.items() if each.type == "hive"]
@@ -64,7 +65,7 @@ def hive_properties(context: CallContext) -> Mapping[str, str]:
 
 
 def nested_of(text: str) -> Nested:
-    """What ``recursive_directory`` says. InvalidRequestError for anything but true, false and fail."""
+    """Parse ``recursive_directory``. Raises InvalidRequestError unless it is true, false or fail."""
     try:
         return Nested(text.lower())
     except ValueError:

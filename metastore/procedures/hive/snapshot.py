@@ -1,7 +1,7 @@
-"""``system.snapshot_table``: an Iceberg table over a Hive table's files, which stays Hive's.
+"""``system.snapshot_table`` makes an Iceberg table over the files of a Hive table, which does not change.
 
-For trying a migration out: the new table has a folder of its own, writes there, and never deletes what is the source's
-(``gc.enabled`` is false). What is inserted into the source later is not in it.
+It serves to try out a migration. The new table has its own folder and writes there. It never deletes files of the
+source (``gc.enabled`` is false). It does not contain later inserts into the source.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RESULT: Final[dict[str, Any]] = {
 
 @dataclass
 class SnapshotCall:
-    """One call: what to look at, and the new table's name and place."""
+    """One call: the source, and name and location of the new table."""
 
     context: CallContext
     source: Migration
@@ -55,7 +55,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
     type = DistributedProcedureType.TABLE_IMPORT
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> SnapshotCall:
-        """The call's words; nothing is asked of the service yet."""
+        """Returns the arguments of the call. Sends no request to the service yet."""
         source = Migration(
             hive_client(call),
             arguments["source_schema"],
@@ -66,10 +66,10 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
         return SnapshotCall(call, source, arguments["schema_name"], arguments["table_name"], arguments["location"])
 
     def begin(self, context: SnapshotCall) -> Plan:
-        """Look at the source, and at the new table's place.
+        """Survey the source, and check the location of the new table.
 
-        NotFoundError for what is not there, InvalidRequestError for a name that is taken or a place that overlaps,
-        ProcedureError for a source that Iceberg cannot have.
+        Raises NotFoundError if the source or the schema does not exist, InvalidRequestError if the name is taken or the
+        location overlaps with the source, and ProcedureError if Iceberg does not support the source.
         """
         client = context.source.client
         with closing(client):
@@ -86,7 +86,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
         return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(found.files))
 
     def finish(self, context: SnapshotCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Rows:
-        """Write the metadata into the new table's folder, and make its entry."""
+        """Write the metadata into the new table's folder, and register the table."""
         assert context.survey is not None
         assert context.location is not None
         read = pa.Table.from_batches(list(fragments), FRAGMENT)
@@ -110,7 +110,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
         }
 
     def abort(self, context: SnapshotCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
-        """Tasks write nothing."""
+        """Do nothing: tasks write nothing."""
 
     @staticmethod
     def _register(context: SnapshotCall, staged: Staged) -> None:
@@ -118,8 +118,8 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
         try:
             catalog.register_table((context.schema, context.name), staged.metadata_location)
         except TableAlreadyExistsError as error:
-            with suppress(OSError, MetastoreError):  # the error that led here is the one to be seen
-                # The folder is not this call's alone: others put the metadata of the table that they made there.
+            with suppress(OSError, MetastoreError):  # the ConflictError below is the error to show
+                # Remove only these files: another call may have put the metadata of its table into the same folder.
                 remove_files(Store(context.source.properties), staged.files)
             raise ConflictError(f"{context.schema}.{context.name} was made by others meanwhile") from error
 

@@ -1,4 +1,4 @@
-"""``system.verify_migration``: a migrated table, counted and measured column by column as Hive and as Iceberg."""
+"""``system.verify_migration`` compares a migrated table as Hive and as Iceberg: counts, and metrics of each column."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def verify_migration(
     schema_name: str,
     table_name: str,
 ) -> Iterator[dict[str, Any]]:
-    """Compares a migrated table with the Hive table that it was, column by column."""
+    """Compares a migrated table with its original Hive table, column by column."""
     properties = hive_properties(context)
     for check in verify(context.table(schema_name, table_name).load(), properties, context.engine):
         yield {

@@ -1,1 +1,1 @@
-"""Files that lie somewhere already become a table's."""
+"""Adds existing files to a table."""

@@ -1,19 +1,19 @@
-"""``add_files``: data files that lie somewhere already become a table's, without being copied or read.
+"""``add_files`` adds existing data files to a table, without copying them; only their footers are read.
 
-A distributed procedure of type table import: begin lists the files, tasks read their footers, finish commits one
-snapshot that appends them. The table owns them from then on: when they are of no use any more, expiration deletes
-them. Readers find columns of files without field ids by the table's name mapping, which the same commit sets if it is
-missing.
+It is a distributed procedure of type table import. ``begin`` lists the files, tasks read their footers, and ``finish``
+commits one snapshot that appends them. From then on the table owns the files: expiration deletes them when they are no
+longer needed. Readers find the columns of files without field IDs by the table's name mapping. If that is missing, the
+same commit sets it.
 
-A file that the table has already, under whatever spelling of its location, is not taken for another one.
+A file that the table already has, in any spelling of its location, counts as the same file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Final, TypeVar
+from operator import attrgetter, itemgetter
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
@@ -38,13 +38,11 @@ from metastore.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.manifests import added
 from metastore.iceberg.snapshot import NewSnapshot
-from metastore.iceberg.sweep import FileKind
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
-from metastore.procedures.files.inventory import Inventory
-from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure
+from metastore.procedures.imports.duplicates import DuplicateFile
 from metastore.procedures.imports.import_listing import ImportedFile, RecursiveDirectory, listed, matching, named
 from metastore.procedures.imports.import_metrics import (
     FRAGMENT,
@@ -69,20 +67,10 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "message": pa.string(),
 }
 
-E_ = TypeVar("E_", bound=Enum)
-
-
-class DuplicateFile(str, Enum):
-    """What becomes of a file that the table has already, or that the call names twice."""
-
-    ERROR = "ERROR"
-    SKIP = "SKIP"
-    ALLOW = "ALLOW"
-
 
 @dataclass(frozen=True)
 class _Import:
-    """One call: what to add to which table, and how."""
+    """One call: its target table and its arguments."""
 
     call: CallContext
     target: TargetTable
@@ -96,16 +84,16 @@ class _Import:
 
 @dataclass(frozen=True)
 class _ImportPlan(Plan):
-    """``found`` counts the files that the call is about, those that the table has already too."""
+    """``found`` counts all files of the call, including those that the table already has."""
 
     found: int = 0
 
 
 class AddFiles(TableImportDistributedProcedure[_Import]):
-    """See the module. ``begin`` lists, tasks read footers, ``finish`` appends; tasks write nothing."""
+    """The procedure: ``begin`` lists files, tasks read footers, ``finish`` appends the files. Tasks write nothing."""
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> _Import:
-        """Raises InvalidRequestError for arguments that do not go together."""
+        """Check the arguments. Raises InvalidRequestError if they do not fit together."""
         location, files = arguments["location"], arguments["files"]
         if (location is None) == (files is None):
             raise InvalidRequestError("either location or files says what to add; exactly one of them is needed")
@@ -120,16 +108,16 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
             tuple(files or ()),
             _format(arguments["format"]),
             arguments["partition_filter"],
-            _choice(DuplicateFile, "duplicate_file", arguments["duplicate_file"]),
-            _choice(RecursiveDirectory, "recursive_directory", arguments["recursive_directory"]),
+            DuplicateFile.named(arguments["duplicate_file"]),
+            _recursive(arguments["recursive_directory"]),
         )
 
     def begin(self, context: _Import) -> Plan:
-        """Raises NotFoundError for an empty location, ProcedureError for files that the table has already."""
+        """List the files. Raises NotFoundError if there are none, ProcedureError if the table already has some."""
         table = context.target.load()
         require_written_version(table, context.target)
         found = self._wanted(context, table)
-        files = _without_known(found, _known_paths(context, table), context.duplicates)
+        files = context.duplicates.without_known(found, attrgetter("location"), table, context.call.engine)
         metadata = table.metadata
         shape = Target(metadata.schema(), metadata.spec(), _mapping(metadata), _cuts(metadata))
         chunks = [
@@ -142,7 +130,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         return _ImportPlan(chunks, read_metrics, FRAGMENT, pinned, describe, files=len(files), found=len(found))
 
     def finish(self, context: _Import, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
-        """Raises ProcedureError, naming files, when one cannot be added; ConflictError when others keep winning."""
+        """Append the files. Raises ProcedureError with names if one does not fit, ConflictError after lost races."""
         rows = [row for fragment in fragments for row in fragment.to_pylist()]
         if refused := [row for row in rows if row["error"] is not None]:
             shown = "; ".join(f"{row['location']}: {row['error']}" for row in refused[:_SHOWN])
@@ -152,7 +140,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         return until_won(context.target, timeout, lambda table: _append(context, table, plan, rows))
 
     def abort(self, context: _Import, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
-        """Nothing to do: tasks write nothing."""
+        """Do nothing: tasks write nothing."""
 
     def _wanted(self, context: _Import, table: Table) -> list[ImportedFile]:
         if context.location is None:
@@ -163,12 +151,10 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
 
 
 def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """One try: the files that are no duplicates still, appended to the table as it is now."""
+    """One attempt: appends the files that are still no duplicates to the current table."""
     metadata = table.metadata
     if rows and metadata.current_snapshot_id != plan.pinned:
-        files = [ImportedFile(row["location"], row["size"]) for row in rows]
-        fresh = {file.location for file in _without_known(files, _known_paths(context, table), context.duplicates)}
-        rows = [row for row in rows if row["location"] in fresh]
+        rows = context.duplicates.without_known(rows, itemgetter("location"), table, context.call.engine)
     if not rows:
         message = "nothing was added: the table has all files already"
         return {**dict.fromkeys(_RESULT_COLUMNS, 0), "skipped_files_count": plan.found, "message": message}
@@ -200,14 +186,14 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
 
 
 def _message(format_: str, rows: Iterable[Mapping[str, Any]]) -> str:
-    """What readers of the table should know of the files that were added; empty if there is nothing."""
+    """Returns the notes for readers of the table about the added files; empty if there are none."""
     found = dict.fromkeys((column, values) for row in rows for column, values in row["differences"])
     told = [f"column {column} may hold {values}: {KNOWN[values].what}" for column, values in found]
     return "; ".join([UNREAD[format_], *told] if format_ in UNREAD else told)
 
 
 def _beside(metadata: TableMetadata, *, by_name: bool) -> tuple[list[TableUpdate], list[TableRequirement]]:
-    """What else the commit changes and holds by: the name mapping, and the schema and spec that files were read for."""
+    """Returns the name mapping to set, if any, and the requirement that schema and spec are those of the footers."""
     requirements: list[TableRequirement] = [
         AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
         AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
@@ -217,38 +203,6 @@ def _beside(metadata: TableMetadata, *, by_name: bool) -> tuple[list[TableUpdate
         return [], requirements
     mapping = metadata.schema().name_mapping.model_dump_json()
     return [SetPropertiesUpdate(updates={name: mapping})], requirements
-
-
-def _known_paths(context: _Import, table: Table) -> set[str]:
-    """Canonical paths of the data files of the current snapshot; none are asked for where duplicates are allowed."""
-    snapshot = table.metadata.current_snapshot()
-    if snapshot is None or context.duplicates is DuplicateFile.ALLOW:
-        return set()
-    inventory = Inventory(table.io, context.call.engine)
-    listed_files = inventory.lists([snapshot], must_stand=True).values()
-    manifests = [file for file in listed_files if file.kind is FileKind.MANIFEST]
-    path = Spelling().path
-    return {path(location) for location, _ in inventory.live_files(manifests, must_stand=True)}
-
-
-def _without_known(files: Sequence[ImportedFile], known: set[str], duplicates: DuplicateFile) -> Sequence[ImportedFile]:
-    if duplicates is DuplicateFile.ALLOW:
-        return files
-    path = Spelling().path
-    seen = set(known)
-    fresh: list[ImportedFile] = []
-    twice: list[ImportedFile] = []
-    for file in files:
-        place = path(file.location)
-        (twice if place in seen else fresh).append(file)
-        seen.add(place)
-    if twice and duplicates is DuplicateFile.ERROR:
-        shown = ", ".join(file.location for file in twice[:_SHOWN])
-        raise ProcedureError(
-            f"File already exists: {len(twice)} files are the table's already, or named twice, such as {shown}; "
-            "duplicate_file => 'skip' leaves them out, 'allow' adds their rows again"
-        )
-    return fresh
 
 
 def _data_file(row: Mapping[str, Any], shape: Target, format_: str) -> DataFile:
@@ -298,7 +252,7 @@ def _mapping(metadata: TableMetadata) -> Any:
 
 
 def _cuts(metadata: TableMetadata) -> dict[int, Cut]:
-    """What the table's properties want kept of each column's numbers."""
+    """Returns the metrics of each column that the table's properties ask to keep."""
     kept = {}
     for field_id, column in compute_statistics_plan(metadata.schema(), metadata.properties).items():
         mode = column.mode.type
@@ -313,12 +267,12 @@ def _format(text: str) -> str:
     return text.upper()
 
 
-def _choice(kind: type[E_], name: str, text: str) -> E_:
+def _recursive(text: str) -> RecursiveDirectory:
     try:
-        return kind(text.upper())
+        return RecursiveDirectory(text.upper())
     except ValueError as error:
-        known = ", ".join(str(each.value) for each in kind)
-        raise InvalidRequestError(f"{name} is one of {known}, not {text!r}") from error
+        known = ", ".join(str(each.value) for each in RecursiveDirectory)
+        raise InvalidRequestError(f"recursive_directory is one of {known}, not {text!r}") from error
 
 
 add_files: Final = AddFiles(
@@ -335,6 +289,6 @@ add_files: Final = AddFiles(
         Argument("recursive_directory", required=False, default=RecursiveDirectory.FAIL.value),
     ),
     result=pa.schema(_RESULT_COLUMNS),
-    description="Makes data files that lie somewhere already a table's, without copying them.",
+    description="Adds existing data files to a table without copying them.",
 )
 """The procedure ``system.add_files``."""

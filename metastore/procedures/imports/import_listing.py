@@ -1,7 +1,7 @@
-"""Which files ``add_files`` is asked for, and what their paths say of partitions: pure, but for the listing itself.
+"""Lists the files for ``add_files``, and reads partition values from their paths. Pure except for the listing itself.
 
-Folders named ``column=value`` are partitions, as Hive lays tables out. What other folders below a location mean, the
-call says: it is refused, passed over, or descended into.
+Folders named ``column=value`` are partitions, as in Hive. For all other folders below a location, the call decides:
+they are refused, skipped, or included.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DECODED_BY_SOME: Final = ("%", "?", "#")
 
 
 class RecursiveDirectory(str, Enum):
-    """What becomes of folders that are no partitions."""
+    """What happens to folders that are not partitions."""
 
     FAIL = "FAIL"
     FALSE = "FALSE"
@@ -34,7 +34,7 @@ class RecursiveDirectory(str, Enum):
 
 @dataclass(frozen=True)
 class ImportedFile:
-    """One file to add; ``keys`` are the partition values that its path says, None for null, by lower-case name."""
+    """One file to add. ``keys`` are the partition values in its path (None for null), by lower-case column name."""
 
     location: str
     size: int | None
@@ -42,10 +42,10 @@ class ImportedFile:
 
 
 def listed(location: str, io: FileIO, engine: EngineFor, recursive: RecursiveDirectory) -> list[ImportedFile]:
-    """The data files below ``location``, sorted; empty ones and hidden ones are none.
+    """Returns the data files below ``location``, sorted. Empty and hidden files are skipped.
 
-    Raises NotFoundError when nothing is there, InvalidRequestError for folders that the call does not say what to do
-    with.
+    Raises NotFoundError if there is no file, and InvalidRequestError if there are folders that the call must decide
+    about.
     """
     root = location.rstrip("/")
     files = list(stored_files([Folder(io, root, ("_",))], engine))
@@ -55,14 +55,14 @@ def listed(location: str, io: FileIO, engine: EngineFor, recursive: RecursiveDir
 
 
 def named(locations: Iterable[str]) -> list[ImportedFile]:
-    """The files that a call names, in its order."""
+    """Returns the files that a call names, in its order."""
     return [ImportedFile(location, None, tuple(_keys(posixpath.dirname(location)))) for location in locations]
 
 
 def matching(files: Sequence[ImportedFile], wanted: Mapping[str, str] | None, table: str) -> list[ImportedFile]:
-    """Those of ``files`` whose path says these partition values, columns without regard to case.
+    """Returns the ``files`` whose paths have the ``wanted`` partition values; column names regardless of case.
 
-    Raises ProcedureError when there are files and none of them matches.
+    Raises ProcedureError if there are files but none matches.
     """
     if not wanted:
         return list(files)
@@ -95,7 +95,7 @@ def _below(root: str, files: Sequence[StoredFile], recursive: RecursiveDirectory
 
 
 def _start(root: str, files: Sequence[StoredFile]) -> int:
-    """Where the part of a listed location begins that stands below the root; the local disk lists plain paths."""
+    """Returns the position in listed locations after the root; listings of the local disk have plain paths."""
     if files[0].location.startswith(f"{root}/"):
         return len(root)
     path = root[root.index("/") :]
@@ -105,7 +105,7 @@ def _start(root: str, files: Sequence[StoredFile]) -> int:
 
 
 def _spelled(root: str, relative: str, location: str) -> str:
-    """The location as the call spells its root; plain, where readers of URIs would take the name for another."""
+    """Returns the location in the spelling of the root; a plain path if URI readers would decode it differently."""
     if is_local(root) and any(mark in location for mark in _DECODED_BY_SOME):
         return location
     return f"{root}/{relative}"

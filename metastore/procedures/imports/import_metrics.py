@@ -1,7 +1,8 @@
-"""The task of ``add_files``: a chunk of files -> what a manifest says of each, out of the file's own footer.
+"""The task of ``add_files``: reads the footers of a chunk of files, and returns the manifest values of each.
 
-Promises: counts are exact or absent; a bound is never too narrow, and cut as the table's properties say; nothing but
-footers is read. A file that cannot be added ends nothing: its row says why, so that all of them can be named at once.
+Promises: counts are exact or absent. A bound is never too narrow, and truncated as the table's properties say. Only
+footers are read. A file that cannot be added does not end the task: its row has the reason, so that all such files are
+reported at once.
 """
 
 from __future__ import annotations
@@ -66,11 +67,11 @@ _FRAGMENT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "differences": pa.list_(pa.list_(pa.string())),
 }
 FRAGMENT: Final = pa.schema(_FRAGMENT_COLUMNS)
-"""One row a file.
+"""Schema of the fragments: one row a file.
 
-``differences`` are pairs of a column and of the values in it that readers read differently, as
-:func:`metastore.hive.migration.reader_differences.found_in` says. ``partition`` has the values in Iceberg's binary
-form, as the spec orders them. ``by_name``: the file has no field ids, so its columns are found by the name mapping.
+``differences`` are pairs of a column and a kind of values in it that readers read differently, as found by
+:func:`metastore.hive.migration.reader_differences.found_in`. ``partition`` has the values in Iceberg's binary form, in
+the order of the spec. ``by_name`` means that the file has no field IDs, so the name mapping finds its columns.
 """
 
 READERS: Final[Mapping[str, Callable[[pa.NativeFile, int], FileFacts]]] = {
@@ -82,7 +83,7 @@ READERS: Final[Mapping[str, Callable[[pa.NativeFile, int], FileFacts]]] = {
 
 @dataclass(frozen=True)
 class Cut:
-    """What is kept of a column's numbers: counts, bounds, and bounds of texts and bytes up to a length (None: all)."""
+    """The metrics to keep of a column: counts, bounds, the length of bounds of strings and bytes (None: unlimited)."""
 
     counts: bool
     bounds: bool
@@ -91,7 +92,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Target:
-    """The table as files must fit it. ``cuts`` by field id."""
+    """The table that files must fit. ``cuts`` is by field ID."""
 
     schema: Schema
     spec: PartitionSpec
@@ -110,7 +111,7 @@ class ImportChunk:
 
 
 def read_metrics(chunk: ImportChunk) -> Iterator[pa.RecordBatch]:
-    """One batch of :data:`FRAGMENT`, a row for each file."""
+    """The task: yields one batch of :data:`FRAGMENT`, with a row for each file."""
     yield pa.RecordBatch.from_pylist([_row(chunk, file) for file in chunk.files], FRAGMENT)
 
 
@@ -131,7 +132,7 @@ def _row(chunk: ImportChunk, file: ImportedFile) -> dict[str, Any]:
 
 
 class _Metrics:
-    """What one file's facts come to for the table. Raises ProcedureError for a file that does not fit it."""
+    """The metrics of one file for the table. Raises ProcedureError if the file does not fit the table."""
 
     def __init__(self, target: Target, facts: FileFacts, keys: Mapping[str, str | None]) -> None:
         self._target = target
@@ -169,7 +170,7 @@ class _Metrics:
         }
 
     def _matched(self) -> Schema:
-        """The file's schema with the table's field ids."""
+        """Returns the file's schema with the table's field IDs."""
         for column in self._facts.schema:
             _require_readable(column)
         try:
@@ -196,7 +197,7 @@ class _Metrics:
             raise ProcedureError(f"column {field.name} is {field.field_type} in it and {wanted} in the table{more}")
 
     def _require_values(self) -> None:
-        """NULL where the table allows none, for columns that are missing, too."""
+        """Refuse nulls in required columns. A missing column counts as null."""
         given = {field.source_id for field in self._target.spec.fields if self._key_of(field) is not None}
         for field in self._target.schema.fields:
             if not field.required or field.field_id in given:
@@ -208,7 +209,7 @@ class _Metrics:
                 raise ProcedureError(f"NULL value not allowed for NOT NULL column: {field.name} ({why})")
 
     def _require_no_lost_keys(self) -> None:
-        """A column that only the path has must be a partition's, or its values would read as null."""
+        """Refuse a column that only the path has, unless it is a partition field: its values would be read as null."""
         kept = {
             self._target.schema.find_column_name(field.source_id)
             for field in self._target.spec.fields
@@ -239,7 +240,7 @@ class _Metrics:
         return self._target.cuts.get(field_id, Cut(counts=True, bounds=False, length=None))
 
     def _key_of(self, field: PartitionField) -> str | None:
-        """What the path says of an identity partition, if it says something that is not null."""
+        """Returns the value in the path of an identity partition; None if there is none, or it is null."""
         name = self._target.schema.find_column_name(field.source_id) or ""
         return self._keys.get(name.lower()) if isinstance(field.transform, IdentityTransform) else None
 
@@ -254,7 +255,7 @@ class _Metrics:
             self._require_agreement(source.name, kind, leaf, value)
             return None if value is None else to_bytes(kind, value)
         if leaf is None or leaf.nulls == self._facts.records:
-            return None  # The column is missing, which reads as null, or all null.
+            return None  # The column is missing, which is read as null, or all its values are null.
         low, high = internal(kind, leaf.low), internal(kind, leaf.high)
         if leaf.nulls != 0 or low is None or high is None:
             raise ProcedureError(
@@ -279,7 +280,7 @@ class _Metrics:
         if value is None:
             agrees = leaf.nulls in (None, self._facts.records)
         else:
-            # Bounds of one long text may be its beginning and what comes next; all others are the value itself.
+            # Bounds of one long value may be truncated; all others are the value itself.
             is_cut = isinstance(value, str | bytes) and len(low or value) < len(value) and value[: len(low)] == low
             agrees = not leaf.nulls and (low is None or high is None or low == high == value or is_cut)
         if not agrees:
@@ -287,7 +288,7 @@ class _Metrics:
 
 
 def _require_readable(field: Any) -> None:
-    """ProcedureError for an Arrow field of a type that one of Iceberg's readers refuses, or reads as another value."""
+    """Refuse an Arrow field whose type an Iceberg reader refuses or reads differently. Raises ProcedureError."""
     kind = field.type
     if pt.is_nested(kind):
         for index in range(kind.num_fields):
@@ -307,9 +308,10 @@ def _require_readable(field: Any) -> None:
 
 
 def _reads_as(kind: IcebergType, wanted: IcebergType) -> bool:
-    """Whether all of Iceberg's readers find ``wanted`` in a file of ``kind``.
+    """Returns whether all Iceberg readers can read ``kind`` in a file as ``wanted``.
 
-    PyIceberg reads texts as bytes, bytes as texts and decimals of another scale, too, at which Spark fails or errs.
+    PyIceberg also reads strings as bytes, bytes as strings, and decimals of another scale. Spark fails on these, or
+    returns wrong values.
     """
     match kind, wanted:
         case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
@@ -323,7 +325,7 @@ def _reads_as(kind: IcebergType, wanted: IcebergType) -> bool:
 
 
 def _of_orc(facts: FileFacts) -> FileFacts:
-    """The facts of a file that all readers of Iceberg read alike. FormatError and ProcedureError for another."""
+    """Returns the facts of a file that all Iceberg readers read alike. Raises FormatError or ProcedureError."""
     require_readable_times(facts)
     if not has_names(facts.schema):
         raise ProcedureError(NAMELESS)
@@ -335,7 +337,7 @@ def _has_ids(schema: pa.Schema) -> bool:
 
 
 def _leaves(struct: StructType, *, inside: bool) -> Iterator[tuple[NestedField, bool]]:
-    """Leaves, depth first, and whether each stands inside a list or a map."""
+    """Yields the leaf fields, depth first, and whether each is inside a list or a map."""
     for field in struct.fields:
         yield from _leaves_of(field, field.field_type, inside=inside)
 

@@ -1,7 +1,7 @@
-"""Values that ``add_files`` finds in footers and in paths -> as Iceberg computes with them and stores them.
+"""Converts values in footers and paths for ``add_files`` to the values that Iceberg computes with and stores.
 
-Promises: a bound is cut as it was asked for and never inwards; a text in a path is exactly the value that it says, or
-is refused.
+Promises: a bound is truncated as requested and never becomes narrower. A string in a path is converted exactly, or
+refused.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _SPELLINGS: Final[Mapping[type[PrimitiveType], re.Pattern[str]]] = {
     FloatType: _REAL,
     DoubleType: _REAL,
 }
-"""How numbers stand in paths; Python reads more, with blanks and underscores."""
+"""The spelling of numbers in paths. Python would also accept blanks and underscores."""
 
 
 def bound_bytes(kind: PrimitiveType, bound: Any, length: int | None, *, upper: bool) -> bytes | None:
-    """Iceberg's binary form of a bound, cut to ``length`` and never inwards; None where there is none."""
+    """Returns Iceberg's binary form of a bound, truncated outwards to ``length``; None if there is no bound."""
     value = internal(kind, bound)
     if value is None or isinstance(kind, FixedType):
         return None
@@ -56,12 +56,12 @@ def bound_bytes(kind: PrimitiveType, bound: Any, length: int | None, *, upper: b
         elif length is not None and isinstance(kind, BinaryType):
             value = truncate_upper_bound_binary_string(value, length) if upper else value[:length]
         return None if value is None else to_bytes(kind, value)
-    except UnicodeEncodeError:  # The next text would be half of a surrogate pair.
+    except UnicodeEncodeError:  # The next larger string would contain half of a surrogate pair.
         return None
 
 
 def internal(kind: PrimitiveType, value: Any) -> Any:
-    """A value of a footer as Iceberg computes with it: days, microseconds, UUIDs; None for none."""
+    """Returns a footer's value as Iceberg computes with it (days, microseconds, UUIDs); None stays None."""
     match value:
         case datetime():
             return datetime_to_micros(value.replace(tzinfo=None))
@@ -72,7 +72,7 @@ def internal(kind: PrimitiveType, value: Any) -> Any:
         case bytes() if isinstance(kind, UUIDType):
             return UUID(bytes=value)
         case Decimal() if isinstance(kind, DecimalType):
-            # ORC's footers leave zeros at the end out.
+            # ORC footers omit trailing zeros.
             scaled = value.quantize(Decimal((0, (1,), -kind.scale)), context=_ALL_DIGITS)
             return scaled if scaled == value else None
         case _:
@@ -80,9 +80,9 @@ def internal(kind: PrimitiveType, value: Any) -> Any:
 
 
 def key_value(kind: PrimitiveType, text: str | None, name: str) -> Any:
-    """The value that ``text`` is, exactly: PyIceberg would cut a fraction off, and clamp what is out of range.
+    """Returns the exact value of ``text``. PyIceberg would cut off fractions and clamp values out of range.
 
-    Raises ProcedureError for a text that is no value of ``kind``.
+    Raises ProcedureError if ``text`` is not a value of ``kind``.
     """
     if text is None:
         return None

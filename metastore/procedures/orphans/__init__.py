@@ -1,1 +1,1 @@
-"""Files that nothing reaches."""
+"""Removal of files that no table reaches, and of old metadata files."""

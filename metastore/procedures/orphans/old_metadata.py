@@ -1,12 +1,12 @@
-"""``remove_old_metadata``: metadata files that a table has left behind, and that its log names no more.
+"""``remove_old_metadata`` deletes old metadata files of a table that its metadata log no longer names.
 
-Every commit leaves the metadata file before it. Writers that delete old ones do so for what falls out of the log by
-their own commit; what fell out earlier, or by the commits of others, stays for ever. A file goes when all of this is
-so: its version is before that of every file of the log and of the current one, it says that it is this table's, and it
-is older than writers and readers may need it.
+Every commit leaves the previous metadata file. Writers that delete old files delete only those that their own commit
+drops from the log; all others stay for ever. A file is deleted under three conditions. Its version is lower than that
+of the current file and of every file in the log. Its content says that it belongs to this table. It is old enough that
+no writer or reader needs it any more.
 
-They go in ascending order and the first one that will not go ends the run: where version files are the catalog, the
-check against writers that slept rests on that.
+Files are deleted in ascending order, and the first failure ends the run. If version files are the catalog, the check
+against suspended writers relies on this order.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def remove_old_metadata(
     dry_run: bool = False,
     owned: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Deletes metadata files from before those of the table's log."""
+    """Deletes metadata files that are older than those of the table's metadata log."""
     target = context.table(schema, table_name)
     require_foreign(target, "its expiration takes old version files along")
     bound = bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age)
@@ -76,9 +76,9 @@ def remove_old_metadata(
 
 @dataclass(frozen=True)
 class _Found:
-    """Metadata files that may go, oldest version first; ``table`` is the state that decides.
+    """The metadata files to delete, oldest version first. ``table`` is the state that decides.
 
-    ``kept`` says why they stay all the same, by location, where it cannot be known whether others need them.
+    ``kept`` has the reason for each file that stays because it is unknown whether other tables need it.
     """
 
     table: Table
@@ -97,20 +97,20 @@ class _Removal:
         table = self.target.load()
         require_gc(table, "remove old metadata")
         listed = files_in(Folder(table.io, _folder(table)))
-        # Only now: what was committed while the folder was listed moves the bound onwards, never back.
+        # Load the table after the listing: commits during the listing move the bound only forwards.
         table = self.target.load()
         old = list(self._old(table, listed))
         judgement = self.proof.judge(file.location for file in old)
         if judgement.unknown and not judgement.free:
             why = judgement.why_unknown or ""
             return _Found(table, tuple(old), {file.location: why for file in old})
-        # What another entry of a catalog still points to ends the row: older ones go first.
+        # A file that another catalog entry still points to ends the run, because older ones must go first.
         return _Found(table, tuple(takewhile(lambda file: file.location in judgement.free, old)))
 
     def _old(self, table: Table, listed: list[StoredFile]) -> Iterator[StoredFile]:
         needed = [version_of(file.location) for file in metadata_files(table.metadata, table.metadata_location)]
         if None in needed:
-            # A catalog that names its files otherwise: nothing tells what came before.
+            # The catalog names its files in another way, so versions cannot be compared.
             return
         oldest = min(number for number in needed if number is not None)
         numbered = [(number, file) for file in listed if (number := version_of(file.location)) is not None]
@@ -121,7 +121,7 @@ class _Removal:
                 yield file
 
     def delete(self, found: _Found) -> Mapping[str, str]:
-        """Delete them; those that stay, with the reason."""
+        """Delete the files. Returns those that stay, each with the reason."""
         deletion = Deletion(found.table.io, self.engine)
         at_once = 1 if isinstance(found.table.catalog, FileSystemCatalog) else _AT_ONCE
         wanted = [file.location for file in found.files]
@@ -138,7 +138,7 @@ def _folder(table: Table) -> str:
 
 
 def _is_of(table: Table, file: StoredFile) -> bool:
-    """Whether the file says that it is metadata of this table. Raises StorageError."""
+    """Whether the content says that the file is metadata of this table. Raises StorageError."""
     try:
         return table_metadata(table.io.new_input(file.location)).table_uuid == table.metadata.table_uuid
     except (FileNotFoundError, ValueError, PydanticError, ValidationError, EOFError):

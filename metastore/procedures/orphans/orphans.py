@@ -1,8 +1,8 @@
-"""Which stored files are orphans: comparison of what is listed with what is reached.
+"""Finds the orphans among stored files, by comparing listed files with reached files.
 
-A stored file is in use when its canonical path is that of a reached one and scheme and authority agree. When only these
-differ nobody can tell by the names whether the two are one file: the call decides, by its mode. Folders of other tables
-below the listed one are left alone, whatever is in them.
+A stored file is in use if a reached file has the same canonical path, and scheme and authority agree. If only scheme or
+authority differ, names cannot tell whether the two are one file; then the mode of the call decides. Folders of other
+tables below the listed folder are skipped with all their files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWN: Final = 3
 
 
 class PrefixMismatch(str, Enum):
-    """What becomes of a stored file that is a reached one but for scheme or authority."""
+    """What happens to a stored file that differs from a reached file only by scheme or authority."""
 
     ERROR = "ERROR"
     IGNORE = "IGNORE"
@@ -36,7 +36,7 @@ class PrefixMismatch(str, Enum):
 
 @dataclass
 class Reached:
-    """Locations that must stay, by canonical path."""
+    """Locations that must be kept, by canonical path."""
 
     spelling: Spelling
     _places: dict[str, set[Place]] = field(default_factory=lambda: defaultdict(set))
@@ -45,21 +45,21 @@ class Reached:
         return len(self._places)
 
     def add(self, locations: Iterable[str]) -> None:
-        """Take in locations, as metadata spells them."""
+        """Add locations in the spelling of the metadata."""
         for location in locations:
             place = self.spelling.place(location)
             self._places[place.path].add(place)
 
     def among(self, place: Place) -> set[Place]:
-        """The reached places with the path of ``place``."""
+        """Returns the reached places with the path of ``place``."""
         return self._places.get(place.path, set())
 
 
 def orphans(stored: Iterable[StoredFile], reached: Reached, mode: PrefixMismatch) -> Iterator[StoredFile]:
-    """Those of ``stored`` that are not ``reached``.
+    """Returns the ``stored`` files that are not ``reached``.
 
-    Raises ProcedureError in mode ERROR when files differ from reached ones by scheme or authority alone; before the
-    first orphan comes out, so that nothing is done by halves.
+    In mode ERROR, raises ProcedureError if files differ from reached files only by scheme or authority. The error comes
+    before the first orphan is returned, so nothing is deleted then.
     """
     found: list[StoredFile] = []
     conflicts: set[tuple[str, str]] = set()
@@ -86,9 +86,9 @@ def orphans(stored: Iterable[StoredFile], reached: Reached, mode: PrefixMismatch
 def folders_of_tables(
     files: Iterable[StoredFile], own_roots: Collection[str], spelling: Spelling
 ) -> dict[str, StoredFile]:
-    """Folders of other tables by canonical path, each with a metadata file below it that tells so.
+    """Returns the folders of other tables by canonical path, each with a metadata file below it as evidence.
 
-    ``own_roots`` are canonical paths of the folders of the table itself, which hold its metadata folders.
+    ``own_roots`` are the canonical paths of the table's own folders, which contain its metadata folders.
     """
     found: dict[str, StoredFile] = {}
     for file in files:
@@ -101,9 +101,9 @@ def folders_of_tables(
 
 
 def is_staged(table: Table, metadata: StoredFile, folder: str, spelling: Spelling) -> bool:
-    """Whether ``metadata`` below ``folder`` is a copy of the table's own, staged on its way to another place.
+    """Returns whether ``metadata`` below ``folder`` is a staged copy of the table's own metadata, for another location.
 
-    ``rewrite_table_path`` makes such copies: they say that they are this table, and that it lies elsewhere.
+    ``rewrite_table_path`` makes such copies: they have the UUID of this table, and another location than ``folder``.
     """
     try:
         content = read_document(table.io, metadata.location)
@@ -119,7 +119,7 @@ def _is_at(content: Mapping[str, Any], folder: str, spelling: Spelling) -> bool:
 def outside_other_tables(
     stored: Collection[StoredFile], folders: Collection[str], spelling: Spelling
 ) -> list[StoredFile]:
-    """``stored`` without what lies below ``folders`` of other tables, by canonical path."""
+    """Returns ``stored`` without the files below ``folders`` of other tables, given by canonical path."""
     below = tuple(f"{folder}/" for folder in folders)
     return [file for file in stored if not spelling.path(file.location).startswith(below)] if below else list(stored)
 

@@ -1,16 +1,16 @@
-"""``remove_orphan_files``: files below a table's location that nothing known to the configuration needs.
+"""``remove_orphan_files`` deletes files below a table's location that nothing in the configuration needs.
 
-In this order, on which safety rests: the store is listed; then the newest metadata is read, so that what was committed
-while listing is reached; files that are younger than the bound are out of the question, since a writer may be about to
-commit them. What is left is held against everything else that the configuration knows (:mod:`proof`), and written down
-on the store (:mod:`quarantine`). Right before the deletion the newest metadata is read again, that of other tables too,
-and what came into use meanwhile is struck off.
+Safety depends on the order of the steps. First the store is listed. Then the newest metadata is read, so that it
+reaches everything that was committed during the listing. Files newer than the bound are skipped, because a writer may
+be about to commit them. The remaining files are compared with everything else in the configuration (:mod:`proof`), and
+listed on the store (:mod:`quarantine`). Right before the deletion, the newest metadata of this and all other tables is
+read again, and files that came into use are kept.
 
-Only the table's own location is listed. Its properties can lead elsewhere, and whoever may write the table sets them:
-they are followed only into folders that the operator allows (:mod:`listed_folders`).
+Only the table's own location is listed. Its properties can name other folders, and whoever may write the table sets
+them. These are followed only into folders that the operator allows (:mod:`listed_folders`).
 
-A run that is interrupted leaves its list; the next one deletes, beside what it finds itself, the files of the list that
-stand unchanged and are still reached by nothing.
+A run that is interrupted leaves its list. The next run also deletes the files of that list, if they are unchanged and
+still unreached.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
     allowed_locations: list[str] | None = None,
     owned: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Deletes files below a table's location that nothing known to the configuration needs."""
+    """Deletes files below a table's location that nothing in the configuration needs."""
     require_concurrency(max_concurrent_deletes)
     target = context.table(schema, table_name)
     spelling = Spelling(equal_schemes or {}, equal_authorities or {})
@@ -122,9 +122,9 @@ def _mode(text: str) -> PrefixMismatch:
 
 @dataclass(frozen=True)
 class _Found:
-    """Orphans by what the table was at ``table``; ``left_over`` lists of earlier runs are done with these files.
+    """The orphans of ``table``. When they are deleted, the ``left_over`` lists of earlier runs are done.
 
-    ``unproven``: why nothing may be deleted, although these files are reached by nothing that could be asked.
+    ``unproven`` is the reason why nothing may be deleted, although no readable table reaches the files.
     """
 
     table: Table
@@ -137,9 +137,9 @@ class _Found:
 
 @dataclass(frozen=True)
 class OrphanRemoval:
-    """One run of ``remove_orphan_files`` on ``target``: files last changed before ``bound_ms``.
+    """One run of ``remove_orphan_files`` on ``target``, for files last modified before ``bound_ms``.
 
-    ``proof`` is asked only when there is something to delete: it goes through every table of every catalog.
+    ``proof`` is used only if there are files to delete, because it reads every table of every catalog.
     """
 
     target: TargetTable
@@ -151,22 +151,22 @@ class OrphanRemoval:
 
     @property
     def spelling(self) -> Spelling:
-        """How locations are compared."""
+        """The rules by which locations are compared."""
         return self.folders.spelling
 
     def dry(self) -> list[dict[str, Any]]:
-        """The orphans that :meth:`run` would delete now, or would keep and why."""
+        """Returns the orphans that :meth:`run` would delete now, or would keep with a reason."""
         found = self._settled(self._find)
         return [_row(file, deleted=False, error=found.unproven) for file in found.files]
 
     def run(
         self, max_concurrent_deletes: int | None = None, progress: Callable[[int, int], None] | None = None
     ) -> list[dict[str, Any]]:
-        """Find orphans, write them down, look once more, delete.
+        """Find orphans, list them on the store, check them again, and delete them.
 
-        Where it cannot be known what others need, nothing is deleted, and each row says why. Raises ProcedureError
-        where it cannot be told what is an orphan, FormatError when metadata of the table is missing or broken: nothing
-        was deleted then.
+        If it is unknown which files other tables need, nothing is deleted, and each row has the reason. Raises
+        ProcedureError if orphans cannot be determined, and FormatError if metadata of the table is missing or broken.
+        Nothing is deleted in both cases.
         """
         found = self._settled(self._find)
         if found.unproven or not (found.files or found.left_over):
@@ -186,7 +186,7 @@ class OrphanRemoval:
         return [_row(f, deleted=f.location not in failed, error=failed.get(f.location)) for f in files]
 
     def _settled(self, look: Callable[[Table], T]) -> T:
-        """What ``look`` finds, beginning with the newest version; anew while expirations take away what it reads."""
+        """Returns the result of ``look`` on the newest version; repeats it if an expiration removed files meanwhile."""
         for _ in range(_LOOKS - 1):
             table = self.target.load()
             try:
@@ -199,7 +199,7 @@ class OrphanRemoval:
     def _find(self, table: Table) -> _Found:
         require_gc(table, "remove orphan files")
         stored = self._stored(table)
-        # Only now: what was committed while the store was listed is reached.
+        # Load the table after the listing, so that it reaches what was committed during the listing.
         table = self.target.load()
         reached = Reached(self.spelling)
         known = self._reach(table, reached, frozenset())
@@ -233,13 +233,13 @@ class OrphanRemoval:
         return list(stored_files(folders, lambda folders: self.engine(max(folders, expected))))
 
     def _metadata_of_others(self, table: Table, stored: Sequence[StoredFile]) -> set[str]:
-        """Canonical paths of folders that are other tables', as metadata files in or around them show."""
+        """Returns the canonical paths of folders of other tables, found by metadata files in or around them."""
         own = {self.spelling.path(f"{root}/") for root in claimed_by(table.metadata)}
         folders = folders_of_tables((*stored, *self._around(table, own)), own, self.spelling)
         return {folder for folder, metadata in folders.items() if not is_staged(table, metadata, folder, self.spelling)}
 
     def _around(self, table: Table, own: Collection[str]) -> list[StoredFile]:
-        """Metadata files between the table's own folders and the one that the call names."""
+        """Returns the metadata files between the table's own folders and the folder that the call names."""
         if self.folders.location is None:
             return []
         files: list[StoredFile] = []
@@ -250,7 +250,7 @@ class OrphanRemoval:
         return files
 
     def _reach(self, table: Table, reached: Reached, known: frozenset[int]) -> frozenset[int]:
-        """Add what ``table`` reaches, its snapshots in ``known`` aside; the snapshots that are known then."""
+        """Add the files that ``table`` reaches, except by ``known`` snapshots. Returns all snapshots known then."""
         metadata = table.metadata
         reached.add(file.location for file in metadata_files(metadata, table.metadata_location))
         reached.add(statistics_files(metadata))
@@ -266,7 +266,7 @@ class OrphanRemoval:
         return known | {snapshot.snapshot_id for snapshot in metadata.snapshots}
 
     def _require_plausible(self, table: Table, stored: Sequence[StoredFile], reached: Reached) -> None:
-        """Refuse when nothing of what the table reaches was listed: then it is the names that do not fit."""
+        """Refuse if the listing has no file that the table reaches: then the names of the two do not match."""
         if self.folders.location is not None or not stored:
             return
         if not any(reached.among(self.spelling.place(file.location)) for file in stored):
@@ -277,7 +277,7 @@ class OrphanRemoval:
             )
 
     def _left_over(self, table: Table, stored: Sequence[StoredFile]) -> tuple[tuple[Quarantine, ...], set[StoredFile]]:
-        """Lists that interrupted runs left, and their files that stand as they were listed."""
+        """Returns the lists of interrupted runs, and their files with the size and time that were listed."""
         lists = [file.location for file in stored if _ORPHAN_LIST.search(file.location)]
         left_over = tuple(standing(table, lists))
         remembered = {
@@ -296,13 +296,13 @@ class OrphanRemoval:
 
 
 def _expected_files(table: Table) -> int:
-    """About how many files a listing meets, which decides where it runs."""
+    """Returns the approximate number of files in a listing, which decides where it runs."""
     snapshot = table.metadata.current_snapshot()
     return int(snapshot.summary["total-data-files"] or 0) if snapshot and snapshot.summary else 0
 
 
 def _without_versions(table: Table, files: Iterable[StoredFile]) -> Iterator[StoredFile]:
-    """Where version files are the catalog, only an expiration may delete any, in their order."""
+    """Leaves out version files if they are the catalog: only an expiration may delete them, in order."""
     keeps = isinstance(table.catalog, FileSystemCatalog)
     return (f for f in files if not (keeps and _VERSION_FILE.fullmatch(f.location.rpartition("/")[2])))
 

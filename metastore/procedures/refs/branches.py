@@ -1,7 +1,7 @@
-"""Procedures that make, move and remove branches and tags.
+"""Procedures that create, move and remove branches and tags.
 
-A branch goes on with writes, a tag stays where it is; both keep their snapshots from expiring, as long as their own
-retention says. What a ref is never changes: a tag becomes no branch, and ``main`` is not removed.
+Writes move a branch; a tag stays at its snapshot. Both keep their snapshots from expiring, for as long as their own
+retention says. The kind of a ref never changes: a tag does not become a branch. ``main`` cannot be removed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def create_branch(
     max_snapshot_age_ms: int | None = None,
     max_ref_age_ms: int | None = None,
 ) -> dict[str, Any]:
-    """Makes a branch at a snapshot, by default the current one."""
+    """Creates a branch at a snapshot, by default the current one."""
     retention = _retention(
         min_snapshots_to_keep=min_snapshots_to_keep,
         max_snapshot_age_ms=max_snapshot_age_ms,
@@ -54,7 +54,7 @@ def create_tag(
     snapshot_id: int | None = None,
     max_ref_age_ms: int | None = None,
 ) -> dict[str, Any]:
-    """Makes a tag at a snapshot, by default the current one."""
+    """Creates a tag at a snapshot, by default the current one."""
     retention = _retention(max_ref_age_ms=max_ref_age_ms)
     return _create(context, (schema, table_name), _TAG, tag, snapshot_id, retention)
 
@@ -72,7 +72,7 @@ def replace_branch(  # noqa: PLR0913 - the arguments of the call
     max_ref_age_ms: int | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Moves a branch to any snapshot, by default the current one; sets what is given of its retention."""
+    """Moves a branch to any snapshot, by default the current one, and sets the given parts of its retention."""
     retention = _retention(
         min_snapshots_to_keep=min_snapshots_to_keep,
         max_snapshot_age_ms=max_snapshot_age_ms,
@@ -92,7 +92,7 @@ def replace_tag(
     max_ref_age_ms: int | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Moves a tag to any snapshot, by default the current one; sets its retention if it is given."""
+    """Moves a tag to any snapshot, by default the current one, and sets its retention if given."""
     retention = _retention(max_ref_age_ms=max_ref_age_ms)
     return _replace(context, (schema, table_name), _TAG, tag, snapshot_id, retention, dry_run=dry_run)
 
@@ -107,7 +107,7 @@ def drop_branch(
     if_exists: bool = False,
     dry_run: bool = False,
 ) -> Iterable[dict[str, Any]]:
-    """Removes a branch; its snapshots stay until they expire. main stays."""
+    """Removes a branch; its snapshots stay until they expire. The branch main cannot be removed."""
     if branch == MAIN_BRANCH:
         raise ProcedureError("Cannot remove main branch")
     return _drop(context, (schema, table_name), _BRANCH, branch, if_exists=if_exists, dry_run=dry_run)
@@ -201,7 +201,7 @@ def _changed(
 
 
 def _head(metadata: TableMetadata, name: str, snapshot_id: int | None) -> int:
-    """The snapshot that was asked for, else the current one."""
+    """Returns the ID of the given snapshot, or of the current one. Raises ProcedureError if there is none."""
     if snapshot_id is None:
         current = metadata.current_snapshot()
         if current is None:

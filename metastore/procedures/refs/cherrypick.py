@@ -1,9 +1,9 @@
-"""cherrypick_snapshot and publish_changes: the changes of a snapshot beside the history, made once more on top of it.
+"""cherrypick_snapshot and publish_changes: apply the changes of a snapshot outside the history to the current one.
 
-What can be picked: an append; an overwrite of whole partitions, while these are as it found them; anything whose parent
-is the current snapshot, which is then just moved to. The new snapshot says whose changes it has
-(``source-snapshot-id``), so that nothing is picked twice. No data file is written: manifests name those of the picked
-snapshot. A lost race looks at the fresh table again.
+Three kinds of snapshots can be picked. The first is an append. The second is an overwrite of whole partitions, while
+these are unchanged since. The third is any snapshot whose parent is the current snapshot: ``main`` then moves to it.
+The new snapshot names its source (``source-snapshot-id``), so no changes are picked twice. No data file is written: the
+new manifests name those of the picked snapshot. After a lost race, the procedure checks the fresh table again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SOURCE: Final = "source-snapshot-id"
 PUBLISHED_WAP_ID: Final = "published-wap-id"
 WAP_ID: Final = "wap.id"
 REPLACE_PARTITIONS: Final = "replace-partitions"
-"""Keys of snapshot summaries, as Iceberg has them."""
+"""Keys of snapshot summaries, defined by Iceberg."""
 
 
 @procedure(result=_PICKED)
@@ -55,7 +55,7 @@ def cherrypick_snapshot(
     table_name: str,
     snapshot_id: int,
 ) -> dict[str, Any]:
-    """Makes the changes of a snapshot on top of the current one."""
+    """Applies the changes of a snapshot to the current snapshot."""
 
     def find(metadata: TableMetadata) -> Snapshot:
         snapshot = metadata.snapshot_by_id(snapshot_id)
@@ -74,7 +74,7 @@ def publish_changes(
     table_name: str,
     wap_id: str,
 ) -> dict[str, Any]:
-    """Makes the changes that were staged under a WAP ID on top of the current snapshot."""
+    """Applies the changes that were staged under a WAP ID to the current snapshot."""
 
     def find(metadata: TableMetadata) -> Snapshot:
         found = [each for each in metadata.snapshots if _said(each).get(WAP_ID) == wap_id]
@@ -105,7 +105,7 @@ def _pick(
 
 @dataclass(frozen=True)
 class _Pick:
-    """One attempt to have the changes of ``picked`` on top of the table as it was loaded."""
+    """One attempt to apply the changes of ``picked`` to the table as loaded."""
 
     target: TargetTable
     table: Table
@@ -121,7 +121,7 @@ class _Pick:
         return self._metadata.current_snapshot()
 
     def commit(self) -> int:
-        """The snapshot that is current afterwards. CommitFailedException when others were faster."""
+        """Commit, and return the ID of the new current snapshot. Raises CommitFailedException after a lost race."""
         current = self._current.snapshot_id if self._current else None
         if self.picked.parent_snapshot_id == current:
             same = (
@@ -139,7 +139,7 @@ class _Pick:
         return new.id
 
     def _require_news(self) -> None:
-        """Refuse what is in the history already, or was picked or published before, and what cannot be made again."""
+        """Refuse snapshots in the history or already picked or published, and operations that cannot be picked."""
         snapshot_id, said = self.picked.snapshot_id, _said(self.picked)
         origin = self._origin(self.picked)
         for each in ancestors(self._metadata, self._current):
@@ -160,7 +160,7 @@ class _Pick:
         require_written_version(self.table, self.target)
 
     def _origin(self, snapshot: Snapshot) -> int:
-        """The snapshot that first made these changes: picking a picked one makes them a second time as well."""
+        """Returns the ID of the snapshot that first made these changes, through any chain of picks."""
         source = _said(snapshot).get(SOURCE, "")
         if not source.isdigit():
             return snapshot.snapshot_id
@@ -173,14 +173,14 @@ class _Pick:
 
     @property
     def _is_overwrite(self) -> bool:
-        """Whether it replaced whole partitions, as every overwrite of a component does."""
+        """Whether the snapshot replaced whole partitions, as every overwrite of a component does."""
         summary = self.picked.summary
         is_dynamic = _said(self.picked).get(REPLACE_PARTITIONS, "").lower() == "true"
         overwrites = summary is not None and summary.operation == Operation.OVERWRITE
         return overwrites and (is_dynamic or self.target.is_component)
 
     def _write(self, new: NewSnapshot) -> tuple[list[ManifestFile], Summary]:
-        """All manifests of the new snapshot, of which those that hold changes are written, and its summary."""
+        """Returns all manifests of the new snapshot and its summary. Writes only the manifests that contain changes."""
         manifests = new.parent_manifests()
         adds, removes = self._changes()
         self._require_new_files(adds, manifests)
@@ -194,7 +194,7 @@ class _Pick:
         return kept, self._summary(adds, removes)
 
     def _without(self, manifests: Sequence[ManifestFile], gone: set[str], new: NewSnapshot) -> Iterator[ManifestFile]:
-        """``manifests``, with entries of files that are ``gone`` marked as deleted. ProcedureError for missing ones."""
+        """Yields ``manifests``, with ``gone`` files marked as deleted. Raises ProcedureError if one is missing."""
         missing = set(gone)
         for manifest in manifests:
             entries = read_live_entries(self.table.io, manifest) if gone else ()
@@ -211,7 +211,7 @@ class _Pick:
             raise ProcedureError(f"Missing required files to delete: {', '.join(sorted(missing))}")
 
     def _changes(self) -> tuple[list[tuple[int, ManifestEntry]], list[tuple[int, ManifestEntry]]]:
-        """Entries of the data files that the picked snapshot added and removed, each with the id of its spec."""
+        """Returns the entries of data files that the picked snapshot added and removed, each with its spec ID."""
         adds, removes = [], []
         for manifest in read_list(self.table.io, self.picked.manifest_list):
             if manifest.added_snapshot_id != self.picked.snapshot_id:
@@ -228,7 +228,7 @@ class _Pick:
         return adds, removes
 
     def _require_new_files(self, adds: Sequence[tuple[int, ManifestEntry]], manifests: Sequence[ManifestFile]) -> None:
-        """Refuse files that came to the table by this snapshot or a pick of it: of expired ones no history tells."""
+        """Refuse files that the picked snapshot or a pick of it already added. Expired picks are not in the history."""
         made = self.picked.sequence_number or 0
         paths = {entry.data_file.file_path for _, entry in adds}
         for manifest in manifests:
@@ -247,7 +247,7 @@ class _Pick:
         removes: Sequence[tuple[int, ManifestEntry]],
         manifests: Sequence[ManifestFile],
     ) -> None:
-        """Refuse when somebody has written to one of the partitions since the picked snapshot was made."""
+        """Refuse if one of the partitions has been written to since the picked snapshot was made."""
         since = self._snapshots_since()
         found = {entry.data_file.file_path for _, entry in removes}
         partitions = {(spec_id, entry.data_file.partition) for spec_id, entry in (*adds, *removes)}
@@ -264,9 +264,10 @@ class _Pick:
                     )
 
     def _snapshots_since(self) -> set[int] | None:
-        """Snapshots of the history after that on which the picked one was made.
+        """Returns the IDs of the snapshots in the history since the parent of the picked snapshot.
 
-        None for all, also those that expired: it was made on none, or on one that expired, which PyIceberg forgets.
+        None stands for all snapshots, also expired ones. It is returned if the picked snapshot has no parent, or an
+        expired one, which PyIceberg drops.
         """
         base = self.picked.parent_snapshot_id
         if base is None:
@@ -299,5 +300,5 @@ class _Pick:
 
 
 def _said(snapshot: Snapshot) -> dict[str, str]:
-    """The properties of the snapshot's summary."""
+    """Returns the properties of the snapshot's summary."""
     return snapshot.summary.additional_properties if snapshot.summary else {}

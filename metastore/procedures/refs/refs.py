@@ -1,8 +1,9 @@
-"""Branches and tags of a table, moved by commits of our own.
+"""Moves the branches and tags of a table by commits.
 
-Place in the flow: the procedures on snapshots decide what a ref becomes, this module commits it. Promises: a ref that
-moves keeps its retention (PyIceberg drops it); nobody else's move is overwritten, for the commit requires the ref to be
-as it was when the decision was made; a lost race decides anew; a decision to leave all as it is makes no version.
+Place in the flow: the procedures on snapshots decide what a ref becomes; this module commits the decision. Promises: a
+ref that moves keeps its retention (PyIceberg drops it). The commit requires that the ref is unchanged since the
+decision, so no concurrent move is overwritten. After a lost race, the decision is made again. A decision that changes
+nothing makes no new version.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from metastore.procedures.framework.model import CallContext
 
 @dataclass(frozen=True)
 class Retention:
-    """How long a ref and its snapshots stay; None leaves that open. Of a tag only the ref's own age counts."""
+    """How long a ref and its snapshots stay; None means not set. For a tag, only the age of the ref itself counts."""
 
     min_snapshots_to_keep: int | None = None
     max_snapshot_age_ms: int | None = None
@@ -40,13 +41,13 @@ class Retention:
 
     @classmethod
     def of(cls, ref: SnapshotRef | None) -> Retention:
-        """The retention of ``ref``; of none nothing is set."""
+        """Returns the retention of ``ref``; nothing is set if ``ref`` is None."""
         if ref is None:
             return cls()
         return cls(ref.min_snapshots_to_keep, ref.max_snapshot_age_ms, ref.max_ref_age_ms)
 
     def over(self, older: Retention) -> Retention:
-        """What is set here, and the rest from ``older``."""
+        """Returns the values that are set here, and the others from ``older``."""
         return Retention(
             self.min_snapshots_to_keep or older.min_snapshots_to_keep,
             self.max_snapshot_age_ms or older.max_snapshot_age_ms,
@@ -56,9 +57,9 @@ class Retention:
 
 @dataclass(frozen=True)
 class RefChange:
-    """What a ref is to become: a head, and how long it stays; ``head`` None removes it.
+    """The new state of a ref: its snapshot and its retention. If ``head`` is None, the ref is removed.
 
-    ``relies_on`` are further refs that must still stand where they stood when this was decided.
+    ``relies_on`` names further refs that must not move between decision and commit.
     """
 
     name: str
@@ -71,11 +72,12 @@ class RefChange:
 def change_ref(
     context: CallContext, target: TargetTable, decide: Callable[[TableMetadata], RefChange], *, dry_run: bool = False
 ) -> tuple[TableMetadata, RefChange]:
-    """Commit what ``decide`` makes of the fresh metadata; that metadata, and what was decided on it.
+    """Commit the change that ``decide`` makes of fresh metadata. Returns that metadata and the change.
 
-    With ``dry_run`` nothing is committed, and what a commit would refuse is refused.
+    With ``dry_run``, nothing is committed, but ``decide`` refuses the same requests.
 
-    Raises what ``decide`` raises, ConflictError when others keep winning, and as :meth:`TargetTable.commit`.
+    Raises what ``decide`` raises, ConflictError if other writers keep winning, and what :meth:`TargetTable.commit`
+    raises.
     """
 
     def attempt(table: Table) -> tuple[TableMetadata, RefChange]:
@@ -90,17 +92,17 @@ def change_ref(
 
 
 def moved(metadata: TableMetadata, name: str, head: int, relies_on: tuple[str, ...] = ()) -> RefChange:
-    """The branch ``name`` at ``head``, made if there is none; its retention stays."""
+    """Returns the change that moves the branch ``name`` to ``head``, or creates it. Its retention stays."""
     return RefChange(name, head, SnapshotRefType.BRANCH, Retention.of(metadata.refs.get(name)), relies_on)
 
 
 def head_update(metadata: TableMetadata, name: str, head: int) -> SetSnapshotRefUpdate:
-    """The update that moves the branch ``name`` to ``head`` and keeps its retention."""
+    """Returns the update that moves the branch ``name`` to ``head`` and keeps its retention."""
     return _set(moved(metadata, name, head))
 
 
 def ref_of(metadata: TableMetadata, name: str, kind: SnapshotRefType | None = None) -> SnapshotRef:
-    """The ref ``name``. Raises ProcedureError when there is none, or it is not of ``kind``."""
+    """Returns the ref ``name``. Raises ProcedureError if it does not exist or is not of ``kind``."""
     ref = metadata.refs.get(name)
     if ref is None:
         raise ProcedureError(f"Ref does not exist: {name}")
@@ -110,18 +112,18 @@ def ref_of(metadata: TableMetadata, name: str, kind: SnapshotRefType | None = No
 
 
 def require_kind(name: str, ref: SnapshotRef, kind: SnapshotRefType) -> None:
-    """Raises ProcedureError when ``ref`` is a tag and not a branch, or the other way round."""
+    """Raise ProcedureError if ``ref`` is not of ``kind`` (branch or tag)."""
     if ref.snapshot_ref_type != kind:
         raise ProcedureError(f"Ref {name} is a {ref.snapshot_ref_type} not a {kind}")
 
 
 def ancestors(metadata: TableMetadata, snapshot: Snapshot | None) -> list[Snapshot]:
-    """The snapshot and those before it, newest first, as far back as they are known."""
+    """Returns the snapshot and its ancestors, newest first, as far as they still exist."""
     return list(ancestors_of(snapshot, metadata))
 
 
 def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int) -> bool:
-    """Whether ``snapshot_id`` is ``of`` or before it."""
+    """Returns whether ``snapshot_id`` is ``of`` or an ancestor of it."""
     return any(each.snapshot_id == snapshot_id for each in ancestors(metadata, metadata.snapshot_by_id(of)))
 
 
@@ -135,7 +137,7 @@ def _requirements(metadata: TableMetadata, change: RefChange) -> list[TableRequi
 
 
 def _updates(refs: dict[str, SnapshotRef], change: RefChange) -> list[TableUpdate]:
-    """None of them where the ref is already what it is to become."""
+    """Returns the updates of ``change``; empty if the ref already has that state."""
     present = refs.get(change.name)
     if change.head is None:
         return [] if present is None else [RemoveSnapshotRefUpdate(ref_name=change.name)]

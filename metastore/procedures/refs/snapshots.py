@@ -1,7 +1,7 @@
-"""Procedures that say which snapshot a table is at: back, forward again, along another branch; and what came before it.
+"""Procedures that set the current snapshot of a table (backwards, forwards, to a branch), and list its ancestors.
 
-All of them decide on fresh metadata and move ``main``, or a branch, by one commit that requires it to be where it was;
-none touches a file. Snapshots that are left behind stay until they expire.
+All of them decide on fresh metadata. They move ``main``, or a branch, by one commit, which requires that the ref has
+not moved meanwhile. They touch no files. Snapshots that are left behind stay until they expire.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def rollback_to_timestamp(
     timestamp: datetime,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Makes the newest snapshot of the table's history from before a time the current one."""
+    """Makes the newest snapshot of the table's history before a given time the current one."""
     micros = micros_since_epoch(timestamp)
 
     def decide(metadata: TableMetadata) -> int:
@@ -79,7 +79,7 @@ def set_current_snapshot(
     ref: str | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Makes any snapshot, or that of a branch or tag, the current one; also forward again."""
+    """Makes any snapshot, or that of a branch or tag, the current one; it may be newer than the current one."""
     if (snapshot_id is None) == (ref is None):
         raise InvalidRequestError("Either snapshot_id or ref must be provided, not both")
 
@@ -106,7 +106,7 @@ def fast_forward(
     to: str,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Moves a branch forward to where another branch or tag stands; makes it if there is none."""
+    """Moves a branch forward to the snapshot of another branch or tag; creates the branch if it does not exist."""
 
     def decide(metadata: TableMetadata) -> RefChange:
         head = ref_of(metadata, to).snapshot_id
@@ -134,7 +134,7 @@ def ancestors_of(
     table_name: str,
     snapshot_id: int | None = None,
 ) -> Iterable[dict[str, Any]]:
-    """Lists a snapshot, by default the current one, and those that came before it, newest first."""
+    """Lists a snapshot, by default the current one, and its ancestors, newest first."""
     metadata = context.table(schema, table_name).load().metadata
     start = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
     if start is None and snapshot_id is not None:

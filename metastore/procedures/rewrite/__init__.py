@@ -1,5 +1,5 @@
-"""rewrite_data_files: small files into few, large ones into several, deletes applied, rows sorted or repartitioned.
+"""rewrite_data_files: merges small files, splits large ones, applies deletes, sorts or repartitions rows.
 
-The way of a call: ``options`` -> ``candidates`` (which files of the pinned snapshot) -> ``groups`` (pure: which of them
-together, cut into pieces of work) -> ``task`` on the engine (``reading``, ``ordering``, ``writing``) -> ``commit``.
+The flow of a call: ``options`` -> ``candidates`` (files of the pinned snapshot) -> ``groups`` (pure: files to rewrite
+together, split into pieces) -> ``task`` on the engine (``reading``, ``ordering``, ``writing``) -> ``commit``.
 """

@@ -1,8 +1,7 @@
 """The data files that may be rewritten, each with the delete files that apply to it.
 
-A filter picks files and never rows: a file is a candidate when its partition and bounds leave open that a row of it
-matches, and then it is rewritten whole. What cannot be rewritten with all its rows kept right is refused here, before
-anything is written.
+A filter chooses files, never rows: a file is a candidate if, by its partition and bounds, a row may match. The whole
+file is then rewritten. Files that cannot be rewritten correctly are refused here, before anything is written.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from metastore.procedures.rewrite.groups import Candidate
 
 
 def candidates(files: LiveFiles, unpartitioned: frozenset[int]) -> list[Candidate]:
-    """The data files with their deletes."""
+    """Returns the data files with their deletes."""
     deletes = Deletes(files.deletes, unpartitioned)
     found = []
     for live in files.data:
@@ -30,7 +29,7 @@ def candidates(files: LiveFiles, unpartitioned: frozenset[int]) -> list[Candidat
 
 
 def refuse_what_is_not_read(name: str, chosen: Sequence[Candidate]) -> None:
-    """Raise ProcedureError when a file that is to be rewritten, or a delete of it, is in a format that is not read."""
+    """Raise ProcedureError if a file to rewrite, or one of its delete files, is in a format that cannot be read."""
     for candidate in chosen:
         for file in (candidate.live.file, *(delete.file for delete in candidate.deletes)):
             is_vector = file.file_format is FileFormat.PUFFIN and file.content == DataFileContent.POSITION_DELETES

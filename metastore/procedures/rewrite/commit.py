@@ -1,9 +1,9 @@
-"""The commit of rewritten groups: one snapshot with operation ``replace``, validated from the pinned snapshot.
+"""Commits rewritten groups: one snapshot with operation ``replace``, validated since the pinned snapshot.
 
-Only manifests that hold a replaced file are written anew. A file that is in the table more than once is replaced as
-often as the groups have it. New files carry the sequence number of the pinned snapshot. Delete files that apply to
-nothing any more go with the files that they applied to. A race lost for other reasons than the groups' own files is
-planned again on the fresh table until the time is over.
+Only manifests that contain a replaced file are written again. A file that is in the table several times is replaced as
+often as the groups contain it. New files have the sequence number of the pinned snapshot. Delete files that no longer
+apply to anything are removed with their data files. If a race is lost for another reason than the groups' own files,
+the commit is planned again on the fresh table, until the timeout.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
 
 @dataclass(frozen=True)
 class Committed:
-    """What a commit did: the groups that are in it, why others are not, and how many delete files went."""
+    """The result of a commit: its groups, the reasons why others failed, and the number of removed delete files."""
 
     snapshot_id: int | None
     groups: tuple[int, ...]
@@ -46,7 +46,7 @@ class Committed:
 
 @dataclass(frozen=True)
 class Pinned:
-    """What the rewrite was planned on: the branch, its snapshot, and that snapshot's manifests and delete files."""
+    """The basis of the rewrite: the branch, its snapshot, and the manifests and delete files of that snapshot."""
 
     branch: str
     snapshot: Snapshot
@@ -59,8 +59,8 @@ class Pinned:
 class ReplaceCommit:
     """Commits groups that were rewritten from ``pinned``.
 
-    ``keep_sequence``: new files carry the pinned sequence number, also the 0 of before an upgrade. ``all_deletes``:
-    every position delete file that applies to nothing is dropped, not just those of the groups.
+    ``keep_sequence``: new files have the pinned sequence number, even 0, which tables have before an upgrade.
+    ``all_deletes``: removes every position delete file that applies to nothing, not only those of the groups.
     """
 
     target: TargetTable
@@ -72,10 +72,10 @@ class ReplaceCommit:
     clock: Clock = field(default_factory=Clock)
 
     def commit(self, groups: Sequence[Rewritten], *, keep_going: bool) -> Committed:
-        """Publish the groups in one snapshot; none when that changes nothing.
+        """Publish the groups in one snapshot; no snapshot if nothing changes.
 
-        With ``keep_going`` groups that conflict are left out and named, else one fails all. Raises ConflictError and
-        StorageError (nothing was changed), OutcomeUnknownError (nothing may be removed).
+        With ``keep_going``, conflicting groups are left out and named; otherwise one conflict fails the commit. Raises
+        ConflictError and StorageError (nothing was changed), OutcomeUnknownError (nothing may be removed).
         """
 
         def attempt(table: Table) -> Committed:
@@ -84,7 +84,7 @@ class ReplaceCommit:
         return until_won(self.target, self.timeout, attempt, self.clock)
 
     def _attempt(self, table: Table, groups: Sequence[Rewritten], *, keep_going: bool) -> Committed:
-        """Publish the groups on ``table``, or raise; what was written is removed if it surely did not land."""
+        """Publish the groups on ``table``, or raise. Written files are removed if the commit certainly failed."""
         self._require_pinned(table.metadata)
         snapshot = NewSnapshot(table, self.clock.now_ms(), self.pinned.branch)
         read = _Manifests(table.io)
@@ -116,7 +116,7 @@ class ReplaceCommit:
         return Committed(snapshot.id, done, failed, len(dropped))
 
     def _require_pinned(self, metadata: TableMetadata) -> None:
-        """Raises ConflictError when the branch does not go back to the pinned snapshot."""
+        """Raise ConflictError if the pinned snapshot is not an ancestor of the branch."""
         ref = metadata.refs.get(self.pinned.branch)
         is_branch = ref is not None and ref.snapshot_ref_type == SnapshotRefType.BRANCH
         head = metadata.snapshot_by_id(ref.snapshot_id) if ref is not None and is_branch else None
@@ -142,9 +142,9 @@ class ReplaceCommit:
         removed: Sequence[Place],
         read: _Manifests,
     ) -> list[LiveFile]:
-        """Delete files of the pinned snapshot that may apply to no file once ``removed`` are gone.
+        """Returns the delete files of the pinned snapshot that apply to no file after ``removed`` are gone.
 
-        Those that came later stay: equality deletes among them apply to the new files.
+        Later delete files stay, because equality deletes among them apply to the new files.
         """
         used = {delete.path for group in groups for candidate in group.inputs for delete in candidate.deletes}
         if not used and not self.all_deletes:
@@ -179,7 +179,7 @@ class ReplaceCommit:
 
 @dataclass(frozen=True)
 class _StillApplies:
-    """Whether an equality delete that came after the pinned snapshot applies to the new files as to the old."""
+    """Whether an equality delete from after the pinned snapshot applies to the new files as it does to the old ones."""
 
     keep_sequence: bool
     output_spec_id: int
@@ -192,7 +192,7 @@ class _StillApplies:
 
 @dataclass(frozen=True)
 class _Head:
-    """What the newest snapshot has of the groups' input files, and what delete files came since the pinned one."""
+    """The groups' input files in the newest snapshot, and the delete files added since the pinned one."""
 
     inputs: dict[EntryKey, list[LiveFile]]
     new_deletes: Deletes
@@ -206,7 +206,7 @@ class _Head:
         groups: Iterable[Rewritten],
         read: _Manifests,
     ) -> _Head:
-        """Of manifests only those are read that held inputs, or that are new."""
+        """Read only the manifests that contained inputs, and the new ones."""
         wanted = Counter(candidate.live.entry for group in groups for candidate in group.inputs)
         sources = {candidate.live.manifest for group in groups for candidate in group.inputs}
         inputs: dict[EntryKey, list[LiveFile]] = {}
@@ -228,27 +228,27 @@ class _Head:
         return cls(inputs, Deletes(deletes, unpartitioned_specs(table.metadata)))
 
     def entries_of(self, groups: Iterable[Rewritten]) -> list[Place]:
-        """Where the inputs of ``groups`` stand, which do not conflict: an entry of its own for each."""
+        """Returns the places of the inputs of ``groups`` without conflicts, a different entry for each."""
         standing = {entry: iter(found) for entry, found in self.inputs.items()}
         return [next(standing[each.live.entry]).place for group in groups for each in group.inputs]
 
 
 class _Manifests:
-    """Manifests that one attempt reads to check and then to write anew, each decoded once."""
+    """The manifests of one attempt, read to check them and to write them again. Each is decoded once."""
 
     def __init__(self, io: FileIO) -> None:
         self._io = io
         self._known: dict[str, tuple[ManifestEntry, ...]] = {}
 
     def entries(self, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
-        """The live entries."""
+        """Returns the live entries."""
         path = manifest.manifest_path
         if path not in self._known:
             self._known[path] = read_live_entries(self._io, manifest)
         return self._known[path]
 
     def live(self, manifest: ManifestFile) -> list[LiveFile]:
-        """The live files."""
+        """Returns the live files."""
         return [live_file(entry, manifest) for entry in self.entries(manifest)]
 
 
@@ -272,6 +272,6 @@ def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot
     }
     texts = {name: str(count) for name, count in counts.items() if count}
     previous = parent.summary.additional_properties if parent and parent.summary else None
-    # PyIceberg sums up for every operation but this one.
+    # PyIceberg updates the totals of every operation except this one.
     summed = update_snapshot_summaries(Summary(Operation.OVERWRITE, **texts), previous)
     return Summary(Operation.REPLACE, **summed.additional_properties)

@@ -1,8 +1,8 @@
-"""Which rewritten groups can still be committed: what others did to their input files since the pinned snapshot.
+"""Decides which rewritten groups can still be committed, after other changes since the pinned snapshot.
 
-A group stands when each of its files is live, as often as the group has it, and no delete file has come since that may
-apply to one of them. Equality deletes that come later also apply to the new files, whose sequence number is the pinned
-one; so those do no harm where the new files lie in the partition of the old ones.
+A group can be committed if each of its files is live, as often as the group contains it, and no new delete file may
+apply to one of them. Later equality deletes also apply to the new files, because these have the pinned sequence number.
+So they do no harm if the new files are in the partition of the old ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metastore.procedures.rewrite.groups import Candidate
 
 @dataclass(frozen=True)
 class Rewritten:
-    """One group whose tasks are all done: the files that it replaces, and the new ones."""
+    """One group with all tasks done: its input files, and the new files."""
 
     group: int
     inputs: tuple[Candidate, ...]
@@ -33,9 +33,9 @@ def conflicts(
     new_deletes: Deletes,
     still_applies: Callable[[LiveFile, LiveFile], bool],
 ) -> dict[int, str]:
-    """Why groups cannot be committed, by number: ``live`` has the input files that are live now, by entry.
+    """Returns the reason for each group (by number) that cannot be committed. ``live`` has live input files by entry.
 
-    ``still_applies(delete, data)`` says whether an equality delete of after the pinned snapshot applies to the new
+    ``still_applies(delete, data)`` returns whether an equality delete from after the pinned snapshot applies to the new
     files as it does to ``data``.
     """
     found: dict[int, str] = {}

@@ -1,9 +1,9 @@
-"""Which files are rewritten together, and how the work is cut: pure decisions on sizes, counts and partitions.
+"""Decides which files are rewritten together, and splits the work, by sizes, counts and partitions. Pure functions.
 
-A file of the output spec is grouped with those of its partition; files of other specs are pooled, and their rows go
-where the output spec puts them. What qualifies is as in Spark's procedure: a file by its size or by its deletes, a
-group by what rewriting it gains. A group is cut into pieces, each of which one task turns into whole new files; pieces
-meet inside of files, so that new files come out as large as wanted, however large the old ones are.
+Files of the output spec are grouped by partition. Files of other specs are pooled, and the output spec determines the
+partitions of their rows. Files and groups qualify as in Spark's procedure: a file by its size or its deletes, a group
+by the gain of rewriting it. A group is split into pieces, and one task turns each piece into whole new files. Pieces
+may begin and end inside files, so new files reach the target size even if the old files are larger.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from metastore.iceberg.version_3_fields import first_row_id
 from metastore.procedures.rewrite.options import RewriteOptions
 
 _SPREAD: Final = 1.1
-"""A remainder is spread over the other files as long as these stay below this many times the target."""
+"""A remainder is spread over the other files if these stay below this multiple of the target size."""
 
 _REPARTITIONED: Final = 8
-"""Size of the pieces, in targets, for rows that move to other partitions: smaller ones leave more small files."""
+"""Size of the pieces, in targets, for rows that move to other partitions. Smaller ones would leave more small files."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A data file that may be rewritten, and the delete files that may apply to it; ``own_deletes`` name it alone."""
+    """A data file that may be rewritten, and the delete files that may apply; ``own_deletes`` apply to it alone."""
 
     live: LiveFile
     deletes: tuple[LiveFile, ...] = ()
@@ -43,18 +43,18 @@ class Candidate:
 
     @property
     def rows(self) -> int:
-        """Rows in the file, deleted ones too."""
+        """Rows in the file, including deleted ones."""
         return self.live.file.record_count
 
     @property
     def deleted_ratio(self) -> float:
-        """The part of its rows that delete files of this file alone take away."""
+        """The ratio of its rows that its ``own_deletes`` remove."""
         return sum(delete.file.record_count for delete in self.own_deletes) / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True)
 class Group:
-    """Files that are rewritten together. ``partition`` is where all their rows stay; None: each row finds its own."""
+    """Files that are rewritten together. All rows stay in ``partition``; if it is None, each row has its own."""
 
     number: int
     candidates: tuple[Candidate, ...]
@@ -67,7 +67,7 @@ class Group:
 
 
 class Slice(NamedTuple):
-    """Rows ``first`` to ``end`` of a data file, the delete files that may apply to it, and what its rows inherit."""
+    """Rows ``first`` to ``end`` of a data file, the delete files that may apply, and the values its rows inherit."""
 
     path: str
     format: FileFormat
@@ -83,7 +83,7 @@ class Slice(NamedTuple):
 
     @classmethod
     def whole(cls, live: LiveFile, deletes: Iterable[Delete]) -> Slice:
-        """Create it for all rows of a file."""
+        """Create a slice with all rows of a file."""
         file = live.file
         rows = file.record_count
         return cls(
@@ -102,7 +102,7 @@ class Slice(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the rows, as far as can be told."""
+        """Bytes of the rows, estimated by their number."""
         return self.file_size * (self.end - self.first) // max(1, self.file_rows)
 
 
@@ -118,20 +118,20 @@ class Piece:
 
     @property
     def size(self) -> int:
-        """Bytes of the files that are read, for what is read of each."""
+        """Bytes of the slices on the store, estimated."""
         return sum(cut.size for cut in self.slices)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The groups to rewrite, and why other files are left: counts by reason."""
+    """The groups to rewrite, and the counts of other files by the reason why they are left."""
 
     groups: tuple[Group, ...]
     left: dict[str, int] = field(default_factory=dict)
 
 
 def choose(candidates: Sequence[Candidate], output_spec_id: int, options: RewriteOptions) -> Choice:
-    """The groups that are worth rewriting, in the order in which they are to be worked on."""
+    """Returns the groups that are worth rewriting, in the order of the work."""
     left: dict[str, int] = {}
     if options.rewrite_all:
         wanted = list(candidates)
@@ -145,7 +145,7 @@ def choose(candidates: Sequence[Candidate], output_spec_id: int, options: Rewrit
             if options.rewrite_all or _pays(pack, options):
                 packs.append((partition, pack))
             else:
-                # One file is no group, whatever min-input-files says: it would be written anew as it is.
+                # A single file is not a group, whatever min-input-files says: rewriting it would change nothing.
                 reason = f"in a group of fewer than {max(2, options.min_input_files)} files"
                 left[reason] = left.get(reason, 0) + len(pack)
     packs = _ordered(packs, options)
@@ -157,7 +157,7 @@ def choose(candidates: Sequence[Candidate], output_spec_id: int, options: Rewrit
 
 
 def pieces(group: Group, options: RewriteOptions, *, whole: bool) -> list[Piece]:
-    """The tasks of ``group``; a single one when its order must hold over the ``whole`` of it."""
+    """Returns the tasks of ``group``; a single one if its order must hold over the ``whole`` group."""
     size = max(1, int(group.size * options.compression_factor))
     files = output_files(size, options)
     rows = sum(candidate.rows for candidate in group.candidates)
@@ -176,7 +176,7 @@ def pieces(group: Group, options: RewriteOptions, *, whole: bool) -> list[Piece]
 
 
 def output_files(size: int, options: RewriteOptions) -> int:
-    """How many files ``size`` bytes become: of the target size, a small remainder spread over the others."""
+    """Returns the number of files for ``size`` bytes at the target size; a small remainder is spread over them."""
     target = options.target_bytes
     whole, rest = divmod(size, target)
     if not whole:
@@ -220,7 +220,7 @@ def _by_partition(candidates: Iterable[Candidate], output_spec_id: int) -> list[
 
 
 def _packed(candidates: Iterable[Candidate], options: RewriteOptions) -> list[list[Candidate]]:
-    """Cut into packs within the limits, in order: neighbours, which hold similar rows, stay together."""
+    """Split into packs within the limits, in order, because adjacent files have similar rows."""
     packs: list[list[Candidate]] = []
     size = 0
     for candidate in candidates:
@@ -264,7 +264,7 @@ def _slice(candidate: Candidate) -> Slice:
 
 
 def _cut(slices: Sequence[Slice], count: int) -> list[list[Slice]]:
-    """The slices, each a whole file, in ``count`` parts of equal bytes; fewer where a part would hold no row."""
+    """Split the slices, each a whole file, into ``count`` parts of equal bytes; fewer if a part would have no rows."""
     total = max(1, sum(cut.file_size for cut in slices))
     parts: list[tuple[int, Slice]] = []
     before = 0
@@ -273,7 +273,7 @@ def _cut(slices: Sequence[Slice], count: int) -> list[list[Slice]]:
         first = 0
         while first < rows:
             part = min(count - 1, (before + size * first // rows) * count // total)
-            # The row where the next part begins, in this file or behind it.
+            # The row at which the next part begins, in this file or after it.
             border = -(-total * (part + 1) // count) - before
             end = rows if part == count - 1 or border >= size else max(first + 1, -(-border * rows // size))
             parts.append((part, cut._replace(first=first, end=end)))

@@ -1,4 +1,4 @@
-"""What every task of one rewrite must know, as plain data that pickles: the table as pinned, and what to write."""
+"""The data that every task of one rewrite needs, which pickles: the pinned table, and the properties of new files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from metastore.iceberg.row_lineage import with_lineage
 
 
 class SortKey(NamedTuple):
-    """One key of an order: a column by field id, transformed."""
+    """One sort key: a column by field ID, with a transform."""
 
     source_id: int
     transform: Transform  # type: ignore[type-arg] # whatever it makes of whatever
@@ -29,12 +29,13 @@ class SortKey(NamedTuple):
 
 @dataclass(frozen=True)
 class RewriteJob:
-    """The table as pinned, and what is to become of its rows.
+    """The pinned table, and how its rows are rewritten.
 
-    ``schemas`` are the table's, the current one first; the others are for deletes by columns that were dropped since.
-    ``order`` is the order of the rows of a group, none for that in which they are read; ``sort_order_id`` is noted on
-    the new files. ``name_mapping`` reads files without field ids. ``keep_going``: a failing task is an answer.
-    ``keeps_lineage``: rows are read with their lineage, and new files have it as columns, as version 3 needs.
+    ``schemas`` are the table's, the current one first; older ones serve deletes by columns that were dropped since.
+    ``order`` is the order of the rows within a group; empty to keep the order of reading. ``sort_order_id`` is recorded
+    on the new files. ``name_mapping`` reads files without field IDs. ``keep_going``: a failing task returns its error
+    instead of raising it. ``keeps_lineage``: rows are read with their lineage, and new files store it in columns, as
+    version 3 needs.
     """
 
     name: str
@@ -63,7 +64,7 @@ class RewriteJob:
 
     @cached_property
     def file_schema(self) -> Schema:
-        """The schema of the new files, with names that Avro allows, as every writer has them."""
+        """The schema of the new files. Column names are sanitized for Avro, as by every writer."""
         return sanitize_column_names(with_lineage(self.schema) if self.keeps_lineage else self.schema)
 
     @cached_property
@@ -72,5 +73,5 @@ class RewriteJob:
         return schema_to_pyarrow(self.file_schema)
 
     def spec(self, spec_id: int) -> PartitionSpec:
-        """One of the table's specs."""
+        """Returns one of the table's specs."""
         return next(spec for spec in self.specs if spec.spec_id == spec_id)

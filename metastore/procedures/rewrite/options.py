@@ -1,7 +1,7 @@
-"""The options of rewrite_data_files: text to values, each checked, and together.
+"""Parses and checks the options of rewrite_data_files, each alone and all together.
 
-Names, defaults and meanings are those of Spark's procedure of the same name, so that a call can be carried over; an
-option that is not served is refused by its name and never ignored.
+Names, defaults and meanings are those of Spark's procedure of the same name, so calls can be reused. An unsupported
+option is refused by name and never ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNLIMITED: Final = 2**63 - 1
 
 @dataclass(frozen=True)
 class RewriteOptions:
-    """What is rewritten, into what, and in how many commits; sizes in bytes on the store."""
+    """Options: the files to rewrite, the new files, and the number of commits. Sizes are in bytes on the store."""
 
     target_bytes: int = _TARGET_DEFAULT
     min_bytes: int = int(_TARGET_DEFAULT * _MIN_OF_TARGET)
@@ -50,9 +50,9 @@ class RewriteOptions:
 
 
 def parse_options(given: Mapping[str, str], properties: Mapping[str, str], strategy: Strategy) -> RewriteOptions:
-    """The options of a call on a table with ``properties``.
+    """Returns the options of a call on a table with ``properties``.
 
-    Raises InvalidRequestError for an unknown option, a value that is none, and values that contradict each other.
+    Raises InvalidRequestError if an option is unknown, a value is invalid, or values contradict each other.
     """
     known = {name: reader for name, reader in _READERS.items() if strategy == "sort" or name != "compression-factor"}
     for name in given:

@@ -1,8 +1,8 @@
-"""Rows of any number put in order within bounded memory: buckets by key range, each sorted for itself.
+"""Sorts any number of rows within bounded memory: splits them into buckets by key range, and sorts each bucket.
 
-Rows that fit into the budget are sorted at once. More are dealt to buckets, whose borders are keys of a sample of the
-first rows, and lie in temporary Arrow files until their turn; a bucket that is still too large is dealt again. Rows
-with equal keys may come out in any order.
+Rows that fit the budget are sorted at once. Otherwise they are distributed to buckets, which are temporary Arrow files.
+The borders of the buckets are keys in a sample, the first rows. A bucket that is still too large is split again. Rows
+with equal keys may come in any order.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _OUT_ROWS: Final = 1 << 16
 
 
 class Order:
-    """An order of rows of ``schema`` by ``keys``: what sorts them, and what values the keys have."""
+    """An order of rows of ``schema`` by ``keys``: sorts rows, and computes the values of the keys."""
 
     def __init__(self, schema: Schema, keys: Sequence[SortKey]) -> None:
         self._schema = schema
         self._keys = tuple(keys)
 
     def key_columns(self, rows: pa.RecordBatch | pa.Table) -> list[Any]:
-        """The value of each key for each row."""
+        """Returns the value of each key for each row."""
         return [
             transformed(
                 key.transform,
@@ -49,7 +49,7 @@ class Order:
         ]
 
     def ranks(self, rows: pa.RecordBatch | pa.Table) -> tuple[pa.Table, list[Direction]]:
-        """Columns, and their directions, that sort as the keys do: nulls where the key wants them, NaN greatest."""
+        """Returns columns and directions that sort like the keys: nulls as each key says, NaN greatest."""
         columns: list[Any] = []
         directions: list[Direction] = []
 
@@ -65,13 +65,13 @@ class Order:
         return pa.table(columns, [name for name, _ in directions]), directions
 
     def sorted(self, rows: pa.Table) -> pa.Table:
-        """The rows in order."""
+        """Returns the rows in order."""
         ranks, directions = self.ranks(rows)
         return rows.take(pc.sort_indices(ranks, sort_keys=directions))
 
 
 def in_order(batches: Iterable[pa.RecordBatch], order: Order, budget: int = BUDGET) -> Iterator[pa.RecordBatch]:
-    """All rows of ``batches`` in order, ``budget`` bytes of them in memory."""
+    """Yields all rows of ``batches`` in order, with about ``budget`` bytes of them in memory."""
     source = iter(batches)
     held: list[pa.RecordBatch] = []
     size = 0
@@ -95,7 +95,7 @@ def in_order(batches: Iterable[pa.RecordBatch], order: Order, budget: int = BUDG
                 if bucket.is_uniform:
                     yield from parts
                 elif bucket.rows == buckets.rows:
-                    # Dealing does not take these apart: they are few, whatever the budget says.
+                    # Splitting does not separate these rows; they are few, so sort them whatever the budget.
                     yield from in_order(parts, order, bucket.size)
                 else:
                     yield from in_order(parts, order, budget)
@@ -110,7 +110,7 @@ def _chain(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterat
 
 
 def _borders(sample: pa.Table, order: Order) -> pa.Table:
-    """Rows, by their ranks, that cut the sample into buckets of equal size."""
+    """Returns the rows, by their ranks, that split the sample into buckets of equal size."""
     ranks, directions = order.ranks(sample)
     sorted_ranks = ranks.take(pc.sort_indices(ranks, sort_keys=directions))
     picks = [sample.num_rows * number // _BUCKETS for number in range(1, _BUCKETS)]
@@ -119,7 +119,7 @@ def _borders(sample: pa.Table, order: Order) -> pa.Table:
 
 @dataclass
 class _Bucket:
-    """One temporary file of rows; those of a uniform one are equal in all keys."""
+    """One temporary file of rows. In a uniform bucket, all rows have equal keys."""
 
     path: str
     writer: Any
@@ -129,7 +129,7 @@ class _Bucket:
 
 
 class _Buckets:
-    """Rows by key range: before the first border, from it to the second, and so on."""
+    """Rows by key range: before the first border, from there to the second, and so on."""
 
     def __init__(self, folder: str, borders: pa.Table, order: Order) -> None:
         self.rows = 0
@@ -142,8 +142,8 @@ class _Buckets:
         """Put each row of the batch into its bucket."""
         ranks, directions = self._order.ranks(batch)
         borders = self._borders.num_rows
-        # Sorted together, a row's bucket is the number of borders before it. Sorting is not stable, so which side of an
-        # equal border a row falls on is chance, and of no consequence.
+        # Rows and borders are sorted together; the bucket of a row is the number of borders before it. Sorting is not
+        # stable, so a row equal to a border may fall on either side of it, which does not matter.
         together = pa.concat_tables([self._borders.cast(ranks.schema), ranks])
         indices = pc.sort_indices(together, sort_keys=directions).to_numpy()
         passed = np.cumsum(indices < borders)
@@ -154,11 +154,11 @@ class _Buckets:
         self.rows += batch.num_rows
 
     def close(self) -> list[_Bucket]:
-        """The buckets in order."""
+        """Close the files. Returns the buckets in order."""
         borders = self._borders.to_pylist()
         for number, bucket in self._buckets.items():
             bucket.writer.close()
-            # What lies between two equal borders equals both.
+            # Rows between two equal borders are equal to both.
             bucket.is_uniform = 0 < number < len(borders) and borders[number - 1] == borders[number]
         return [bucket for _, bucket in sorted(self._buckets.items())]
 

@@ -1,4 +1,4 @@
-"""What one call was asked, what it decided, and what came of it: groups done and failed, the row that it returns."""
+"""The state of one call: its arguments and decisions, the groups that are done or failed, and the result row."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RESULT: Final = pa.schema(
 
 @dataclass
 class RewriteCall:
-    """One call: what was asked of which table, what was decided, and what is committed."""
+    """One call: its arguments and table, the decisions, and the committed files."""
 
     call: CallContext
     target: TargetTable
@@ -57,7 +57,7 @@ class RewriteCall:
     choice: Choice = field(default_factory=lambda: Choice(()))
     pieces: dict[int, int] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
-    """Paths of new files that are committed, or may be: these are never removed."""
+    """Paths of new files that are committed, or may be. They are never removed."""
 
     @property
     def output_spec_id(self) -> int:
@@ -67,7 +67,7 @@ class RewriteCall:
 
 
 class Tally:
-    """What came of the groups so far; the new files of those that failed are removed at once."""
+    """Counts the results of the groups so far. Removes the new files of failed groups at once."""
 
     def __init__(self, context: RewriteCall) -> None:
         self._context = context
@@ -79,7 +79,7 @@ class Tally:
         self._removed_deletes = 0
 
     def add(self, groups: Iterable[Rewritten], committed: Committed) -> None:
-        """One commit that landed."""
+        """Add the result of one commit."""
         by_number = {group.group: group for group in groups}
         for number in committed.groups:
             self._done.append(self._groups[number])
@@ -91,11 +91,11 @@ class Tally:
         self.fail(committed.failed)
 
     def fail(self, groups: Mapping[int, str]) -> None:
-        """Groups that could not be rewritten, with the reasons."""
+        """Add groups that could not be rewritten, each with the reason."""
         self._failed |= groups
 
     def row(self) -> Mapping[str, Any]:
-        """The result. Raises ConflictError when all groups failed."""
+        """Returns the result. Raises ConflictError if all groups failed."""
         reasons = sorted(set(self._failed.values()))
         if self._failed and not self._done:
             raise ConflictError(f"no file group of {self._context.target} could be rewritten: {'; '.join(reasons[:3])}")
@@ -118,7 +118,7 @@ class Tally:
 def done_groups(
     context: RewriteCall, fragments: Iterable[pa.RecordBatch], tally: Tally | None = None
 ) -> Iterator[Rewritten]:
-    """Each group when all its pieces are there; those with a failed piece are told to ``tally``."""
+    """Yields each group when all its pieces are done. Groups with a failed piece are added to ``tally``."""
     groups = {group.number: group for group in context.choice.groups}
     waiting = dict(context.pieces)
     files: dict[int, dict[int, tuple[DataFile, ...]]] = {number: {} for number in groups}
@@ -143,7 +143,7 @@ def done_groups(
 
 
 def described(context: RewriteCall) -> str:
-    """What will be done, or why nothing."""
+    """Returns a description of the planned work, or the reason why there is none."""
     if context.snapshot is None:
         return "nothing to rewrite: the table is empty"
     choice = context.choice
@@ -168,7 +168,7 @@ def row_of(
     message: str | None = None,
     planned: bool = False,
 ) -> Mapping[str, Any]:
-    """The row that the call returns; ``planned`` counts what a run would do."""
+    """Returns the result row of the call. If ``planned``, it counts what a run would do."""
     if planned:
         rewritten = [candidate for group in context.choice.groups for candidate in group.candidates]
         added = sum(output_files(max(1, group.size), context.options) for group in context.choice.groups)

@@ -1,7 +1,7 @@
 """rewrite_data_files as a distributed procedure: arguments to a plan, fragments to commits, commits to a row.
 
-``begin`` pins the snapshot that the branch stands at; everything after it, up to the validation of the commit, speaks
-of that one. With partial progress, groups are committed as they are done, a wave of them at a time.
+``begin`` pins the current snapshot of the branch. All later steps, including the validation of the commit, refer to it.
+With partial progress, groups are committed as they are done, one wave at a time.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from metastore.stores.files import discard
 
 
 class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
-    """Replaces data files of one table by others that hold the same rows."""
+    """Replaces data files of one table with new files that hold the same rows."""
 
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> RewriteCall:
-        """The table, pinned, and what is asked of it.
+        """Load the table, pin its snapshot, and parse the arguments.
 
-        Raises InvalidRequestError for arguments that do not fit it, ProcedureError for a table that is not served.
+        Raises InvalidRequestError if arguments do not fit the table, ProcedureError if the table is not supported.
         """
         target = call.table(arguments["schema"], arguments["table_name"])
         if target.is_component:
@@ -79,7 +79,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         )
 
     def begin(self, context: RewriteCall) -> Plan:
-        """Choose files of the pinned snapshot, and cut the work. ProcedureError for files that are not served."""
+        """Choose files of the pinned snapshot, and split the work. Raises ProcedureError if a file is not supported."""
         options, target = context.options, context.target
         chunks: list[Piece] = []
         if context.snapshot is not None and not isinstance(context.expression, AlwaysFalse):
@@ -107,10 +107,10 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         )
 
     def finish(self, context: RewriteCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
-        """Commit the groups: all at once, or as they come with partial progress.
+        """Commit the groups: all at once, or as they arrive with partial progress.
 
-        Raises ConflictError when a group's files were changed meanwhile (with partial progress: when every commit
-        failed), and as :meth:`ReplaceCommit.commit`.
+        Raises ConflictError if a group's files were changed meanwhile (with partial progress: if all groups or too many
+        commits failed), and what :meth:`ReplaceCommit.commit` raises.
         """
         if context.dry_run or context.snapshot is None:
             return row_of(context, message=plan.describe, planned=context.dry_run)
@@ -124,7 +124,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         return tally.row()
 
     def abort(self, context: RewriteCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
-        """Remove new files that are not committed, as far as their tasks told of them."""
+        """Remove the new files in ``fragments`` that are not committed."""
         paths = {file.file_path for batch in fragments for outcome in outcomes(batch) for file in outcome.files}
         discard(context.table.io, paths - context.kept)
 
@@ -151,7 +151,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
 
 
 def _commit(context: RewriteCall, groups: list[Rewritten], *, keep_going: bool) -> Committed:
-    """One commit; until its outcome is known the new files count as kept."""
+    """Make one commit. Its new files count as kept until its outcome is known."""
     snapshot = context.snapshot
     assert snapshot is not None
     table = context.table
@@ -193,7 +193,7 @@ def _snapshot(target: TargetTable, table: Table, branch: str) -> Snapshot | None
 
 
 def _require_usable_spec(target: TargetTable, table: Table, spec_id: int) -> None:
-    """Raises InvalidRequestError where rows cannot be divided by the spec."""
+    """Raise InvalidRequestError if the table's rows cannot be partitioned by the spec."""
     spec = table.metadata.specs().get(spec_id)
     if spec is None:
         raise InvalidRequestError(f"output-spec-id: {target} has no partition spec {spec_id}")
@@ -226,7 +226,7 @@ def _job(context: RewriteCall) -> RewriteJob:
 
 
 def _wave(context: RewriteCall, chunks: list[Piece]) -> int:
-    """The number of pieces that keeps the engine at work on as many groups as the call allows, at least one."""
+    """Returns the number of pieces per wave (at least 1) that covers as many groups as the call allows concurrently."""
     groups = max(1, len(context.choice.groups))
     return max(1, -(-len(chunks) * min(groups, context.options.max_concurrent_groups) // groups))
 

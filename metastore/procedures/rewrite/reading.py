@@ -1,8 +1,8 @@
-"""The rows of a piece as a stream of batches: slices of files one after another, deleted rows left out.
+"""Reads the rows of a piece as a stream of batches: one slice of a file after another, without deleted rows.
 
-Memory holds one batch, the deleted positions of the piece's files, and small files that are fetched ahead of their turn
-(a store answers many questions in the time of one). Where equality deletes apply, it holds some batches and a limited
-part of the keys.
+Memory holds one batch, the deleted positions of the piece's files, and a few small files that are fetched ahead,
+because a store answers concurrent requests in the time of one. If equality deletes apply, it also holds some batches
+and a limited part of the keys.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _TOGETHER: Final = 32 << 20
 
 
 def read_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
-    """The live rows of ``slices`` in order, as the table's columns. Raises FormatError, which names the file."""
+    """Yields the live rows of ``slices`` in order, with the table's columns. Raises FormatError with the file."""
     deleted = _deleted(job.io, slices)
     equality = EqualityDeletes(job.io, job.schemas, job.name_mapping, job.format_version)
     projections: list[tuple[pa.Schema, int, Projection]] = []
     for cut, source in _opened(job.io, slices):
         with reading_file(cut.path):
-            # A file that was added anew has not the old deletes.
+            # If a file was added again, the old deletes do not apply to it.
             by_position = [delete for delete in cut.deletes if not delete.equality_ids]
             own = merged(part for delete in by_position for part in deleted[delete].get(cut.path, ()))
             yield from _slice_rows(job, cut, source, own, equality, projections)
@@ -73,9 +73,9 @@ def _slice_rows(
 def _live(
     batches: Iterable[tuple[int, pa.RecordBatch]], cut: Slice, deleted: Positions | None, lineage: FileLineage | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of ``batches``, numbered by their first rows, that are of ``cut`` and not at a deleted position.
+    """Yields the rows of ``batches`` (each with its first row's number) in ``cut`` that no position deletes.
 
-    They have the columns of their lineage at the end, if it is given.
+    If ``lineage`` is given, its columns are added at the end.
     """
     for row, whole in batches:
         start, end = max(row, cut.first), min(row + whole.num_rows, cut.end)
@@ -87,7 +87,7 @@ def _live(
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Neighbours together, so that keys are looked up for many rows at once."""
+    """Yields adjacent batches together, so that keys are looked up for many rows at once."""
     group: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -103,7 +103,7 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]
 def _projection(
     job: RewriteJob, cut: Slice, arrow: pa.Schema, known: list[tuple[pa.Schema, int, Projection]]
 ) -> Projection:
-    """The file's projection; that of the last file where both are of one kind, as they mostly are."""
+    """Returns the projection of a file; that of the previous file if their schemas and specs are equal, as usual."""
     constants = partition_constants(job.spec(cut.spec_id), cut.partition)
     if not constants and known and known[-1][1] == cut.spec_id and known[-1][0].equals(arrow, check_metadata=True):
         return known[-1][2]
@@ -117,12 +117,12 @@ def _projection(
 
 
 def _columns_of(job: RewriteJob, arrow: pa.Schema) -> Schema:
-    """The columns of a file, by id; format versions 1 and 2 have no nanoseconds."""
+    """Returns the schema of a file with field IDs. Format versions 1 and 2 have no nanoseconds."""
     return pyarrow_to_schema(arrow, job.name_mapping, job.format_version <= 2, job.format_version)
 
 
 def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list[Positions]]]:
-    """What each position delete file of ``slices`` says of their data files."""
+    """Returns the positions that each position delete file deletes in the data files of ``slices``."""
     paths = {cut.path for cut in slices}
     found = {}
     for delete in sorted({each for cut in slices for each in cut.deletes if not each.equality_ids}):
@@ -132,7 +132,7 @@ def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list
 
 
 def _opened(io: FileIO, slices: Sequence[Slice]) -> Iterator[tuple[Slice, Any]]:
-    """Each slice with its file opened; small files are fetched whole, some of them ahead."""
+    """Yields each slice with its file opened. Small files are fetched whole, some of them ahead."""
 
     def fetch(cut: Slice) -> pa.NativeFile:
         with open_ranges(io, cut.path) as stream:

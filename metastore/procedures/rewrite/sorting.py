@@ -1,4 +1,4 @@
-"""The order that a call asks for: text as ``ts DESC NULLS LAST``, or the table's own, as keys of a sort."""
+"""The sort order of a call: keys from text such as ``ts DESC NULLS LAST``, or from the table's own order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEY: Final = re.compile(
 
 
 def strategy_of(given: str | None, sorted_by: Sequence[str]) -> Strategy:
-    """``binpack`` or ``sort``; an order that is given without a strategy means ``sort``. Raises InvalidRequestError."""
+    """Returns ``binpack`` or ``sort``; the default is ``sort`` if an order is given. Raises InvalidRequestError."""
     name = given.strip().lower() if given is not None else "sort" if sorted_by else "binpack"
     if name == "binpack":
         if sorted_by:
@@ -33,9 +33,9 @@ def strategy_of(given: str | None, sorted_by: Sequence[str]) -> Strategy:
 
 
 def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[str]) -> tuple[SortKey, ...]:
-    """Keys of ``sorted_by``, or of the table's ``order`` where that is empty.
+    """Returns the keys of ``sorted_by``, or those of the table's ``order`` if it is empty.
 
-    Raises InvalidRequestError for a key that names no sortable column, and when there is no order at all.
+    Raises InvalidRequestError if a key does not name a sortable column, or there is no order at all.
     """
     if sorted_by:
         return tuple(_key(schema, text) for text in sorted_by)
@@ -82,7 +82,7 @@ def why_not_sortable(schema: Schema, field: NestedField) -> str | None:
 
 
 def _is_reached_by_structs(schema: Schema, field_id: int) -> bool:
-    """Accessors exist for exactly those fields that a row has one of."""
+    """Returns whether each row has exactly one value of the field: only then does it have an accessor."""
     try:
         schema.accessor_for_field(field_id)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The task of one piece, on whatever machine: rows read, put in order where an order is asked for, written, described.
+"""The task of one piece, on any machine: reads rows, sorts them if an order is given, writes and describes files.
 
-A task answers with one batch: the data files that it wrote, or why it could not. What a failing task wrote it removes
-itself; what a killed one wrote stays, named by nobody.
+A task returns one batch: the data files that it wrote, or the reason why it failed. A failing task removes its files;
+files of a killed task stay, but nothing names them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from metastore.procedures.rewrite.writing import FileWriter
 _NUMBER: Final[pa.DataType] = pa.int64()
 
 FRAGMENTS: Final = pa.schema({"group": _NUMBER, "piece": _NUMBER, "file": pa.binary(), "error": pa.string()})
-"""One row for each new file, a pickled DataFile; a row without a file says that the piece is done, or why it failed."""
+"""One row for each new file, a pickled DataFile. A row without a file ends the piece, with an error if it failed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one piece."""
+    """The result of one piece."""
 
     group: int
     piece: int
@@ -39,9 +39,9 @@ class Outcome:
 
 
 def rewrite_piece(job: RewriteJob, piece: Piece) -> Iterator[pa.RecordBatch]:
-    """Write the rows of ``piece`` anew; one batch of :data:`FRAGMENTS`.
+    """Rewrite the rows of ``piece``. Yields one batch of :data:`FRAGMENTS`.
 
-    Raises FormatError, which names the file, and StorageError, unless the job is to keep going.
+    Raises FormatError, which names the file, and StorageError, unless the job keeps going after failures.
     """
     writer = FileWriter(job, f"{piece.group:05d}-{piece.number:05d}", piece.file_rows)
     try:
@@ -69,7 +69,7 @@ def rewrite_piece(job: RewriteJob, piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def outcomes(batch: pa.RecordBatch) -> Iterator[Outcome]:
-    """What the batch of one or more tasks tells, piece by piece."""
+    """Yields the results of one or more tasks in a batch, piece by piece."""
     files: list[DataFile] = []
     for row in batch.to_pylist():
         if row["file"] is not None:
@@ -80,7 +80,7 @@ def outcomes(batch: pa.RecordBatch) -> Iterator[Outcome]:
 
 
 def _keys(job: RewriteJob, piece: Piece) -> list[SortKey]:
-    """Partition values first where rows find their partition, so that those of one come together; then the order."""
+    """Returns the keys of the order. If each row has its own partition, partition values come first."""
     if piece.partition is not None:
         return list(job.order)
     fields = [field for field in job.output_spec.fields if not isinstance(field.transform, VoidTransform)]

@@ -1,7 +1,7 @@
 """Partition and sort transforms over Arrow columns.
 
-PyIceberg has them by way of a compiled library that need not be installed. Here times and numbers are computed by
-Arrow; the others go through PyIceberg's own transform of single values, once for each value that differs.
+PyIceberg's own need a compiled library that may not be installed. Here, Arrow computes times and numbers. For the other
+transforms, PyIceberg's transform of single values is called once for each distinct value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyiceberg.transforms import (
 from pyiceberg.types import IcebergType
 
 _compute: Any = pc
-"""Arrow's functions, of whose arguments the stubs know too little."""
+"""Arrow's functions, untyped because the stubs lack some of their arguments."""
 
 _HOUR_US: Final = 3_600_000_000
 _DAY_US: Final = 24 * _HOUR_US
@@ -34,14 +34,14 @@ Column = Any
 
 
 def column(schema: Schema, field_id: int, rows: pa.RecordBatch | pa.Table) -> Column:
-    """The column ``field_id`` of rows that have the columns of ``schema``, or the field of a struct."""
+    """Returns the column ``field_id``, or the field of a struct, of rows with the columns of ``schema``."""
     position, *inner = _path(schema, field_id)
     values: Column = rows.column(position)
     return pc.struct_field(values, inner) if inner else values
 
 
 def transformed(transform: Transform[Any, Any], source: IcebergType, values: Column) -> Column:
-    """What ``transform`` makes of ``values``, nulls of nulls."""
+    """Returns ``transform`` applied to ``values``; nulls stay null."""
     if isinstance(values.type, pa.BaseExtensionType):
         values = values.cast(values.type.storage_type)
     match transform:
@@ -59,7 +59,7 @@ def transformed(transform: Transform[Any, Any], source: IcebergType, values: Col
             )
         case YearTransform():
             return _years(values).cast(pa.int32())
-    # A value is hashed or cut once, however many rows have it.
+    # Hash or truncate each distinct value once, however many rows have it.
     encoded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     encoded = encoded.dictionary_encode()
     apply = transform.transform(source)
@@ -71,7 +71,7 @@ def transformed(transform: Transform[Any, Any], source: IcebergType, values: Col
 
 def _floored(values: Column, unit: int) -> Column:
     micros = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
-    # Arrow divides towards zero; times before 1970 belong to the unit that began before them.
+    # Arrow divides towards zero, but times before 1970 belong to the unit that began before them.
     whole = _compute.divide(micros, unit)
     below = _compute.less(_compute.subtract(micros, _compute.multiply(whole, unit)), 0)
     return _compute.subtract(whole, below.cast(pa.int64())).cast(pa.int32())
@@ -82,7 +82,7 @@ def _years(values: Column) -> Column:
 
 
 def _transform_values(values: Column) -> list[Any]:
-    """Python values as PyIceberg's transforms take them: times as their numbers, without the cost of objects."""
+    """Returns Python values as PyIceberg's transforms take them: times as integers, which are cheaper than objects."""
     if pa.types.is_date32(values.type):
         return list(values.cast(pa.int32()).to_pylist())
     if pa.types.is_timestamp(values.type) or pa.types.is_time64(values.type):
@@ -91,7 +91,7 @@ def _transform_values(values: Column) -> list[Any]:
 
 
 def _path(schema: Schema, field_id: int) -> list[int]:
-    """Positions that lead to the field, from the top down."""
+    """Returns the positions that lead to the field, from the top level down."""
 
     def search(fields: Any) -> list[int] | None:
         for position, field in enumerate(fields):

@@ -1,7 +1,8 @@
-"""A stream of rows as new data files of the table: rolled by rows, one partition at a time, described for a manifest.
+"""Writes a stream of rows as new data files of the table, and describes each file for a manifest.
 
-Rows of one partition arrive together, so one file is open at a time. Row groups are filled in memory before they are
-written. File names are unique for each attempt of a task; what an attempt that fails has written is removed by it.
+Files are limited by rows. Rows of one partition arrive together, so only one file is open at a time. Row groups are
+collected in memory before they are written. File names are unique for each attempt of a task; an attempt that fails
+removes its files.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from metastore.stores.files import flush
 from metastore.stores.new_files import NewFiles
 
 _ROW_GROUP_BYTES: Final = 64 << 20
-"""Arrow bytes of a row group; as Parquet it is a fraction of that."""
+"""Arrow bytes of a row group; its Parquet form is smaller."""
 
 _ROW_GROUP_ROWS: Final = "write.parquet.row-group-limit"
 _ROW_GROUP_ROWS_DEFAULT: Final = 1 << 20
@@ -54,9 +55,9 @@ class FileWriter:
         self._files = NewFiles(job.io)
 
     def write(self, batches: Iterable[pa.RecordBatch], partition: Record | None) -> Iterator[DataFile]:
-        """The files, each when it is whole and durable. ``partition`` is that of all rows; None: rows tell, in runs.
+        """Yields each file when it is complete and durable. ``partition`` is that of all rows; None if rows differ.
 
-        Raises StorageError when the store does not take a file.
+        If they differ, rows of one partition must be adjacent. Raises StorageError if the store refuses a file.
         """
         current: _OpenFile | None = None
         try:
@@ -88,13 +89,13 @@ class FileWriter:
         place = _Place(self._job, partition) if self._job.output_spec.fields else None
         path = self._locations.new_data_location(name, cast("PartitionKey | None", place))
         if "%" in path and path.startswith("file:"):
-            # Readers do not agree whether that is an escape; the folder of the partition only is for people to look at.
+            # Readers disagree whether this is an escape, so leave out the partition folder, which only helps people.
             path = self._locations.new_data_location(name)
         return _OpenFile(self._job, path, self._files.stream(path), partition, self._options, self._group_rows)
 
 
 class _Place:
-    """What a location provider asks of a partition."""
+    """The part of a partition key that a location provider uses."""
 
     def __init__(self, job: RewriteJob, partition: Record) -> None:
         self._job = job
@@ -105,7 +106,7 @@ class _Place:
 
 
 class _OpenFile:
-    """One new file: rows in a buffer until they fill a row group."""
+    """One new file. Rows are buffered until they fill a row group."""
 
     def __init__(
         self,
@@ -124,7 +125,7 @@ class _OpenFile:
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = 0
         self._stream = stream
-        # Without Arrow's own schema: every reader sees the types of Iceberg, and none the large ones of Arrow.
+        # Without Arrow's own schema, every reader sees the Iceberg types, not Arrow's large types.
         try:
             self._writer = pq.ParquetWriter(
                 self._stream, job.arrow_schema, store_schema=False, store_decimal_as_integer=True, **options
@@ -154,7 +155,7 @@ class _OpenFile:
         )
         described = statistics.to_serialized_dict()
         for kept in described.values():
-            # Lineage of rows is no column of the table.
+            # The columns of row lineage are not columns of the table.
             if isinstance(kept, dict):
                 for field_id in LINEAGE_IDS:
                     kept.pop(field_id, None)
@@ -189,7 +190,7 @@ class _OpenFile:
 
 
 def _unbounded(metadata: pq.FileMetaData, ids: dict[str, int]) -> set[int]:
-    """Columns with values in a row group that has no bounds for them: the bounds of the others do not hold for all."""
+    """Returns columns with values but no bounds in some row group: bounds of other groups do not hold for them."""
     found = set()
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
@@ -204,13 +205,13 @@ def _unbounded(metadata: pq.FileMetaData, ids: dict[str, int]) -> set[int]:
 def _runs(
     job: RewriteJob, batches: Iterable[pa.RecordBatch], partition: Record | None
 ) -> Iterator[tuple[Record, pa.RecordBatch]]:
-    """Rows with their partition; a batch is cut where the partition changes."""
+    """Yields rows with their partition. Splits a batch where the partition changes."""
     fields = job.output_spec.fields
     for batch in batches:
         if partition is not None or not fields:
             yield partition or Record(), batch
             continue
-        # A void field has no value, and its column may be gone.
+        # A void field has no value, and its column may have been dropped.
         values = [
             None
             if isinstance(field.transform, VoidTransform)
@@ -230,13 +231,13 @@ def _runs(
 
 
 def _partition_value(field: PartitionField, value: Any, schema: Schema) -> Any:
-    """What a manifest holds for ``value``: what other transforms make of a column is that already."""
+    """Returns ``value`` in the form of a manifest. Only identity values need conversion."""
     is_of_the_column = isinstance(field.transform, IdentityTransform)
     return partition_record_value(field, value, schema) if is_of_the_column else value
 
 
 def _equal_runs(columns: list[Any], length: int) -> Iterator[tuple[int, int]]:
-    """Where rows with equal values of all columns begin and end; NaN equals NaN, and null equals null."""
+    """Yields begin and end of each run of rows with equal values. NaN equals NaN, and null equals null."""
     changed = np.zeros(length, dtype=bool)
     for values in columns:
         codes = values.dictionary_encode(null_encoding="encode").indices.to_numpy()

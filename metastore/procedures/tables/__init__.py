@@ -1,1 +1,1 @@
-"""A table's place, properties, statistics and manifests."""
+"""Procedures on a table's registration, location, properties, statistics and manifests."""

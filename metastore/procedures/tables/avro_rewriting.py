@@ -1,7 +1,7 @@
-"""An Avro metadata file of Iceberg with some of its values replaced, and everything else as it stood.
+"""Replaces some values in an Avro metadata file of Iceberg, and keeps everything else.
 
-Records are read and written by the file's own schema, so fields that this package does not know, of any format version,
-come through. Header, schema and the order of records stay.
+Records are read and written with the file's own schema. So fields of any format version survive, even if this package
+does not know them. Header, schema and the order of records stay.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from metastore.procedures.files.avro_columns import DATA_FILE
 
 
 class Fields:
-    """One record's values by field id; those of the struct ``data_file`` count as the record's own."""
+    """The values of one record by field ID. Fields of the struct ``data_file`` count as fields of the record."""
 
     def __init__(self, record: Record, places: dict[int, tuple[int, ...]]) -> None:
         self._record = record
@@ -46,18 +46,18 @@ class Fields:
 
 
 def rewritten(location: str, content: bytes, change: Callable[[Fields], None]) -> bytes:
-    """The file with ``change`` made to each record. FormatError, which names ``location``, for what is no Avro file."""
+    """Returns the file with ``change`` applied to each record. Raises FormatError, with the location, if invalid."""
     try:
         header, records, struct = _records_of(content)
     except Exception as error:
-        # The decoder has no error of its own: on a broken file it fails in whatever way comes first.
+        # The decoder has no error class of its own: a broken file can raise any exception.
         raise FormatError(f"{location} cannot be decoded as Iceberg metadata: {error!r}") from error
     places = _places(struct)
     for record in records:
         change(Fields(record, places))
     writer = construct_writer(struct)
     metadata = {name: value for name, value in header.meta.items() if not name.startswith("avro.")}
-    # With the marker of the original, a repeated call makes the same file.
+    # With the original sync marker, a repeated call makes the same file.
     return avro_file(header.meta[SCHEMA], metadata, [encode(writer, record) for record in records], header.sync)
 
 

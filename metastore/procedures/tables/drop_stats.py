@@ -1,4 +1,4 @@
-"""``drop_stats``: the statistics files of a table's snapshots, taken out of its metadata and deleted."""
+"""``drop_stats`` removes the statistics files of a table's snapshots from its metadata, and deletes them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def drop_stats(
 
 
 def _kept(table: Table, gone: Collection[str], proof: Proof) -> dict[str, str]:
-    """Those of the files that stay although the table names them no more, each with the reason."""
+    """Returns the files that are not deleted although the table no longer names them, each with the reason."""
     judgement = proof.judge(gone)
     kept = {each: judgement.why_unknown or _NEEDED for each in gone if each not in judgement.free}
     return kept | {each: _ELSEWHERE for each in gone if not is_in_own_folders(table, each)}

@@ -1,7 +1,7 @@
-"""The beginning of locations, and another one in its place, however scheme and slashes are spelled.
+"""Replaces the prefix of locations, regardless of the spelling of scheme and leading slashes.
 
-Place in the flow: ``rewrite_table_path`` moves every location of a table by it. The rest of a location stays as its
-writer spelled it, since it is a name on the store.
+Place in the flow: ``rewrite_table_path`` uses it for every location of a table. The rest of a location keeps its
+spelling, because it is a name on the store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from metastore.procedures.files.spelling import Spelling, agree, path_of
 
 @dataclass(frozen=True)
 class Prefixes:
-    """What locations begin with, under any spelling of scheme and leading slashes, and what they are to begin with.
+    """The prefix of locations, in any spelling of scheme and leading slashes, and its replacement.
 
     Neither ends with a slash.
     """
@@ -24,7 +24,7 @@ class Prefixes:
 
     @classmethod
     def of(cls, source: str, target: str) -> Prefixes:
-        """Raises InvalidRequestError for prefixes that are empty or the same."""
+        """Raises InvalidRequestError if a prefix is empty or both are the same."""
         made = cls(source.rstrip("/"), target.rstrip("/"))
         if not (made.source and made.target):
             raise InvalidRequestError("source_prefix and target_prefix must not be empty")
@@ -33,23 +33,23 @@ class Prefixes:
         return made
 
     def moved(self, location: str) -> str:
-        """The location at the target. Raises ProcedureError for one that is not below the source."""
+        """Returns the location at the target. Raises ProcedureError if it is not below the source."""
         return self.target + self.below(location)
 
     def below(self, location: str) -> str:
-        """What comes after the source prefix, as the location spells it. Raises ProcedureError as :meth:`moved`."""
+        """Returns the part after the source prefix, as spelled. Raises ProcedureError if there is no such prefix."""
         tail = self._tail(location)
         if tail is None:
             raise ProcedureError(f"Path {location} does not start with {self.source}: the table has files elsewhere")
         return tail
 
     def replaced(self, location: str) -> str:
-        """The location at the target if it is below the source, else as it is."""
+        """Returns the location at the target if it is below the source, and unchanged otherwise."""
         tail = self._tail(location)
         return location if tail is None else self.target + tail
 
     def _tail(self, location: str) -> str | None:
-        """None for a location that is not below the source."""
+        """Returns the part after the source prefix; None if the location is not below the source."""
         source, path = path_of(self.source), path_of(location)
         if path != source and not path.startswith(f"{source.rstrip('/')}/"):
             return None

@@ -1,9 +1,9 @@
-"""``register_table`` and ``unregister_table``: a catalog's entry for a table that stands already, made and taken away.
+"""``register_table`` and ``unregister_table``: add an existing table to a catalog, and remove it from the catalog.
 
-The metadata file is read and judged before the catalog hears of it: some catalogs make the entry first, and a wrong one
-would have to be taken out by hand. A table has one owner of its commits: a second entry of the same UUID in the catalog
-is refused unless it is forced, since two entries would go apart and delete each other's files. Unregistering keeps
-every file, and says which one registers the table again.
+The metadata file is read and checked first. Some catalogs create the entry before they check it, and a wrong entry
+would have to be removed by hand. Two entries of one table in a catalog would diverge and delete each other's files. So
+a second entry with the same UUID is refused unless it is forced. Unregistering keeps every file, and returns the
+metadata file with which the table can be registered again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def register_table(
     metadata_file: str | None = None,
     force: bool = False,
 ) -> Mapping[str, Any]:
-    """Makes a catalog's entry for a table whose metadata stands already."""
+    """Adds an existing table to a catalog, by its metadata file."""
     if not metadata_location:
         raise InvalidRequestError("metadata_location is empty: it names a table's folder or a metadata file")
     target = context.catalogs.target(context.catalog, schema, table_name)
@@ -89,7 +89,7 @@ def unregister_table(
     table_name: str,
     dry_run: bool = False,
 ) -> Mapping[str, Any]:
-    """Takes a table out of its catalog and keeps all of its files."""
+    """Removes a table from its catalog and keeps all of its files."""
     target = context.table(schema, table_name)
     require_foreign(target, _NOT_OURS)
     table = target.load()
@@ -103,9 +103,9 @@ def unregister_table(
 
 
 def readable_metadata(io: FileIO, location: str) -> TableMetadata:
-    """The metadata in the file, with a current snapshot whose manifest list can be read.
+    """Returns the metadata in the file, after reading the manifest list of its current snapshot.
 
-    Raises NotFoundError when there is no such file, FormatError when it or the list is not what it should be.
+    Raises NotFoundError if the file does not exist, and FormatError if the file or the list is not valid.
     """
     try:
         metadata = table_metadata(io.new_input(location))
@@ -118,7 +118,7 @@ def readable_metadata(io: FileIO, location: str) -> TableMetadata:
         try:
             list(read_manifest_list(io.new_input(snapshot.manifest_list)))
         except Exception as error:
-            # The decoder has no error of its own: on a broken file it fails in whatever way comes first.
+            # The decoder has no error class of its own: a broken file can raise any exception.
             raise FormatError(
                 f"{location} cannot be registered: the manifest list {snapshot.manifest_list} of its current snapshot "
                 f"cannot be read ({said(error)})"
@@ -127,7 +127,7 @@ def readable_metadata(io: FileIO, location: str) -> TableMetadata:
 
 
 def _metadata_file(io: FileIO, given: str, name: str | None) -> str:
-    """The metadata file that a call means: named as such, or the newest in the folder."""
+    """Returns the metadata file of the call: the named file, or the newest in the folder."""
     if name is not None and (not name or "/" in name):
         raise InvalidRequestError(f"metadata_file is the name of a file in metadata_location, not {name!r}")
     root = given.rstrip("/")
@@ -152,7 +152,7 @@ def _metadata_file(io: FileIO, given: str, name: str | None) -> str:
 
 
 def _require_place(metadata: TableMetadata, given: str) -> None:
-    """A folder that a call names must be the table's own: metadata that was copied names files of the original."""
+    """Refuse a given folder that is not the table's own: copied metadata still names the files of the original."""
     if given.rstrip("/").endswith((".metadata.json", ".metadata.json.gz")):
         return
     path = Spelling().path
@@ -171,7 +171,7 @@ def _require_single(context: CallContext, metadata: TableMetadata) -> None:
             try:
                 uuid = other.load().metadata.table_uuid
             except MetastoreError:
-                continue  # What cannot be read cannot be written either, so it is no second owner.
+                continue  # A table that cannot be read cannot be written either, so it is no second owner.
             if uuid == metadata.table_uuid:
                 raise ProcedureError(
                     f"{other} is this table already (UUID {uuid}): of two entries each would take the other's files "

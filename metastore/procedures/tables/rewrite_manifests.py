@@ -1,8 +1,8 @@
-"""``rewrite_manifests``: the entries of data manifests, put together by partition into manifests of even size.
+"""``rewrite_manifests`` clusters the entries of data manifests by partition, in manifests of even size.
 
-A reader skips a manifest by the ranges of its partition values, so entries of one partition belong side by side. Files
-and rows stay as they are: entries are carried over as existing ones, with their sequence numbers, in one snapshot of
-operation ``replace``. Manifests that are as they should be stay, and so do delete manifests and those of other specs.
+A reader skips a manifest by the ranges of its partition values, so entries of one partition belong in one manifest.
+Files and rows are not changed. One snapshot of operation ``replace`` has the entries as existing ones, with their
+sequence numbers. Manifests that are already clustered stay, and so do delete manifests and those of other specs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def rewrite_manifests(
     sort_by: list[str] | None = None,
     dry_run: bool = False,
 ) -> Mapping[str, Any]:
-    """Puts the entries of data manifests together by partition, into manifests of even size."""
+    """Clusters the entries of data manifests by partition, in manifests of even size."""
     if sort_by is not None and not sort_by:
         raise InvalidRequestError("sort_by must not be empty when provided")
     target = context.table(schema, table_name)
@@ -135,10 +135,10 @@ class _Rewrite:
 
 
 def grouped(entries: Sequence[ManifestEntry], order: Sequence[int], target_bytes: int) -> list[Sequence[ManifestEntry]]:
-    """``entries`` sorted by the partition values at the positions ``order``, cut into parts of even size.
+    """Returns ``entries`` sorted by the partition values at the positions ``order``, split into parts of even size.
 
-    A part has about ``target_bytes`` at most, before compression. The cut depends on the entries alone, so that the
-    parts of a table that was cut already are the ones that it has.
+    A part has at most about ``target_bytes`` before compression. The split depends on the entries alone, so a table
+    that was split before gets the same parts again.
     """
     if not entries:
         return []
@@ -157,7 +157,7 @@ def _key(entry: ManifestEntry, order: Sequence[int]) -> tuple[Any, ...]:
 
 
 def _order(spec: PartitionSpec, sort_by: Sequence[str]) -> list[int]:
-    """Positions of partition fields, those of ``sort_by`` first. Raises InvalidRequestError for an unknown field."""
+    """Returns the positions of all partition fields, ``sort_by`` first. Raises InvalidRequestError for unknown ones."""
     names = [field.name for field in spec.fields]
     unknown = [name for name in sort_by if name not in names]
     if unknown:
@@ -183,7 +183,7 @@ def _entries(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry]:
 
 
 _Content: TypeAlias = frozenset[tuple[tuple[str, int], int]]
-"""What a manifest holds: how many entries of each file and sequence number. A file that was added twice has two."""
+"""The content of a manifest: the number of entries by file and sequence number. A file that was added twice has two."""
 
 
 def _content(entries: Sequence[ManifestEntry]) -> _Content:

@@ -1,11 +1,12 @@
-"""``rewrite_table_path``: a table's metadata with another prefix, in a staging place, and the list of what to copy.
+"""``rewrite_table_path`` writes a table's metadata with another prefix to a staging location, and a list of copies.
 
-Metadata of Iceberg names every file by its full location, so a table that is copied elsewhere still names the original.
-This writes metadata files, lists, manifests and position delete files anew, as they must stand at the target; data is
-not read. Copying is the caller's: the list says, a pair a line, what goes where. The table itself is not changed.
+Metadata of Iceberg names every file by its full location, so a copied table still names the files of the original. This
+procedure writes metadata files, manifest lists, manifests and position delete files as they must be at the target. Data
+files are not read. The caller copies the files; each line of the list has a source and a target. The table itself is
+not changed.
 
-Lengths that metadata keeps of files are those of the rewritten ones. Delete files that hold locations in a form that
-cannot be rewritten here (deletion vectors, formats other than Parquet) are refused.
+File lengths in the metadata are those of the rewritten files. Delete files are refused if the locations in them cannot
+be rewritten here (deletion vectors, formats other than Parquet).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def rewrite_table_path(  # noqa: PLR0913 - the arguments of the call
     staging_location: str | None = None,
     create_file_list: bool = True,
 ) -> Mapping[str, Any]:
-    """Writes a table's metadata with another prefix into a staging place, and lists what to copy."""
+    """Writes a table's metadata with another location prefix to a staging location, and lists the files to copy."""
     prefixes = Prefixes.of(source_prefix, target_prefix)
     target = context.table(schema, table_name)
     table = target.load()
@@ -81,7 +82,7 @@ def rewrite_table_path(  # noqa: PLR0913 - the arguments of the call
 
 
 def _versions(table: Table, start: str | None, end: str | None) -> tuple[list[str], str | None]:
-    """Metadata files to rewrite, oldest first, and the one before them, whose files are at the target already."""
+    """Returns the metadata files to rewrite, oldest first, and the one before; its files are already at the target."""
     known = [*(entry.metadata_file for entry in table.metadata.metadata_log), table.metadata_location]
 
     def position(version: str) -> int:
@@ -99,30 +100,30 @@ def _versions(table: Table, start: str | None, end: str | None) -> tuple[list[st
 
 @dataclass(frozen=True)
 class _Copied:
-    """What the target has of an earlier copy: nothing, or all that the version had with which that copy ended."""
+    """The content of an earlier copy: nothing, or all files of the version with which that copy ended."""
 
     snapshots: frozenset[int] = frozenset()
     last_sequence: int = -1
 
     @classmethod
     def by(cls, metadata: Mapping[str, Any] | None) -> _Copied:
-        """By the metadata of that version. Versions of format 1 have no sequence numbers."""
+        """Reads the metadata of that version. Versions of format 1 have no sequence numbers."""
         if metadata is None:
             return cls()
         snapshots = frozenset(snapshot["snapshot-id"] for snapshot in _snapshots(metadata))
         return cls(snapshots, metadata.get("last-sequence-number", -1))
 
     def has(self, snapshot: int | None, sequence: int | None) -> bool:
-        """Whether a file is there that ``snapshot`` added as number ``sequence``, and that a later version has, too.
+        """Returns whether the target has a file that ``snapshot`` added with ``sequence`` and later versions keep.
 
-        By the number also where the snapshot has expired. Files that neither says enough of are copied again.
+        The number decides even if the snapshot has expired. A file without snapshot and number is copied again.
         """
         return snapshot in self.snapshots or (sequence is not None and sequence <= self.last_sequence)
 
 
 @dataclass
 class _Rewrite:
-    """One run: what was written to ``staging``, and what goes where."""
+    """One run: the files that were written to ``staging``, and the copies to make."""
 
     target: TargetTable
     table: Table
@@ -135,7 +136,7 @@ class _Rewrite:
     copies: dict[str, str] = field(default_factory=dict)
 
     def run(self, versions: list[str], before: str | None) -> None:
-        """Rewrite ``versions``, oldest first; data files that ``before`` has are taken to be copied already."""
+        """Rewrite ``versions``, oldest first. Data files of the version ``before`` are assumed to be copied already."""
         contents = {version: content for version in versions if (content := self._metadata(version)) is not None}
         self.latest = versions[-1]
         if self.latest not in contents:
@@ -149,25 +150,25 @@ class _Rewrite:
         present = [location for location in lists if location in self._lists_of_latest(contents[self.latest])]
         for location in present:
             self._list(location)
-        # Those that only an older version names were dropped since, and may be gone.
+        # Statistics files that only an older version names were dropped since, and may be gone.
         for file in _statistics(contents[self.latest]):
             self._copy(file["statistics-path"])
         for version, metadata in contents.items():
             self._stage(version, _json(version, self._moved(metadata)))
 
     def write_list(self) -> str:
-        """Where the list of what to copy was written: from, to, a pair a line, as CSV."""
+        """Write the list of copies as CSV, source and target on each line. Returns its location."""
         text = io.StringIO()
         by_target = sorted((target, source) for source, target in self.copies.items())
         csv.writer(text, lineterminator="\n").writerows((source, target) for target, source in by_target)
         return self._write(f"{self.staging}/file-list", text.getvalue().encode())
 
     def _lists_of_latest(self, metadata: Mapping[str, Any]) -> set[str]:
-        """Only these have to be read: lists of snapshots that expired since are gone."""
+        """Returns the manifest lists of the latest version. The lists of expired snapshots no longer exist."""
         return {_list_of(snapshot) for snapshot in _snapshots(metadata)}
 
     def _metadata(self, location: str) -> dict[str, Any] | None:
-        """The metadata as it stands, unknown fields too; None where an old version's file was removed."""
+        """Returns the metadata unchanged, with unknown fields; None if the file of an old version was removed."""
         try:
             content = self._content_of(location)
         except FileNotFoundError:
@@ -210,7 +211,7 @@ class _Rewrite:
         self._stage(location, rewritten(location, content, change))
 
     def _manifest(self, location: str, snapshot: int | None, sequence: int | None, *, holds_deletes: bool) -> int:
-        """Its new length. Entries that say nothing of who added their file, and when, have it from the manifest."""
+        """Stage a manifest; returns its new length. Entries inherit a missing snapshot and sequence number."""
         content = self._standing(location)
 
         def change(entry: Fields) -> None:
@@ -226,7 +227,7 @@ class _Rewrite:
         return len(made)
 
     def _deletes_entry(self, entry: Fields, path: str, *, is_live: bool) -> None:
-        """An entry of a position delete file: the file itself names data files, and so may the entry's bounds."""
+        """Rewrite the entry of a position delete file: the file itself and the entry's bounds name data files."""
         if is_live:
             if str(entry[_FORMAT]).upper() != "PARQUET":
                 raise ProcedureError(
@@ -243,7 +244,7 @@ class _Rewrite:
         self._bounds(entry)
 
     def _bounds(self, entry: Fields) -> None:
-        """Bounds of the file paths: those of one file are moved, others, which may be cut short, are left out."""
+        """Move the bounds of file paths if they name one file. Drop other bounds, which may be truncated."""
         low, high = (dict(entry[bounds] or {}).get(PATH_ID) for bounds in (_LOWER, _UPPER))
         for bounds in (_LOWER, _UPPER):
             if entry[bounds] is not None:
@@ -284,14 +285,14 @@ class _Rewrite:
 
     def _limit(self, location: str) -> Limit:
         limits = ReadLimits.of(self.table.io.properties)
-        # What is neither metadata nor a manifest is a file of positions of deleted rows, which is held whole as well.
+        # A file that is neither metadata nor a manifest is a position delete file, which is also held in memory whole.
         return limits.of_file(location) or limits.named("file_list")
 
     def _copy(self, location: str) -> None:
         self.copies[location] = self.prefixes.moved(location)
 
     def _stage(self, location: str, content: bytes) -> None:
-        """Write what is to stand at the target instead of ``location``, below the staging place."""
+        """Write the content that replaces ``location`` at the target to the staging location."""
         staged = self._write(self.staging + self.prefixes.below(location), content)
         self.copies[staged] = self.prefixes.moved(location)
 
@@ -300,7 +301,7 @@ class _Rewrite:
             NewFiles(self.table.io).write(location, content)
             flush([location])
         except (OSError, StorageError) as error:
-            # The catalog's own stream of metadata files names the store's error as its cause.
+            # The stream that the catalog uses for metadata files wraps the store's error as its cause.
             if not isinstance(error, FileExistsError) and not isinstance(error.__cause__, FileExistsError):
                 raise StorageError(f"cannot write {location}: {error}") from error
             if self._content_of(location) != content:
@@ -312,7 +313,7 @@ class _Rewrite:
 
 
 def _addition(entry: Fields, snapshot: int | None, sequence: int | None) -> tuple[int | None, int | None]:
-    """The snapshot that added the file of ``entry``, and its number; new ones that do not say have their manifest's."""
+    """Returns snapshot and sequence number with which the file was added; a new entry inherits missing ones."""
     if _SEQUENCE in entry and entry[_SEQUENCE] is not None:
         sequence = entry[_SEQUENCE]
     elif entry[_STATUS] != ManifestEntryStatus.ADDED:

@@ -1,7 +1,7 @@
-"""``set_table_property``: one property of a table of a catalog; and which keys nobody sets, by whatever door.
+"""``set_table_property`` sets one property of a table of a catalog; some keys are refused, however they are set.
 
-Place in the flow: the procedure and ``ALTER TABLE … SET PROPERTIES`` both ask :func:`require_settable`, so that what
-the metastore keeps in properties is written by its own procedures alone.
+Place in the flow: the procedure and ``ALTER TABLE … SET PROPERTIES`` both call :func:`require_settable`. So only the
+metastore's own procedures write the properties in which it keeps its state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RESERVED: Final = frozenset(
         "default-sort-order",
     }
 )
-"""Names that engines show or take as properties, and that metadata says in another place."""
+"""Names that engines show or accept as properties, but that metadata stores elsewhere."""
 
 _OF_TRINO: Final[Mapping[str, str]] = {
     "format": "write.format.default",
@@ -50,7 +50,7 @@ _OF_TRINO: Final[Mapping[str, str]] = {
     "parquet_bloom_filter_columns": "write.parquet.bloom-filter-enabled.column.<name>",
     "sorted_by": "the table's sort order, which is no property",
 }
-"""Names that Trino has for properties of Iceberg: kept as they are, they would have no effect."""
+"""Trino's names for properties of Iceberg; stored under these names, they would have no effect."""
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "key": pa.string(),
@@ -60,7 +60,7 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
 
 
 def require_settable(key: str) -> None:
-    """Raise InvalidRequestError for a key that Iceberg or the metastore sets itself, or that nobody would read."""
+    """Raise InvalidRequestError for a key that Iceberg or the metastore sets itself, or that no reader would use."""
     if not key or key in _RESERVED or key.startswith(OWN_PROPERTIES):
         raise InvalidRequestError(f"{key!r} is not a property that can be set")
     if key in _OF_TRINO:

@@ -1,7 +1,8 @@
-"""``compute_table_stats``: how many distinct values each column has, as theta sketches in a Puffin file.
+"""``compute_table_stats`` counts the distinct values of each column, as theta sketches in a Puffin file.
 
-Tasks read the rows of the snapshot's files, deletes applied, and send a sketch of each column; put together they are
-the table's. The sketches are of the form that Iceberg prescribes, so every engine's planner can use and join them.
+Tasks read the rows of the snapshot's files, apply deletes, and return one sketch per column. The union of these is the
+sketch of the table. The sketches have the form that Iceberg prescribes, so the planner of every engine can read and
+merge them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _SKETCHES: Final = pa.schema(_SKETCH_COLUMNS)
 
 @dataclass(frozen=True)
 class SketchChunk:
-    """Files for one task to read: ``schema`` has what to sketch; ``metadata`` is the table's, without history."""
+    """Files for one task to read. ``schema`` has the columns to sketch; ``metadata`` is the table's without history."""
 
     metadata: TableMetadata
     io: FileIO
@@ -69,7 +70,7 @@ def compute_table_stats(
     snapshot_id: int | None = None,
     columns: list[str] | None = None,
 ) -> list[Mapping[str, Any]]:
-    """Counts the distinct values of columns, and keeps the sketches as the snapshot's statistics."""
+    """Counts the distinct values of columns, and stores the sketches as statistics of the snapshot."""
     target = context.table(schema, table_name)
     table = target.load()
     metadata = table.metadata
@@ -91,7 +92,7 @@ def compute_table_stats(
 
 
 def sketch_files(chunk: SketchChunk) -> Iterator[pa.RecordBatch]:
-    """The task: one row a column, with the sketch of its values in all files of the chunk."""
+    """The task: yields one row a column, with the sketch of its values in all files of the chunk."""
     builders = {field.field_id: ThetaBuilder(TABLE_SIZE) for field in chunk.schema.fields}
     scan = RowScan(chunk.metadata, chunk.io, chunk.schema, AlwaysTrue())
     for batch in scan.to_record_batches(chunk.files):
@@ -105,7 +106,7 @@ def sketch_files(chunk: SketchChunk) -> Iterator[pa.RecordBatch]:
 
 
 def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) -> Schema:
-    """The columns to sketch: those that are named, or all that can be. Raises InvalidRequestError."""
+    """Returns the columns to sketch: the named ones, or all that have a supported type. Raises InvalidRequestError."""
     schema = table.scan(snapshot_id=snapshot.snapshot_id).projection()
     types = {field.name: field.type for field in schema_to_pyarrow(schema, include_field_ids=False)}
     if columns is None:
@@ -180,7 +181,7 @@ def _written(
 
 
 def _attach(target: TargetTable, timeout: timedelta, table: Table, statistics: StatisticsFile) -> None:
-    """Make the file the snapshot's statistics; it is removed when it surely is not."""
+    """Set the file as the snapshot's statistics. The file is removed if that certainly failed."""
 
     def attempt(fresh: Table) -> None:
         if fresh.metadata.snapshot_by_id(statistics.snapshot_id) is None:

@@ -1,6 +1,6 @@
 """``upgrade_format_version``: raises a table to a newer Iceberg format version; it cannot be lowered again.
 
-Only metadata.json changes. In version 3 the next commit gives every row an id; deletes by position are written as
+Only metadata.json changes. In version 3, the next commit gives every row an ID, and deletes by position are written as
 deletion vectors from then on.
 """
 
@@ -32,7 +32,7 @@ LOST_READERS: Final[Mapping[int, str]] = {
         "Apache Drill cannot read it; PyIceberg 0.12 reads it, and does not write it"
     ),
 }
-"""Which engines of note cannot read a table of a version that they could read before."""
+"""Well-known engines that can no longer read a table after the upgrade to this version."""
 
 
 @procedure(result=_RESULT)
@@ -44,7 +44,7 @@ def upgrade_format_version(
     format_version: Integer = _NEWEST,
     dry_run: bool = False,
 ) -> Mapping[str, Any]:
-    """Raises a table to a newer format version of Iceberg; the message names engines that cannot read it then."""
+    """Raises a table to a newer format version of Iceberg; the message names engines that can no longer read it."""
     if format_version not in LOST_READERS:
         raise InvalidRequestError(f"format_version is 2 or 3, not {format_version}: this package writes no other")
     target = context.table(schema, table_name)

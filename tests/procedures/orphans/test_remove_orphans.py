@@ -285,6 +285,23 @@ def test_folders_that_properties_name(lake: Lake, rows: Callable[..., pa.Table],
     assert ids(lake.table()) == [1]
 
 
+def test_a_folder_of_others_is_not_its_own_by_location_and_property_together(
+    lake: Lake, rows: Callable[..., pa.Table], tmp_path: Path
+) -> None:
+    """A property leads below the location only where that is proven: a writer of the table sets both."""
+    home = tmp_path / "others"
+    places = {"write.metadata.path": f"file://{tmp_path}/mine", "write.data.path": f"file://{home}/data"}
+    table = lake.table(location=f"file://{home}", properties=places)
+    table.append(rows(1))
+    lake.later(days=OLD_DAYS)
+    of_others = home / "data" / "report.parquet"
+    of_others.write_bytes(b"x")
+    with pytest.raises(ProcedureError, match="only the table itself says that .* is its own"):
+        lake.call(remove_orphan_files)
+    assert of_others.exists()
+    assert removed(lake.call(remove_orphan_files, allowed_locations=[f"file://{home}"])) == {str(of_others)}
+
+
 def test_gc_disabled(lake: Lake, written: Table) -> None:
     """Files of a table that says gc.enabled=false may be others'."""
     written.transaction().set_properties({"gc.enabled": "FALSE"}).commit_transaction()
