@@ -56,7 +56,7 @@ def show_stats(target: StatementTarget, statement: Statement) -> pa.Table:
     if cursor.ahead(TokenType.L_PAREN):
         raise statement.error("SHOW STATS FOR takes the name of a table, and no query", cursor.token)
     table = _table(target, cursor, "INFORMATION_SCHEMA.COLUMNS has its statistics")
-    return _read(table, lambda loaded: column_statistics(loaded, loaded.current_snapshot()))
+    return _from_manifests(table, lambda loaded: column_statistics(loaded, loaded.current_snapshot()))
 
 
 def show_partitions(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -72,7 +72,7 @@ def show_partitions(target: StatementTarget, statement: Statement) -> pa.Table:
             raise statement.error(f"table {table} is not partitioned", start)
         return partition_names(loaded, loaded.current_snapshot())
 
-    return _read(table, read)
+    return _from_manifests(table, read)
 
 
 def _table(target: StatementTarget, cursor: Cursor, otherwise: str) -> TargetTable:
@@ -88,7 +88,7 @@ def _table(target: StatementTarget, cursor: Cursor, otherwise: str) -> TargetTab
         return target.catalogs.table(parts[0], ".".join(parts[1:-1]), parts[-1])
 
 
-def _read(table: TargetTable, read: Callable[[Table], pa.Table]) -> pa.Table:
+def _from_manifests(table: TargetTable, read: Callable[[Table], pa.Table]) -> pa.Table:
     loaded = table.load()
     try:
         return read(loaded)

@@ -1,7 +1,8 @@
 """``compute_partition_stats``: rows, files and deletes of each partition, in a Parquet file that the metadata names.
 
 The file has the columns and field ids of Iceberg's specification, so that engines plan by it and extend it. Every
-manifest of the snapshot is read, entries of removed files too: they tell when a partition changed last.
+manifest of the snapshot is read, entries of removed files too: they tell when a partition changed last. The number of
+rows, ``total_record_count``, stays unknown: Iceberg for Java 1.12 keeps an older file's number when files are added.
 """
 
 from __future__ import annotations
@@ -120,7 +121,6 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
     specs = table.metadata.specs()
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
     found: dict[tuple[int, Record], _Counted] = {}
-    has_global_deletes = False
     try:
         path = snapshot.manifest_list
         for manifest in decode_file(path, lambda: read_list(table.io, path)):
@@ -130,8 +130,6 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
                 counted = found.setdefault((spec_id, file.partition), _Counted())
                 if entry.status != ManifestEntryStatus.DELETED:
                     counted.add(file)
-                    is_equality = file.content == DataFileContent.EQUALITY_DELETES
-                    has_global_deletes = has_global_deletes or (is_equality and specs[spec_id].is_unpartitioned())
                 if entry.snapshot_id in times:
                     counted.changed(times[entry.snapshot_id], entry.snapshot_id)
     except OSError as error:
@@ -142,7 +140,7 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
         for position, field in enumerate(specs[spec_id].fields):
             value = partition[position]
             values[names[field.field_id]] = value.bytes if isinstance(value, uuid.UUID) else value
-        row = {"partition": values, "spec_id": spec_id, **counted.row(is_certain=not has_global_deletes)}
+        row = {"partition": values, "spec_id": spec_id, **counted.row()}
         rows.append(row)
     rows.sort(key=lambda row: [(value is not None, value) for value in row["partition"].values()])
     return pa.Table.from_pylist(rows, schema_to_pyarrow(file_schema(table)))
@@ -179,14 +177,11 @@ class _Counted:
         if self._time is None or time > self._time:
             self._time, self._snapshot_id = time, snapshot_id
 
-    def row(self, *, is_certain: bool) -> dict[str, Any]:
-        """Return the counts; the number of rows only if it is certain: with no delete but by vectors."""
-        counts = self._counts
-        is_known = is_certain and not (counts["position_delete_file_count"] or counts["equality_delete_file_count"])
-        rows = counts["data_record_count"] - counts["position_delete_record_count"]
+    def row(self) -> dict[str, Any]:
+        """Return the counts, and the last change."""
         return {
-            **counts,
-            "total_record_count": max(0, rows) if is_known else None,
+            **self._counts,
+            "total_record_count": None,
             "last_updated_at": self._time,
             "last_updated_snapshot_id": self._snapshot_id,
             "dv_count": self._vectors,
