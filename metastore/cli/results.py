@@ -143,7 +143,7 @@ def _apart(columns: Sequence[str]) -> Iterator[str]:
 def _values(column: pa.ChunkedArray[Any], maps_as_pydicts: Literal["strict"] | None) -> list[Any]:
     try:
         return column.to_pylist(maps_as_pydicts=maps_as_pydicts)
-    except OverflowError:
+    except (OverflowError, ValueError):
         return [_value(each, maps_as_pydicts) for each in column]
 
 
@@ -151,7 +151,7 @@ def _value(scalar: pa.Scalar[Any], maps_as_pydicts: Literal["strict"] | None) ->
     """Returns the value in Python's types, or with its times as text if those types cannot hold them."""
     try:
         return scalar.as_py(maps_as_pydicts=maps_as_pydicts)
-    except OverflowError:
+    except (OverflowError, ValueError):  # ValueError: nanoseconds, where pandas is not installed
         return scalar.cast(_with_times_as_text(scalar.type)).as_py(maps_as_pydicts=maps_as_pydicts)
 
 

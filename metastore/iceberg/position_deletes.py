@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -41,15 +41,23 @@ def deleted_positions(
             for each in vectors
             if each.referenced_data_file in paths
         }
+    wanted = pa.array(sorted(paths), pa.string())
+    found: dict[str, list[Positions]] = {}
+    for batch in position_batches(io, location, format_):
+        named = batch.filter(pc.is_in(batch[_PATH], value_set=wanted.cast(batch[_PATH].type)))
+        for path in named[_PATH].unique():
+            here = named.filter(pc.equal(named[_PATH], path))
+            found.setdefault(str(path), []).append(here[_POSITION].to_numpy(zero_copy_only=False))
+    return found
+
+
+def position_batches(io: FileIO, location: str, format_: FileFormat) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the delete file at ``location``: path of a data file, and a position in it.
+
+    Raises as :func:`deleted_positions`. Puffin files have no rows.
+    """
     with open_ranges(io, location) as source:
-        wanted = pa.array(sorted(paths), pa.string())
-        found: dict[str, list[Positions]] = {}
-        for batch in open_data_file(source, format_, location).matching(None, [_PATH, _POSITION]):
-            named = batch.filter(pc.is_in(batch[_PATH], value_set=wanted.cast(batch[_PATH].type)))
-            for path in named[_PATH].unique():
-                here = named.filter(pc.equal(named[_PATH], path))
-                found.setdefault(str(path), []).append(here[_POSITION].to_numpy(zero_copy_only=False))
-        return found
+        yield from open_data_file(source, format_, location).matching(None, [_PATH, _POSITION])
 
 
 def merged(parts: Iterable[Positions]) -> Positions | None:

@@ -22,6 +22,7 @@ _OF_FILE: Final = {field.name: position for position, field in enumerate(DATA_FI
 _FIRST_ROW_ID: Final = _OF_FILE["first_row_id"]
 _REFERENCED: Final = _OF_FILE["referenced_data_file"]
 _OFFSET: Final = _OF_FILE["content_offset"]
+_SIZE: Final = _OF_FILE["content_size_in_bytes"]
 _FIRST_ROW_ID_OF_MANIFEST: Final = [field.name for field in MANIFEST_LIST_FILE_SCHEMAS[RECORD_VERSION].fields].index(
     "first_row_id"
 )
@@ -47,6 +48,12 @@ def referenced_data_file(file: DataFile) -> str | None:
 def content_offset(file: DataFile) -> int | None:
     """Return where a deletion vector begins in its Puffin file; None for other files."""
     found: int | None = file[_OFFSET] if len(file) > _OFFSET else None
+    return found
+
+
+def content_size(file: DataFile) -> int | None:
+    """Return the length in bytes of a deletion vector in its Puffin file; None for other files."""
+    found: int | None = file[_SIZE] if len(file) > _SIZE else None
     return found
 
 

@@ -1,6 +1,6 @@
 """Metadata tables by name, such as ``t$snapshots``; each is an Arrow table that is made on request.
 
-Some describe the whole table (its snapshots, refs, properties), others one of its snapshots.
+Some describe the whole table (snapshots, refs, properties, ``$all_files``), others one of its snapshots.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pyiceberg.table.snapshots import Snapshot
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.iceberg.target import TargetTable
 from metastore.inspection import of_manifests, of_metadata
+from metastore.inspection.of_partitions import partitions
+from metastore.inspection.of_position_deletes import position_deletes
 from metastore.inspection.versions import resolve_version
 from metastore.suggestions import nearest
 
@@ -24,12 +26,20 @@ _OF_TABLES: Final[Mapping[str, Callable[[Table], pa.Table]]] = {
     "refs": of_metadata.refs,
     "properties": of_metadata.properties,
     "metadata_log_entries": of_metadata.metadata_log_entries,
+    "all_manifests": of_manifests.all_manifests,
+    "all_files": of_manifests.all_files,
+    "all_data_files": of_manifests.all_data_files,
+    "all_delete_files": of_manifests.all_delete_files,
+    "all_entries": of_manifests.all_entries,
 }
 _OF_SNAPSHOTS: Final[Mapping[str, Callable[[Table, Snapshot | None], pa.Table]]] = {
     "manifests": of_manifests.manifests,
     "files": of_manifests.files,
+    "data_files": of_manifests.data_files,
+    "delete_files": of_manifests.delete_files,
     "entries": of_manifests.entries,
-    "partitions": of_manifests.partitions,
+    "partitions": partitions,
+    "position_deletes": position_deletes,
 }
 
 METADATA_TABLES: Final = tuple(sorted({*_OF_TABLES, *_OF_SNAPSHOTS}))
@@ -45,18 +55,18 @@ def metadata_table(target: TargetTable, name: str, at: int | None = None) -> pa.
     """
     table = target.load()
     key = name.lower()
-    if key in _OF_SNAPSHOTS:
-        snapshot = table.metadata.current_snapshot()
-        if at is not None:
-            snapshot = table.metadata.snapshot_by_id(resolve_version(table, at))
-        try:
+    try:
+        if key in _OF_SNAPSHOTS:
+            snapshot = table.metadata.current_snapshot()
+            if at is not None:
+                snapshot = table.metadata.snapshot_by_id(resolve_version(table, at))
             return _OF_SNAPSHOTS[key](table, snapshot)
-        except OSError as error:
-            raise StorageError(f"cannot read the manifests of {target}: {error}") from error
+        if key in _OF_TABLES and at is None:
+            return _OF_TABLES[key](table)
+    except OSError as error:
+        raise StorageError(f"cannot read the manifests of {target}: {error}") from error
     if key not in _OF_TABLES:
         near = nearest(key, METADATA_TABLES, most=1)
         hint = f"did you mean {target}${near[0]}?" if near else f"there are {', '.join(METADATA_TABLES)}"
         raise NotFoundError(f"{target} has no metadata table {name!r}; {hint}")
-    if at is not None:
-        raise InvalidRequestError(f"{target}${key} tells of the whole table, not of one version of it")
-    return _OF_TABLES[key](table)
+    raise InvalidRequestError(f"{target}${key} tells of the whole table, not of one version of it")

@@ -11,14 +11,27 @@ from typing import Final
 
 import pyarrow as pa
 
-from metastore.sql import alter, analyze, call, create, delete_update, drop, insert, merge, select, show, views
+from metastore.sql import (
+    alter,
+    analyze,
+    call,
+    create,
+    delete_update,
+    drop,
+    insert,
+    merge,
+    select,
+    show,
+    show_table,
+    views,
+)
 from metastore.sql.statement import Statement
 from metastore.sql.target import Progress, StatementTarget
 
 Handler = Callable[[StatementTarget, Statement], pa.Table]
 """Runs one statement in a session: ``handler(target, statement)`` returns its rows."""
 
-_FAMILIES: Final = (alter, analyze, call, create, delete_update, drop, insert, merge, views, select, show)
+_FAMILIES: Final = (alter, analyze, call, create, delete_update, drop, insert, merge, views, select, show, show_table)
 _HANDLERS: Final[Mapping[tuple[str, ...], Handler]] = {
     words: handler for family in _FAMILIES for words, handler in family.HANDLERS.items()
 }

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
-from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -36,10 +36,12 @@ from metastore.procedures.rewrite.sorting import sort_keys
 from metastore.procedures.tables.set_property import require_settable
 from metastore.sql.column_types import column_type
 from metastore.sql.partition_fields import PartitionTerm, partition_term
+from metastore.sql.sort_order import order_texts, sort_fields
 from metastore.sql.statement import Cursor
 from metastore.sql.table_properties import (
     FORMAT_VERSIONS,
     PARTITIONING,
+    SORTED_BY,
     partition_terms,
     property_key,
     property_value,
@@ -57,7 +59,6 @@ _SUFFIXES: Final[Mapping[type[Transform[Any, Any]], str]] = {
 }
 """Suffixes in the names of partition fields, as in Spark."""
 
-_SORTED_BY: Final = "sorted_by"
 _FORMAT: Final = "format"
 
 
@@ -91,7 +92,7 @@ class NewTable:
             if not can_partition(term.transform, source.field_type):
                 raise cursor.statement.error(f"{term}: {name} is {source.field_type}", term.token)
             full = schema.find_column_name(source.field_id) or name
-            called = full + _SUFFIXES[type(term.transform)]
+            called = field_name(full, term.transform)
             if any(each.source_id == source.field_id and each.transform == term.transform for each in fields):
                 raise cursor.statement.error(f"the table is partitioned by {term} twice", term.token)
             fields.append(PartitionField(source.field_id, PARTITION_FIELD_ID_START + number, term.transform, called))
@@ -104,17 +105,12 @@ class NewTable:
         assert self.order_token is not None
         with cursor.statement.at(self.order_token):
             keys = sort_keys(name, schema, UNSORTED_SORT_ORDER, self.sorted_by)
-        return SortOrder(
-            *(
-                SortField(
-                    source_id=key.source_id,
-                    transform=key.transform,
-                    direction=SortDirection.DESC if key.descending else SortDirection.ASC,
-                    null_order=NullOrder.NULLS_FIRST if key.nulls_first else NullOrder.NULLS_LAST,
-                )
-                for key in keys
-            )
-        )
+        return SortOrder(*sort_fields(keys))
+
+
+def field_name(column: str, transform: Transform[Any, Any]) -> str:
+    """Returns the name of a new partition field, as Spark makes it."""
+    return column + _SUFFIXES.get(type(transform), "")
 
 
 def new_table(cursor: Cursor) -> NewTable:
@@ -195,9 +191,9 @@ def _property(cursor: Cursor, made: NewTable, key: str, token: Token | None) -> 
         made.format_version = written_version(cursor)
     elif key == PARTITIONING:
         made.terms += partition_terms(cursor)
-    elif key == _SORTED_BY:
+    elif key == SORTED_BY:
         made.order_token = value_token
-        made.sorted_by += _texts(cursor)
+        made.sorted_by += order_texts(cursor)
     elif key == "location":
         made.location = cursor.expect(TokenType.STRING, "a place").text
     elif key == _FORMAT:
@@ -213,13 +209,3 @@ def _property(cursor: Cursor, made: NewTable, key: str, token: Token | None) -> 
         if value_token is not None and cursor.statement.source(value_token).upper() == "DEFAULT":
             return
         made.properties[key] = value
-
-
-def _texts(cursor: Cursor) -> list[str]:
-    cursor.expect_word("ARRAY")
-    cursor.expect(TokenType.L_BRACKET, "[")
-    found = [cursor.expect(TokenType.STRING, "a text such as 'ts DESC'").text]
-    while cursor.accept(TokenType.COMMA):
-        found.append(cursor.expect(TokenType.STRING, "a text such as 'ts DESC'").text)
-    cursor.expect(TokenType.R_BRACKET, ", or ]")
-    return found

@@ -42,7 +42,7 @@ def show_schemas(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns the schemas of one catalog, or the schemas that the metastore knows."""
     cursor = Cursor(statement, 2)
     catalog = _from(cursor, "the name of a catalog")
-    pattern = _like(cursor)
+    pattern = like(cursor)
     if catalog is None:
         names = _texts(InformationSchema(target.metastore).schemata(["SCHEMA_NAME"]))
     else:
@@ -55,7 +55,7 @@ def show_tables(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns the tables and views of one schema, or all that the metastore knows."""
     cursor = Cursor(statement, 2)
     schema = _from(cursor, "the name of a schema")
-    pattern = _like(cursor)
+    pattern = like(cursor)
     if schema is None:
         known = InformationSchema(target.metastore).tables(["TABLE_SCHEMA", "TABLE_NAME"])
         pairs = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in known.to_pylist()]
@@ -77,6 +77,11 @@ def describe(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor = Cursor(statement, start)
     name = cursor.names("the name of a table")
     cursor.end()
+    return described_columns(target, statement, name)
+
+
+def described_columns(target: StatementTarget, statement: Statement, name: list[Name]) -> pa.Table:
+    """Returns the rows of DESCRIBE for a name. Raises NotFoundError, with its place."""
     parts, relations = [part.text for part in name], Relations(target)
     with statement.at(name[0].token):
         info = relations.plugin_name(parts)
@@ -125,7 +130,7 @@ def _from(cursor: Cursor, what: str) -> list[Name] | None:
     return None
 
 
-def _like(cursor: Cursor) -> re.Pattern[str] | None:
+def like(cursor: Cursor) -> re.Pattern[str] | None:
     """Read the rest of the statement: a LIKE pattern, or nothing."""
     pattern = cursor.expect(TokenType.STRING, "a pattern in single quotes").text if cursor.accept_word("LIKE") else None
     cursor.end()

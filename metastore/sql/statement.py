@@ -134,6 +134,10 @@ class Cursor:
         """The next token in upper case if it is a word; else an empty text."""
         return self.statement.word(self._next)
 
+    def word_ahead(self, by: int) -> str:
+        """Return the token ``by`` places ahead as :attr:`word` does."""
+        return self.statement.word(self._next + by)
+
     def ahead(self, kind: TokenType, by: int = 0) -> bool:
         """Whether the token ``by`` places ahead is of ``kind``."""
         index = self._next + by

@@ -1,4 +1,6 @@
-"""SET PROPERTIES and UNSET PROPERTIES of ALTER TABLE: Iceberg's keys, and ``partitioning``, which is not a property.
+"""SET PROPERTIES and UNSET PROPERTIES of ALTER TABLE: Iceberg's keys, and three of Trino's that are no properties.
+
+These are ``partitioning``, ``sorted_by`` and ``format_version``.
 
 The brackets around the list are optional, and PROPERTIES may be written TBLPROPERTIES, as in Trino and Spark.
 """
@@ -15,12 +17,18 @@ from metastore.errors import InvalidRequestError
 from metastore.iceberg.iceberg_private import upgrade
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.procedures.tables.set_property import require_settable
+from metastore.sql.action_lists import next_item
 from metastore.sql.partition_fields import Change, PartitionChange, PartitionTerm, term_of_text
+from metastore.sql.property_changes import apply_properties
+from metastore.sql.sort_order import sorted_by
 from metastore.sql.statement import Cursor
 
 PARTITIONING: Final = "partitioning"
 FORMAT_VERSIONS: Final = ("format-version", "format_version")
 """Iceberg's and Trino's spelling. It is not stored as a property: it raises the table's format version."""
+
+SORTED_BY: Final = "sorted_by"
+"""Trino's name of the sort order. It is not stored as a property."""
 
 _WRITTEN_VERSIONS: Final = ("1", "2", "3")
 
@@ -31,36 +39,43 @@ def set_properties(cursor: Cursor) -> tuple[Change, str]:
         cursor.expect_word("TBLPROPERTIES")
     bracketed = cursor.accept(TokenType.L_PAREN)
     values: dict[str, str | None] = {}
-    terms: list[PartitionTerm] | None = None
-    version: int | None = None
+    others: list[Change] = []
     named: list[str] = []
     while True:
         token = cursor.token
-        key = _settable(cursor, *FORMAT_VERSIONS)
+        key = _settable(cursor, *FORMAT_VERSIONS, SORTED_BY)
         if key in named:
             raise cursor.statement.error(f"property {key!r} stands there twice", token)
         named.append(key)
         cursor.expect(TokenType.EQ, "=")
-        if key == PARTITIONING:
-            terms = partition_terms(cursor)
-        elif key in FORMAT_VERSIONS:
-            version = written_version(cursor)
-        else:
+        other = _no_property(cursor, key)
+        if other is None:
             values[key] = property_value(cursor)
-        if not cursor.accept(TokenType.COMMA):
+        else:
+            others.append(other)
+        if not next_item(cursor):
             break
     if bracketed:
         cursor.expect(TokenType.R_PAREN, ")")
-    partitioning = None if terms is None else PartitionChange(cursor.statement, exactly=tuple(terms))
 
     def change(transaction: Transaction) -> None:
-        _apply_properties(transaction, values)
-        if version is not None:
-            _raise_format_version(transaction, version)
-        if partitioning is not None:
-            partitioning(transaction)
+        apply_properties(transaction, values)
+        for each in others:
+            each(transaction)
 
     return change, f"{', '.join(named)} {'is' if len(named) == 1 else 'are'} set"
+
+
+def _no_property(cursor: Cursor, key: str) -> Change | None:
+    """Read the value of a key that is set like a property and is none; returns the change. None for a property."""
+    if key == PARTITIONING:
+        return PartitionChange(cursor.statement, exactly=tuple(partition_terms(cursor)))
+    if key == SORTED_BY:
+        return sorted_by(cursor)
+    if key in FORMAT_VERSIONS:
+        version = written_version(cursor)
+        return lambda transaction: _raise_format_version(transaction, version)
+    return None
 
 
 def unset_properties(cursor: Cursor) -> tuple[Change, str]:
@@ -69,12 +84,12 @@ def unset_properties(cursor: Cursor) -> tuple[Change, str]:
         cursor.expect_word("TBLPROPERTIES")
     bracketed = cursor.accept(TokenType.L_PAREN)
     keys = [_settable(cursor)]
-    while cursor.accept(TokenType.COMMA):
+    while next_item(cursor):
         keys.append(_settable(cursor))
     if bracketed:
         cursor.expect(TokenType.R_PAREN, ")")
     values: dict[str, str | None] = dict.fromkeys(keys)
-    return lambda transaction: _apply_properties(transaction, values), f"{', '.join(keys)} back to the default"
+    return lambda transaction: apply_properties(transaction, values), f"{', '.join(keys)} back to the default"
 
 
 def written_version(cursor: Cursor) -> int:
@@ -95,16 +110,6 @@ def _raise_format_version(transaction: Transaction, version: int) -> None:
         if version == VERSION_OF_LINEAGE:
             with_lineage(transaction.table_metadata.schema())
         upgrade(transaction, cast("TableVersion", version))
-
-
-def _apply_properties(transaction: Transaction, values: dict[str, str | None]) -> None:
-    present = transaction.table_metadata.properties
-    changed = {key: value for key, value in values.items() if value is not None and present.get(key) != value}
-    removed = [key for key, value in values.items() if value is None and key in present]
-    if changed:
-        transaction.set_properties(changed)
-    if removed:
-        transaction.remove_properties(*removed)
 
 
 def _settable(cursor: Cursor, *also: str) -> str:

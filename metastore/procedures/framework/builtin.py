@@ -34,6 +34,7 @@ MODULES: Final = (
     "metastore.procedures.tables.set_property",
     "metastore.procedures.tables.upgrade",
     "metastore.procedures.tables.table_stats",
+    "metastore.procedures.tables.partition_stats",
     "metastore.procedures.tables.drop_stats",
     "metastore.procedures.tables.rewrite_path",
     "metastore.procedures.rewrite.procedure",

@@ -9,7 +9,7 @@ from typing import Final
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import PrimitiveType
+from pyiceberg.types import NestedField, PrimitiveType
 
 from metastore.errors import InvalidRequestError
 from metastore.procedures.rewrite.job import SortKey, ZOrder
@@ -97,11 +97,18 @@ def _sortable(schema: Schema, text: str) -> int:
     except ValueError as error:
         known = ", ".join(field.name for field in schema.fields)
         raise InvalidRequestError(f"sorted_by: there is no column {column!r}; there are {known}") from error
-    if not isinstance(field.field_type, PrimitiveType):
-        raise InvalidRequestError(f"sorted_by: {column} is {field.field_type}, by which rows cannot be sorted")
-    if not _is_reached_by_structs(schema, field.field_id):
-        raise InvalidRequestError(f"sorted_by: {column} is inside of a list or map, of which a row has many")
+    if (why := why_not_sortable(schema, field)) is not None:
+        raise InvalidRequestError(f"sorted_by: {column} {why}")
     return field.field_id
+
+
+def why_not_sortable(schema: Schema, field: NestedField) -> str | None:
+    """Why rows cannot be sorted by ``field``; None if they can."""
+    if not isinstance(field.field_type, PrimitiveType):
+        return f"is {field.field_type}, by which rows cannot be sorted"
+    if not _is_reached_by_structs(schema, field.field_id):
+        return "is inside of a list or map, of which a row has many"
+    return None
 
 
 def _is_reached_by_structs(schema: Schema, field_id: int) -> bool:

@@ -1,0 +1,129 @@
+"""compute_partition_stats: counts are those of the rows and of the manifests, in a file of the specification's form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.typedef import Record
+from support.delete_files import delete_positions, delete_where_equal
+
+from metastore.errors import FormatError, InvalidRequestError, ProcedureError, StorageError
+from metastore.session import Session
+
+BOTH = ["data_record_count", "data_file_count", "total_data_file_size_in_bytes"]
+NAME: dict[str, Any] = {"schema": "db", "table_name": "t"}
+
+
+@pytest.fixture(params=["lake", "folder"])
+def catalog(request: pytest.FixtureRequest) -> str:
+    """A catalog in SQLite, and one that is a folder."""
+    return str(request.param)
+
+
+def made(session: Session, catalog: str, version: int) -> Any:
+    """A table of 3 partitions, of which one has no live file, with a second spec; as PyIceberg has it."""
+    session.catalogs.open(catalog).create_namespace("db")
+    full = f"{catalog}.db.t"
+    session.sql(f"CREATE TABLE {full} (k VARCHAR, u UUID, id BIGINT) PARTITIONED BY (k)")
+    session.sql(f"ALTER TABLE {full} SET PROPERTIES format_version = {version}")
+    session.sql(f"INSERT INTO {full} VALUES ('a', NULL, 1), ('a', NULL, 2), (NULL, NULL, 3), ('gone', NULL, 4)")
+    session.sql(f"INSERT INTO {full} VALUES ('a', NULL, 5)")
+    session.sql(f"ALTER TABLE {full} ADD PARTITION FIELD u")
+    session.sql(f"INSERT INTO {full} VALUES ('b', '00000000-0000-0000-0000-000000000007', 6)")
+    session.sql(f"DELETE FROM {full} WHERE k = 'gone'")
+    return session.catalogs.open(catalog).load_table("db.t")
+
+
+def computed(session: Session, catalog: str, **arguments: Any) -> pa.Table:
+    """The rows of the file that the procedure makes."""
+    [row] = session.call(f"{catalog}.system.compute_partition_stats", **NAME, **arguments).to_pylist()
+    return pq.read_table(row["partition_statistics_file"].removeprefix("file://"))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_counts_are_those_of_the_table(session: Session, catalog: str, version: int) -> None:
+    """As ``$partitions`` has them, with rows of removed partitions; PyIceberg reads the entry in the metadata."""
+    table = made(session, catalog, version)
+    found = computed(session, catalog)
+    rows = found.to_pylist()
+    shown = session.sql(f'SELECT * FROM {catalog}.db."t$partitions"').to_pylist()
+    expected = {
+        (each["partition"]["k"], each["spec_id"]): [
+            each["record_count"],
+            each["file_count"],
+            each["total_data_file_size_in_bytes"],
+        ]
+        for each in shown
+    }
+    live = {(row["partition"]["k"], row["spec_id"]): [row[name] for name in BOTH] for row in rows}
+    assert live.pop(("gone", 0)) == [0, 0, 0]
+    assert live == expected
+    assert [row["partition"]["k"] for row in rows] == [None, "a", "b", "gone"]
+    assert rows[2]["partition"]["u"] == bytes(15) + b"\7"
+    assert {row["total_record_count"] for row in rows} == {None}
+    newest = table.refresh().metadata.snapshots[-1]
+    assert (rows[3]["last_updated_at"], rows[3]["last_updated_snapshot_id"]) == (
+        newest.timestamp_ms,
+        newest.snapshot_id,
+    )
+    ids = [int((field.metadata or {})[b"PARQUET:field_id"]) for field in found.schema]
+    assert ids == list(range(1, 14 if version == 3 else 13))
+    [file] = table.refresh().metadata.partition_statistics
+    assert file.snapshot_id == newest.snapshot_id
+    path = Path(file.statistics_path.removeprefix("file://"))
+    assert path.stat().st_size == file.file_size_in_bytes
+
+
+def test_a_snapshot_has_one_file(session: Session, catalog: str) -> None:
+    """A second call gives the same one; an older snapshot gets its own, which goes with it."""
+    table = made(session, catalog, 2)
+    first = session.call(f"{catalog}.system.compute_partition_stats", **NAME).to_pylist()
+    assert session.call(f"{catalog}.system.compute_partition_stats", **NAME).to_pylist() == first
+    oldest = table.refresh().metadata.snapshots[0].snapshot_id
+    assert [row["data_record_count"] for row in computed(session, catalog, snapshot_id=oldest).to_pylist()] == [1, 2, 1]
+    files = {each.snapshot_id: each.statistics_path for each in table.refresh().metadata.partition_statistics}
+    assert len(files) == 2
+    session.call(f"{catalog}.system.expire_snapshots", **NAME, snapshot_ids=[oldest])
+    kept = [each.snapshot_id for each in table.refresh().metadata.partition_statistics]
+    assert kept == [first[0]["snapshot_id"]]
+    assert not Path(files[oldest].removeprefix("file://")).exists()
+    session.call(f"{catalog}.system.drop_stats", **NAME)
+    assert table.refresh().metadata.partition_statistics == []
+
+
+def test_deletes_are_counted_by_kind(session: Session) -> None:
+    """In their own partition."""
+    table = made(session, "lake", 2)
+    session.sql("ALTER TABLE lake.db.t DROP PARTITION FIELD u")
+    [path] = [each.file.file_path for each in table.refresh().scan("id = 5").plan_files()]
+    delete_positions(table.refresh(), {path: [0]}, Record("a"))
+    delete_where_equal(table.refresh(), Record(None))
+    rows = [row for row in computed(session, "lake").to_pylist() if row["partition"]["k"] in ("a", None)]
+    names = ("position_delete_record_count", "position_delete_file_count", "equality_delete_record_count")
+    assert {tuple(row[name] for name in names) for row in rows} >= {(1, 1, 0), (0, 0, 1)}
+
+
+def test_what_cannot_be_counted_is_an_error(session: Session) -> None:
+    """An unpartitioned table, an unknown snapshot, a damaged or missing manifest; the table is as it was."""
+    table = made(session, "lake", 2)
+    session.sql("CREATE TABLE lake.db.plain (id BIGINT)")
+    session.sql("CREATE TABLE lake.db.empty (id BIGINT) PARTITIONED BY (id)")
+    call = "lake.system.compute_partition_stats"
+    with pytest.raises((InvalidRequestError, ProcedureError), match="lake.db.plain is not partitioned"):
+        session.call(call, schema="db", table_name="plain")
+    with pytest.raises((InvalidRequestError, ProcedureError), match="has no snapshot 7"):
+        session.call(call, **NAME, snapshot_id=7)
+    assert session.call(call, schema="db", table_name="empty").num_rows == 0
+    [manifest, *_] = table.refresh().current_snapshot().manifests(table.io)
+    path = Path(manifest.manifest_path.removeprefix("file://"))
+    path.write_bytes(b"garbage")
+    with pytest.raises(FormatError, match="cannot be decoded"):
+        session.call(call, **NAME)
+    path.unlink()
+    with pytest.raises(StorageError, match="cannot read the manifests of lake.db.t"):
+        session.call(call, **NAME)
+    assert table.refresh().metadata.partition_statistics == []
