@@ -4,7 +4,7 @@
 column                 value
 =====================  ===================================================================================
 ``$path``              path of the file, as the metastore has it
-``$file_modified_time``  time of the file's last change, in UTC, to the microsecond
+``$file_modified_time``  time of the file's last change, in UTC, to the microsecond; on stores, to the millisecond
 ``$partition``         directories of the file below its table (``year=2024/month=1``); null where it has none
 ``fqn``                path of the file without scheme and authority
 ``filepath``           the same of its directory
@@ -50,7 +50,11 @@ class _File(NamedTuple):
 
 
 def _modified(file: _File) -> datetime | None:
-    return None if file.modified is None else EPOCH_UTC + timedelta(microseconds=file.modified // 1000)
+    if file.modified is None:
+        return None
+    if "://" in file.path:  # digits below a millisecond tell states apart that have one time
+        return EPOCH_UTC + timedelta(milliseconds=file.modified // 1_000_000)
+    return EPOCH_UTC + timedelta(microseconds=file.modified // 1000)
 
 
 def _fqn(file: _File) -> str:

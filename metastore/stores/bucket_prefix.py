@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import obstore
 
+from metastore.digests import number_of
 from metastore.stores.key_ranges import Objects
 from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_client import Bucket, Store
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_NS_IN_MS: Final = 1_000_000
 
 _PAGE: Final = 1000
 """Objects in a page, as stores send them."""
@@ -73,9 +75,15 @@ class BucketPrefix:
 
 
 def _objects(listed: Iterable[ObjectMeta]) -> Objects:
-    return [(entry["path"], entry["size"], epoch_ns(entry["last_modified"])) for entry in listed]
+    return [(entry["path"], entry["size"], time_and_state(entry)) for entry in listed]
 
 
-def epoch_ns(time: datetime) -> int:
-    """Return exact epoch nanoseconds."""
-    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
+def time_and_state(entry: ObjectMeta) -> int:
+    """Return an object's time in epoch ns, in whole milliseconds; the digits below tell its states apart.
+
+    Stores keep times in whole seconds or milliseconds. An object that is replaced within that time by one of the same
+    size has another ETag, so the digits are made from it. Listings and single requests quote ETags differently.
+    """
+    time_ms = (entry["last_modified"] - _EPOCH) // timedelta(milliseconds=1)
+    tag = (entry["e_tag"] or "").removeprefix("W/").strip('"')
+    return time_ms * _NS_IN_MS + number_of(tag, 8) % _NS_IN_MS

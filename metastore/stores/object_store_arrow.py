@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 from obstore.exceptions import GenericError
 
-from metastore.stores.bucket_prefix import BucketPrefix, epoch_ns
+from metastore.stores.bucket_prefix import BucketPrefix, time_and_state
 from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_client import Bucket, Buckets
 from metastore.stores.parallel_listing import AT_ONCE, list_in_parallel
@@ -251,7 +251,7 @@ def _ranges(place: StoreLocation, bucket: Bucket, size: int, e_tag: str | None, 
 
 
 def _file_info(path: str, entry: Any) -> pafs.FileInfo:
-    return pafs.FileInfo(path, pafs.FileType.File, size=entry["size"], mtime_ns=epoch_ns(entry["last_modified"]))
+    return pafs.FileInfo(path, pafs.FileType.File, size=entry["size"], mtime_ns=time_and_state(entry))
 
 
 def _above(folder: str, seen: set[str]) -> Iterable[str]:

@@ -64,6 +64,28 @@ def test_an_object_named_as_the_directory_hides_no_file(open_lake: OpenLake, buc
         assert ms.tables.scan("lake.w.t", "x < 25").to_arrow().num_rows == 25
 
 
+def test_a_file_replaced_within_one_tick_of_the_stores_clock_is_another_file(
+    open_lake: OpenLake, bucket: ObjectStore, root: str
+) -> None:
+    """Of the same size, too, right after ANALYZE: stores tell times in seconds or milliseconds, so ETags decide."""
+    key = "w/t/k=0/0.parquet"
+
+    def replaced(value: int) -> None:
+        content = BytesIO()
+        pq.write_table(pa.table({"x": [value] * 10}), content)
+        bucket.put(key, content.getvalue())
+
+    with open_lake() as ms:
+        ms.analyze("lake.w.t")
+        for value in range(5000, 5010):
+            replaced(value)
+            assert ms.tables.scan("lake.w.t", f"x = {value}").count() == 10
+            assert ms.analyze("lake.w.t").changed == 1
+            assert ms.analyze("lake.w.t", paths=[f"{root}/{key}"]).status == "up to date"
+        [told] = ms.sql('SELECT DISTINCT "$file_modified_time" AS t FROM lake.w.t WHERE x = 5009').to_pylist()
+        assert told["t"].microsecond % 1000 == 0
+
+
 @pytest.mark.parametrize("kind", ["s3"], indirect=True)
 def test_requests_for_data(open_lake: OpenLake, server: StoreServer) -> None:
     """ANALYZE asks once for each footer and for pages of names; unchanged files are not asked again."""
