@@ -127,7 +127,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Metastore
         yield metastore, folder
 
 
-# A failure is told as it was drawn: each example writes files, so making it smaller takes minutes.
+# A failing example is not shrunk: each example writes files, so shrinking takes minutes.
 @settings(max_examples=settings().max_examples // 20, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(data=st.data())
 def test_where_is_filtering_whatever_the_descriptor_became(opened: tuple[Metastore, Path], data: st.DataObject) -> None:

@@ -206,7 +206,7 @@ def tmp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 _numbers = itertools.count()
 
 
-# A failure is told as it was drawn: each example writes files, so making it smaller takes minutes.
+# A failing example is not shrunk: each example writes files, so shrinking takes minutes.
 @settings(
     max_examples=settings().max_examples // 50,
     suppress_health_check=list(HealthCheck),
