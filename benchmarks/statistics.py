@@ -52,7 +52,7 @@ AGGREGATE: Final = "Spark min, max and count"
 ROWS: Final = 20_000_000
 _TIMES: Final = 3
 _MARGIN: Final = 26 * 3600 * 1_000_000
-"""Microseconds by which bounds of INT96 are wider than the values, because engines read them in different time zones."""
+"""Microseconds by which bounds of INT96 are wider than the values: engines read them in different time zones."""
 _FILES: Final = 10
 _FEW_FILES: Final = 12
 _GROUP: Final = 1 << 20

@@ -1,8 +1,7 @@
 """Writes a new snapshot on a branch: its manifests and list, then publishes or removes them.
 
 Procedures, rewrites and statements of SQL commit by this. It writes tables of format versions 1, 2 and 3. In version 3
-the commit gives ids to the rows of data manifests that have none, and counts them on in the table.
-
+the commit gives ids to the rows of data manifests that have none, and adds their number to the table's next row id.
 
 PyIceberg's producers cannot write the operation ``replace``, and drop the retention of the branch they move.
 Guarantees: files are written under new names and are durable before the commit. The branch must not have moved. What
