@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Fingerprint(NamedTuple):
-    """Identifies one state of a file: its size in bytes and its modification time in epoch ns."""
+    """Identifies one state of a file: its size in bytes and its modification time in epoch ns.
+
+    On object stores, the digits of the time below milliseconds are made from the ETag.
+    """
 
     size: int
     mtime_ns: int
