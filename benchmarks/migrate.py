@@ -28,7 +28,7 @@ from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside,
 from metastore.engine import Engine, LocalEngine
 from metastore.hive.listing import Nested, Store
 from metastore.hive.metrics import FRAGMENT, read_metrics
-from metastore.hive.migration.staging import stage
+from metastore.hive.migration.staging import NewTable, stage
 from metastore.hive.migration.survey import survey_files
 from metastore.hive.tables import FORMAT_CLASSES, FileFormat, HiveTable
 from metastore.spark import SparkEngine
@@ -109,7 +109,7 @@ def _staged(engine: Engine, folder: str) -> str:
     batches = engine.run(found.chunks({}, _CHUNK_FILES), read_metrics, FRAGMENT)
     fragments = pa.Table.from_batches(list(batches), FRAGMENT)
     place = f"{table.location}/_iceberg/{uuid.uuid4()}"
-    staged = stage(found, fragments, PyArrowFileIO(), place, location=table.location, properties={}, now_ms=0)
+    staged = stage(found, fragments, PyArrowFileIO(), place, wanted=NewTable(table.location, {}), now_ms=0)
     return staged.metadata_location
 
 
