@@ -10,7 +10,7 @@ from benchmarks import analyze, increments
 from benchmarks.measuring import OURS, Pace
 from metastore.engine import LocalEngine
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.benchmarks, pytest.mark.spark, pytest.mark.slow]
 
 
 def test_every_way_of_measuring_finds_the_same(tmp_path: Path) -> None:

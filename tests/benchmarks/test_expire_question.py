@@ -9,7 +9,7 @@ import pytest
 from benchmarks import expire_files
 from benchmarks.measuring import OURS, Pace
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.benchmarks, pytest.mark.slow]
 
 
 def test_both_ways_leave_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import migrate
 from benchmarks.measuring import OURS, Pace
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.benchmarks, pytest.mark.spark, pytest.mark.slow]
 
 
 def test_all_contenders_make_the_same_table(tmp_path: Path) -> None:

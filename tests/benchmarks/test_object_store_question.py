@@ -11,6 +11,8 @@ from benchmarks.measuring import OURS, Pace, Series
 from benchmarks.peers.on_s3 import DUCKDB, DUCKDB_ON_ARROW, PYICEBERG
 from benchmarks.s3_prices import dollars_of_a_million
 
+pytestmark = pytest.mark.benchmarks
+
 
 @pytest.mark.integration
 @pytest.mark.slow

@@ -10,6 +10,8 @@ from benchmarks import endurance, many_files, many_processes, memory, other_meta
 from benchmarks.measuring import OURS, Pace
 from benchmarks.peers import drill_metastore, hive_metastore
 
+pytestmark = pytest.mark.benchmarks
+
 
 def test_all_sides_choose_the_same_files(tmp_path: Path) -> None:
     """Of three segments one, a tenth of the files, and all, just opened and again; the run compares the answers."""

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import scan
 from benchmarks.measuring import Pace
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.benchmarks, pytest.mark.spark, pytest.mark.slow]
 
 
 def test_every_reader_finds_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import statistics
 from benchmarks.measuring import OURS, Pace
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.benchmarks, pytest.mark.spark, pytest.mark.slow]
 
 
 def test_everyone_finds_the_same_bounds(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from benchmarks.stores import PLAIN, Stores
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 
+pytestmark = pytest.mark.benchmarks
+
 SIZE = 30
 
 

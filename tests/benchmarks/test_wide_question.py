@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks import wide_tables
 from benchmarks.measuring import Pace
+
+pytestmark = pytest.mark.benchmarks
 
 
 def test_all_contenders_read_the_same_rows(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ NAMED_REFUSALS = {
 """By writer and type: wide decimals outside of Arrow, annotations of no shape, tables without columns in SQL."""
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 @pytest.mark.parametrize("writer", WRITERS)
 def test_every_file_of_a_writer_gives_equal_rows_at_every_door(tmp_path: Path, writer: str) -> None:

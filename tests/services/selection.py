@@ -1,6 +1,6 @@
 """Which tests run, and in which order.
 
-Tests that need what neither Python nor Java brings are run on request: ``--services hdfs,postgres`` and so on.
+Tests that need more than Python and Java, or minutes, are run on request: ``--services hdfs,postgres`` and so on.
 
 They are left out otherwise, not skipped: `make test` passes on a machine with Python, Java and make. Asked for without
 the service being there, they fail with the reason.
@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import pytest
 
-ON_REQUEST = frozenset({"azure", "drill", "gcs", "glue", "hdfs", "iceberg", "postgres", "rest", "versions"})
+ON_REQUEST = frozenset(
+    {
+        *("azure", "drill", "gcs", "glue", "hdfs", "iceberg", "postgres", "rest"),
+        *("benchmarks", "clusters", "corpus", "versions"),
+    }
+)
 _LONG = ("spark", "integration", "slow", *sorted(ON_REQUEST))
 """Marks of tests that start a session, processes or a service."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option."""
-    parser.addoption("--services", default="", help="also run the tests of these services, with commas between")
+    parser.addoption("--services", default="", help="also run the tests with these marks, with commas between")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

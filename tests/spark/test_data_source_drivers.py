@@ -14,7 +14,7 @@ import pytest
 
 from metastore.session import connect
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.clusters, pytest.mark.spark, pytest.mark.integration]
 
 Driver = Callable[..., dict[str, Any]]
 

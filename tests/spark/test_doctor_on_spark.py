@@ -21,7 +21,7 @@ from metastore.errors import InvalidRequestError
 from metastore.session import connect
 from metastore.spark import read_table, select
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.corpus, pytest.mark.spark]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ import pytest
 
 import metastore
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.clusters, pytest.mark.spark, pytest.mark.integration]
 
 Driver = Callable[..., dict[str, Any]]
 

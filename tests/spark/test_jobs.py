@@ -48,6 +48,7 @@ def conf(tmp_path: Path) -> str:
     return str(tmp_path / "conf")
 
 
+@pytest.mark.clusters
 def test_the_job_runs_on_separate_workers(
     run_driver: Driver, bare_python: Path, conf: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -74,6 +75,7 @@ spark.stop()
     assert "deleted_data_files_count" in said
 
 
+@pytest.mark.clusters
 def test_the_job_runs_over_connect(run_driver: Driver, bare_python: Path, conf: str) -> None:
     """The same, through a server whose Python lacks the package."""
     said = run_driver(

@@ -104,6 +104,7 @@ engine.close()
 """
 
 
+@pytest.mark.clusters
 @pytest.mark.integration
 def test_a_killed_process_of_a_cluster_costs_only_time(
     run_driver: Callable[..., dict[str, Any]], bare_python: Path, tmp_path: Path
