@@ -20,7 +20,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.statistics import PartitionStatisticsFile
-from pyiceberg.table.update import AssertTableUUID, SetPartitionStatisticsUpdate
 from pyiceberg.typedef import Record
 from pyiceberg.types import (
     FixedType,
@@ -33,8 +32,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from metastore.errors import ConflictError, InvalidRequestError, StorageError
-from metastore.iceberg.contention import until_won
+from metastore.errors import InvalidRequestError, StorageError
 from metastore.iceberg.manifest_reader import read_entries, read_list
 from metastore.iceberg.manifests import decode_file
 from metastore.iceberg.partition_type import partition_fields
@@ -42,7 +40,8 @@ from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.stores.files import discard, flush
+from metastore.procedures.tables.attached_statistics import attach
+from metastore.stores.files import flush
 from metastore.stores.new_files import NewFiles
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {"partition_statistics_file": pa.string(), "snapshot_id": pa.int64()}
@@ -81,7 +80,7 @@ def compute_partition_stats(
         if file.snapshot_id == snapshot.snapshot_id:
             return [{"partition_statistics_file": file.statistics_path, "snapshot_id": snapshot.snapshot_id}]
     statistics = _written(target, table, snapshot)
-    _attach(context, target, table, statistics)
+    attach(target, context.settings.iceberg.commit.timeout, table.io, statistics)
     return [{"partition_statistics_file": statistics.statistics_path, "snapshot_id": snapshot.snapshot_id}]
 
 
@@ -204,19 +203,3 @@ def _written(target: TargetTable, table: Table, snapshot: Snapshot) -> Partition
     return PartitionStatisticsFile(
         snapshot_id=snapshot.snapshot_id, statistics_path=location, file_size_in_bytes=len(content)
     )
-
-
-def _attach(context: CallContext, target: TargetTable, table: Table, statistics: PartitionStatisticsFile) -> None:
-    """Make the file the snapshot's partition statistics; it is removed if it certainly is not."""
-
-    def attempt(fresh: Table) -> None:
-        if fresh.metadata.snapshot_by_id(statistics.snapshot_id) is None:
-            raise ConflictError(f"snapshot {statistics.snapshot_id} of {target} expired while its manifests were read")
-        same = AssertTableUUID(uuid=fresh.metadata.table_uuid)
-        target.commit(fresh, [same], [SetPartitionStatisticsUpdate(partition_statistics=statistics)])
-
-    try:
-        until_won(target, context.settings.iceberg.commit.timeout, attempt)
-    except (ConflictError, StorageError):
-        discard(table.io, [statistics.statistics_path])
-        raise

@@ -11,7 +11,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,20 +22,18 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
-from pyiceberg.table.update import AssertTableUUID, SetStatisticsUpdate
 
-from metastore.errors import ConflictError, InvalidRequestError, StorageError
-from metastore.iceberg.contention import until_won
+from metastore.errors import InvalidRequestError, StorageError
 from metastore.iceberg.puffin import THETA, Blob, puffin_file
 from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.iceberg.row_scan import RowScan
 from metastore.iceberg.scan_tasks import scan_tasks
-from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
+from metastore.procedures.tables.attached_statistics import attach
 from metastore.sketches.hashing import distinct_first, domain_of, hashes_of
 from metastore.sketches.theta import TABLE_SIZE, Theta, ThetaBuilder
-from metastore.stores.files import discard, flush
+from metastore.stores.files import flush
 from metastore.stores.new_files import NewFiles
 
 _FILES_A_CHUNK: Final = 16
@@ -84,7 +81,7 @@ def compute_table_stats(
     sketches = _sketches(context, table, snapshot, wanted, scan_tasks(metadata, table.io, snapshot=snapshot))
     location = table.location_provider().new_metadata_location(f"{snapshot.snapshot_id}-{uuid.uuid4()}.stats")
     statistics = _written(table, snapshot, location, wanted, sketches)
-    _attach(target, context.settings.iceberg.commit.timeout, table, statistics)
+    attach(target, context.settings.iceberg.commit.timeout, table.io, statistics)
     found = [
         {"column": wanted.find_column_name(field_id), "ndv": round(sketch.estimate)}
         for field_id, sketch in sketches.items()
@@ -182,19 +179,3 @@ def _written(
             for blob in blobs
         ],
     )
-
-
-def _attach(target: TargetTable, timeout: timedelta, table: Table, statistics: StatisticsFile) -> None:
-    """Set the file as the snapshot's statistics. The file is removed if that certainly failed."""
-
-    def attempt(fresh: Table) -> None:
-        if fresh.metadata.snapshot_by_id(statistics.snapshot_id) is None:
-            raise ConflictError(f"snapshot {statistics.snapshot_id} of {target} expired while its rows were read")
-        same = AssertTableUUID(uuid=fresh.metadata.table_uuid)
-        target.commit(fresh, [same], [SetStatisticsUpdate(statistics=statistics)])
-
-    try:
-        until_won(target, timeout, attempt)
-    except (ConflictError, StorageError):
-        discard(table.io, [statistics.statistics_path])
-        raise
