@@ -31,8 +31,8 @@ if _typing.TYPE_CHECKING:
     from metastore.session import connect as connect
 
 __version__ = _distribution.VERSION
-if _told := _distribution.conflict():
-    _warnings.warn(_told, RuntimeWarning, stacklevel=2)
+if _conflict := _distribution.conflict():
+    _warnings.warn(_conflict, RuntimeWarning, stacklevel=2)
 
 __getattr__, __dir__ = _loaded_on_use(
     __name__, {"Metastore": "metastore", "MetastoreRegistry": "metastore", "Session": "session", "connect": "session"}

@@ -21,7 +21,7 @@ from metastore.errors import (
     NotFoundError,
     StorageError,
 )
-from metastore.iceberg.catalog_errors import failures_of, said
+from metastore.iceberg.catalog_errors import error_text, failures_of
 from metastore.iceberg.catalogs import ForeignCatalog
 from metastore.iceberg.known_reach import KnownReach
 from metastore.iceberg.target import TargetTable
@@ -102,7 +102,7 @@ class Catalogs:
             except NoSuchNamespaceError as error:
                 if above or source.settings.type == "filesystem":
                     return []  # Dropped since the listing, or not created yet.
-                raise StorageError(f"{source} does not answer: {said(error)}") from showable(error)
+                raise StorageError(f"{source} does not answer: {error_text(error)}") from showable(error)
 
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Return the tables of a schema, sorted; only existing components. Raises NotFoundError, StorageError."""

@@ -10,8 +10,8 @@ from hashlib import blake2b
 
 def digest(content: str | bytes, size: int = 16) -> bytes:
     """Returns ``size`` bytes that differ when ``content`` differs. Text may be invalid UTF-8, because paths can be."""
-    said = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
-    return blake2b(said, digest_size=size).digest()
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    return blake2b(data, digest_size=size).digest()
 
 
 def number_of(content: str | bytes, size: int) -> int:

@@ -117,14 +117,14 @@ def _suitable(executable: Path) -> Java:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _UnsuitableError(f"{executable} cannot be run: {error}") from error
-    told = dict(_SETTING.findall(ran.stderr + ran.stdout))
-    if ran.returncode != 0 or len(told) < 3:
-        said = " ".join((ran.stderr or ran.stdout).split())[:200]
-        raise _UnsuitableError(f"{executable} did not tell its version (exit code {ran.returncode}): {said}")
-    version, major = told["java.version"], _major(told["java.specification.version"])
+    settings = dict(_SETTING.findall(ran.stderr + ran.stdout))
+    if ran.returncode != 0 or len(settings) < 3:
+        output = " ".join((ran.stderr or ran.stdout).split())[:200]
+        raise _UnsuitableError(f"{executable} did not tell its version (exit code {ran.returncode}): {output}")
+    version, major = settings["java.version"], _major(settings["java.specification.version"])
     if major < OLDEST_MAJOR:
         raise _UnsuitableError(f"{executable} is Java {version}, too old")
-    return Java(Path(told["java.home"]), version, major)
+    return Java(Path(settings["java.home"]), version, major)
 
 
 def _major(specification: str) -> int:

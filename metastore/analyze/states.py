@@ -177,8 +177,8 @@ def _entries(additional_metadata: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _of_form(told: str) -> str:
-    return f"{_FORM}-{digest(told).hex()}"
+def _of_form(text: str) -> str:
+    return f"{_FORM}-{digest(text).hex()}"
 
 
 # Made once: dumps() would create an encoder for each segment's text.

@@ -163,12 +163,12 @@ class Stored:
     @cached_property
     def _said_of_segments(self) -> SegmentStates | None:
         """What the table's unit says of its segments; None if another program has since removed or added one."""
-        told = None if self.known is None else self.known.state.segments
-        if told is None:
+        segments = None if self.known is None else self.known.state.segments
+        if segments is None:
             return None
         found = self._read_kinds(MetadataType.ALL).columns("metadataKey").parts()
         partitions = found.answered.num_rows + sum(len(group.paths) for group in found.groups)
-        return told if partitions == len(told.states) + 1 else None
+        return segments if partitions == len(segments.states) + 1 else None
 
     def _read_kinds(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self.table)).at_seen(self._version)

@@ -103,14 +103,14 @@ def embedded(rows: pa.Table) -> Embedded | None:
     folders = folders_of(files["metadataIdentifier"])
     of_groups = pa.nulls(groups.num_rows, pa.string())
     found: Any = pc.index_in(groups["path"], files["path"])
-    told: Any = groups["rowGroupIndex"]
+    row_groups: Any = groups["rowGroupIndex"]
     of_files = pa.nulls(files.num_rows, pa.int32())
     arrays = [
         pa.concat_arrays([files["path"].combine_chunks(), of_groups]),
         pa.concat_arrays([_runs(folders), of_groups]),
         length,
         time,
-        *(pa.concat_arrays([of_files, *column.chunks]) for column in (found, told)),
+        *(pa.concat_arrays([of_files, *column.chunks]) for column in (found, row_groups)),
         _runs(columns.schemas),
     ]
     stored = {name: found for name, one in columns.by_column.items() if (found := _stored(one)) is not None}

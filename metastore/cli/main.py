@@ -29,8 +29,8 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a character that the terminal lacks is no error
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
-    if not hasattr(sys.modules["metastore"], "MetastoreError") and (told := conflict()):
-        sys.exit(f"error: {told}")
+    if not hasattr(sys.modules["metastore"], "MetastoreError") and (other := conflict()):
+        sys.exit(f"error: {other}")
     try:
         from metastore.cli.doctor_app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
 

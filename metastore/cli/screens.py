@@ -158,11 +158,11 @@ def _(result: FileList) -> RenderableType:
 @screen.register
 def _(result: AnalyzeResult) -> RenderableType:
     if result.status == "up to date":
-        told = f"{result.table} is up to date: {plural(result.files, 'file')}, {seconds(result.seconds)}"
-        return Group(told, *_notes({}, result.passed_over), _footer("", result.version))
+        summary = f"{result.table} is up to date: {plural(result.files, 'file')}, {seconds(result.seconds)}"
+        return Group(summary, *_notes({}, result.passed_over), _footer("", result.version))
     changes = ((result.new, "new"), (result.changed, "changed"), (result.removed, "removed"))
-    told = ", ".join(f"{count:,} {state}" for count, state in changes if count)
-    what = f"analyzed {plural(result.files, 'file')} ({told})" if told else "analyzed"
+    summary = ", ".join(f"{count:,} {state}" for count, state in changes if count)
+    what = f"analyzed {plural(result.files, 'file')} ({summary})" if summary else "analyzed"
     written = f"{plural(result.units, 'metadata unit')} in {plural(result.segments_written, 'segment')}"
     engine = f" by the {result.engine} engine" if result.engine else ""
     lines: list[RenderableType] = [
@@ -345,10 +345,10 @@ def _(result: Checked) -> RenderableType:
 def _(result: FolderReport) -> RenderableType:
     table = Grid("file", "outcome", "#rows", "what doors said")
     for each in result.files:
-        said = each.contradictions or tuple(f"{door.door}: {door.error}" for door in each.doors if door.error)
+        reasons = each.contradictions or tuple(f"{door.door}: {door.error}" for door in each.doors if door.error)
         rows = max((door.rows for door in each.doors if door.rows is not None), default=None)
         outcome = Text(each.outcome, "bold red" if each.outcome == DIFFERENT else "")
-        table.add_row(each.file, outcome, number(rows), said[0] if said else "")
+        table.add_row(each.file, outcome, number(rows), reasons[0] if reasons else "")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in result.outcomes.items() if count)
     return Group(table, Text(counts or "no data files", "dim"))
 

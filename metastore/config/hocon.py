@@ -264,9 +264,9 @@ def _text_of(quoted: str, place: Place) -> str:
         text.encode()
     except ValueError as error:
         unknown = [escape["unknown"] for escape in _ESCAPE.finditer(quoted) if escape["unknown"]]
-        said = f"the escape \\{unknown[0]}" if unknown else "half of a surrogate pair"
+        what = f"the escape \\{unknown[0]}" if unknown else "half of a surrogate pair"
         raise ConfigError(
-            f"{place}: a quoted string holds {said}, which is no escape; write a backslash twice"
+            f"{place}: a quoted string holds {what}, which is no escape; write a backslash twice"
         ) from error
     return text
 

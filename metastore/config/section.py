@@ -57,8 +57,8 @@ class Reading:
 
     def refusal(self, key: KeyPath, value: Any, reason: str) -> ConfigError:
         """Returns the error for an invalid value."""
-        said = json.dumps(shown(dotted(key), value), ensure_ascii=False, default=str)
-        return ConfigError(f"{dotted(key)} = {said}: {reason} ({self.configuration.origin(key)})")
+        text = json.dumps(shown(dotted(key), value), ensure_ascii=False, default=str)
+        return ConfigError(f"{dotted(key)} = {text}: {reason} ({self.configuration.origin(key)})")
 
     def effective(self) -> tuple[Setting, ...]:
         """Returns all keys that were read, in alphabetical order."""

@@ -22,7 +22,7 @@ from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon import workspaces
 from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
 from metastore.daemon.inquiry import Inquiries
-from metastore.daemon.logs import told, unforeseen
+from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, ActionPolicy, TableName
 from metastore.errors import MetastoreError, ProcedureError
 from metastore.expiration.handler import ExpirationHandler
@@ -124,13 +124,13 @@ class Actions:
             result = self._act(_Call(self, table, policy, guard))
         except MetastoreError as error:
             status = guard.why or ("stopped" if self._stopping() else "failed")
-            said = str(error) if guard.why else f"{error.code}: {error}"
-            return Outcome(status, name, _counts(guard), said, before, self._facts_if_any(table, before))
+            message = str(error) if guard.why else f"{error.code}: {error}"
+            return Outcome(status, name, _counts(guard), message, before, self._facts_if_any(table, before))
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
             after = self._facts_if_any(table, before)
-            return Outcome("failed", name, _counts(guard), told(error), before, after, defect=error)
+            return Outcome("failed", name, _counts(guard), message_of(error), before, after, defect=error)
         after = self._facts_if_any(table, before)
-        return Outcome(guard.why or ("done" if result else "nothing"), name, result, guard.said, before, after)
+        return Outcome(guard.why or ("done" if result else "nothing"), name, result, guard.message, before, after)
 
     def procedures(self, guard: Guard) -> Procedures:
         """The session's procedures, under ``guard``."""
@@ -298,7 +298,7 @@ class Actions:
             return Facts() if table.catalog not in self._session.catalogs.names() else self._facts(table)
         except Exception as error:  # noqa: BLE001 - why it cannot be read is told by the run, if by anything
             if unforeseen(error):
-                _log.warning("how %s stands now cannot be told: %s", table, told(error), exc_info=error)
+                _log.warning("how %s stands now cannot be told: %s", table, message_of(error), exc_info=error)
             return otherwise
 
 
@@ -381,6 +381,6 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def said(result: Mapping[str, Any]) -> str | None:
+def result_text(result: Mapping[str, Any]) -> str | None:
     """Returns a result as one line of JSON; None for no result."""
     return json.dumps(result, default=str, ensure_ascii=False) if result else None

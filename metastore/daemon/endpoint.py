@@ -131,8 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self._token is None:
             return True
         # The library decodes headers as Latin-1.
-        said = self.headers.get("Authorization", "").encode("latin-1", "replace")
-        return hmac.compare_digest(said, f"Bearer {self._token}".encode())
+        header = self.headers.get("Authorization", "").encode("latin-1", "replace")
+        return hmac.compare_digest(header, f"Bearer {self._token}".encode())
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

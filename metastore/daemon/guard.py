@@ -51,7 +51,7 @@ class Guard:
     files: int = 0
     bytes: int = 0
     why: Why | None = None
-    said: str | None = None
+    message: str | None = None
 
     def before_change(self) -> None:
         """Check right before a commit or a deletion. Raises StorageError if it is refused; then nothing was changed."""
@@ -94,7 +94,7 @@ class Guard:
         """Record that a limit of the procedure left files for later runs."""
         if files > 0:
             self.why = "bounded"
-            self.said = f"{files} files are left for later runs: the budget of one run is {self.budget.files} files"
+            self.message = f"{files} files are left for later runs: the budget of one run is {self.budget.files} files"
 
     def admit_pieces(self, pieces: Sequence[Piece]) -> None:
         """Count a wave of rewriting. Refuses the wave that exceeds the budget, unless it is the first."""
@@ -119,8 +119,8 @@ class Guard:
         self.bytes += size
 
     def _refused(self, why: Why, text: str) -> StorageError:
-        self.why, self.said = why, f"{text}; nothing further was changed"
-        return StorageError(self.said)
+        self.why, self.message = why, f"{text}; nothing further was changed"
+        return StorageError(self.message)
 
 
 @dataclass(frozen=True)

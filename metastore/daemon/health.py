@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon.listing import every_table
-from metastore.daemon.logs import told, unforeseen
+from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import TableName
 from metastore.errors import FormatError
 from metastore.iceberg.manifest_reader import read_list, read_live_entries
@@ -81,7 +81,7 @@ def health_of(session: Session, table: TableName | None, *, count_orphans: bool)
 
 def warn(place: str, error: Exception) -> None:
     """Log that a catalog or namespace does not answer."""
-    _log.warning("%s is passed over: %s", place, told(error), exc_info=unforeseen(error))
+    _log.warning("%s is passed over: %s", place, message_of(error), exc_info=unforeseen(error))
 
 
 def _tried(session: Session, table: TableName, *, count_orphans: bool) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def _tried(session: Session, table: TableName, *, count_orphans: bool) -> dict[s
         return _row(table, _measured(session, table, count_orphans=count_orphans))
     except Exception as error:  # noqa: BLE001 - one bad table never hides the rest
         if unforeseen(error):
-            _log.warning("%s cannot be scored: %s", table, told(error), exc_info=error)
-        return {**dict.fromkeys(COLUMNS), "table": str(table), "error": told(error)}
+            _log.warning("%s cannot be scored: %s", table, message_of(error), exc_info=error)
+        return {**dict.fromkeys(COLUMNS), "table": str(table), "error": message_of(error)}
 
 
 def _row(table: TableName, measured: Mapping[str, float]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from metastore.errors import MetastoreError
 from metastore.redaction import without_secrets
 
 
-def told(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Returns the message of an error. If it is not a MetastoreError, its class comes first."""
     return str(error) if isinstance(error, MetastoreError) else without_secrets(f"{type(error).__name__}: {error}")
 

@@ -17,13 +17,13 @@ from typing import Final
 
 from metastore.config.policies import PolicySettings
 from metastore.config.policy_effects import applies
-from metastore.daemon.actions import Actions, Facts, Outcome, said
+from metastore.daemon.actions import Actions, Facts, Outcome, result_text
 from metastore.daemon.decide import Decision, Situation, decide, due
 from metastore.daemon.history import History, day_of
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.lease import RENEWALS, Election, Heartbeat
 from metastore.daemon.listing import look_at
-from metastore.daemon.logs import told, unforeseen
+from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, TableName, policies
 from metastore.daemon.schedule import Schedule
 from metastore.daemon.state import State
@@ -252,7 +252,7 @@ class Daemon:
                 self._pass_over(f"table {table}", error)
                 return None
             text = "%s cannot be looked at, it has its turn and will say why: %s"
-            _log.warning(text, table, told(error), exc_info=unforeseen(error))
+            _log.warning(text, table, message_of(error), exc_info=unforeseen(error))
             return situation
 
     def _changed_ms(self, situation: Situation) -> int | None:
@@ -278,7 +278,7 @@ class Daemon:
         return sorted(seen.tables, key=str)
 
     def _pass_over(self, place: str, error: Exception) -> None:
-        self.state.passed_over = {**self.state.passed_over, place: told(error)}
+        self.state.passed_over = {**self.state.passed_over, place: message_of(error)}
         self._trouble(f"{place.replace('%', '%%')} is passed over: %s", error)
 
     def _tell_unmatched(self, found: Sequence[Unmatched]) -> None:
@@ -289,8 +289,8 @@ class Daemon:
         self.state.unmatched = found
 
     def _trouble(self, text: str, error: Exception) -> None:
-        self.state.trouble = text % told(error)
-        _log.warning(text, told(error), exc_info=unforeseen(error))
+        self.state.trouble = text % message_of(error)
+        _log.warning(text, message_of(error), exc_info=unforeseen(error))
 
 
 def _unit(decision: Decision, outcome: Outcome, started: int, milliseconds: int, election: Election) -> RunUnit:
@@ -312,6 +312,6 @@ def _unit(decision: Decision, outcome: Outcome, started: int, milliseconds: int,
         bytes_after=outcome.after.bytes,
         snapshots_before=outcome.before.snapshots,
         snapshots_after=outcome.after.snapshots,
-        result=said(outcome.result),
+        result=result_text(outcome.result),
         error=outcome.error,
     )

@@ -23,7 +23,7 @@ from metastore.config.settings import Settings
 from metastore.daemon.endpoint import Endpoint, require_protection
 from metastore.daemon.lease import Election, LeaseStore
 from metastore.daemon.lease_stores import lease_store
-from metastore.daemon.logs import told, unforeseen
+from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.loop import Daemon, Surroundings, check_schedules
 from metastore.daemon.state import State
 from metastore.errors import ConfigError
@@ -91,8 +91,8 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
                 renewed = open_session(fresh)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the daemon goes on
                 text = "the configuration was not taken, the old one stays: %s"
-                _log.error(text, told(error), exc_info=unforeseen(error))
-                state.refused = told(error)
+                _log.error(text, message_of(error), exc_info=unforeseen(error))
+                state.refused = message_of(error)
                 state.refusals += 1
                 return
             current[0].close()

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from metastore.daemon.health import warn
 from metastore.daemon.listing import every_table
-from metastore.daemon.logs import told, unforeseen
+from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import TableName
 from metastore.duck.optional import library
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
@@ -81,7 +81,7 @@ def _series(session: Session, table: TableName | None) -> Iterator[tuple[str, li
         except Exception as error:
             if table is not None:
                 raise
-            _log.warning("%s is left out: %s", name, told(error), exc_info=unforeseen(error))
+            _log.warning("%s is left out: %s", name, message_of(error), exc_info=unforeseen(error))
             continue
         yield str(name), sorted(points)
 

@@ -125,8 +125,10 @@ def _report(session: Session, path: Path, name: str, doors: Mapping[str, ReadRow
     if answers["analyze"].error is None:
         answers.update({door: ask(read, session, table) for door, read in doors.items()})
     found = [*_contradictions(session, table, path, answers)]
-    said = tuple(DoorReport(door, _rows(door, answer), answer.code, answer.error) for door, answer in answers.items())
-    return FileReport(name, suffix_of(path.name), _outcome(answers, found), tuple(found), said)
+    reports = tuple(
+        DoorReport(door, _rows(door, answer), answer.code, answer.error) for door, answer in answers.items()
+    )
+    return FileReport(name, suffix_of(path.name), _outcome(answers, found), tuple(found), reports)
 
 
 def _rows(door: str, answer: Answer) -> int | None:
@@ -165,8 +167,8 @@ def _contradictions(session: Session, table: TableInfo, path: Path, answers: Map
         return
     first, expected = next(iter(rows.items()))
     for door, found in rows.items():
-        if (told := difference(expected, found)) is not None:
-            yield f"{door} differs from {first}: {told}"
+        if (text := difference(expected, found)) is not None:
+            yield f"{door} differs from {first}: {text}"
     known = _rows("analyze", answers["analyze"])
     if known != expected.num_rows:
         yield f"ANALYZE counts {known} rows, and {expected.num_rows} are read"

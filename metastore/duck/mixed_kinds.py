@@ -60,10 +60,10 @@ def contained(node: exp.In) -> exp.Expr:
         return node
     if made is None:
         return _guarded(node, values)
-    said = node.copy()
-    said.set("this", made[0])
-    said.set("expressions", list(made[1:]))
-    return said
+    copied = node.copy()
+    copied.set("this", made[0])
+    copied.set("expressions", list(made[1:]))
+    return copied
 
 
 def between(node: exp.Between) -> exp.Expr:
@@ -85,12 +85,12 @@ def chosen(node: exp.Case) -> exp.Expr:
     _require_one_kind("CASE", results)
     if node.this is None:
         return _guarded_from_literals(node, [each for each in results if each is not None])
-    said = node.copy()
-    subject = said.this
-    said.set("this", None)
-    for each in said.args["ifs"]:
+    copied = node.copy()
+    subject = copied.this
+    copied.set("this", None)
+    for each in copied.args["ifs"]:
         each.set("this", compared(exp.EQ(this=subject.copy(), expression=each.this.copy())))
-    return _guarded_from_literals(said, [each for each in results if each is not None])
+    return _guarded_from_literals(copied, [each for each in results if each is not None])
 
 
 def of_one_kind(name: str) -> Callable[[exp.Expr], exp.Expr]:
@@ -186,8 +186,8 @@ def _common(kinds: set[exp.DType]) -> exp.DType | None:
 
 def _as(value: exp.Expr, kind: exp.DType | None, target: exp.DType) -> exp.Expr:
     if kind in TEXTS:
-        said = text_as(":it", exp.DataType(this=target), safe=False)
-        return phrase(said or "", it=value.copy())
+        text = text_as(":it", exp.DataType(this=target), safe=False)
+        return phrase(text or "", it=value.copy())
     if target is DType.DOUBLE and kind is DType.DECIMAL:
         return phrase("CAST(CAST(:it AS TEXT) AS DOUBLE)", it=value.copy())  # a quotient would round twice
     if target is DType.DOUBLE:

@@ -45,12 +45,12 @@ class Failure(Exception):  # noqa: N818 - the caller turns it into an error with
 
     def __init__(self, message: str, outside: Callable[[str], str], lines_before: int = 0) -> None:
         shown = _SHOWN.search(message)
-        said = message if shown is None else message[: shown.start()]
-        self.said = outside(said.partition(" Error: ")[2] or said).strip().replace("\n", "; ")
+        text = message if shown is None else message[: shown.start()]
+        self.message = outside(text.partition(" Error: ")[2] or text).strip().replace("\n", "; ")
         self.line = int(shown.group(1)) - lines_before if shown else None
         self.snippet = shown.group(2) if shown else ""
         self.offset = len(shown.group(3)) - len(f"LINE {shown.group(1)}: ") if shown else 0
-        super().__init__(self.said)
+        super().__init__(self.message)
 
 
 class _Stream:
@@ -127,8 +127,8 @@ class Duck:
             fields.append(field.with_name(name))
         if schema.names == [field.name for field in fields]:
             return schema, batches
-        told = pa.schema(fields)
-        return told, lambda: (pa.RecordBatch.from_arrays(batch.columns, schema=told) for batch in batches())
+        schema = pa.schema(fields)
+        return schema, lambda: (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches())
 
     def add_view(self, name: str, query: str) -> str:
         """Register a query as a view; returns its name in DuckDB. Raises :class:`Failure`."""

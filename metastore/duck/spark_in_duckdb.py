@@ -63,9 +63,9 @@ def in_duckdbs_words(tree: _Tree) -> _Tree:
 
     Raises InvalidRequestError for an expression that has another meaning in DuckDB and no translation.
     """
-    said: Any = tree.copy()
+    translated: Any = tree.copy()
     # Bottom-up, so that added nodes are not translated again.
-    for node in reversed(list(said.bfs())):
+    for node in reversed(list(translated.bfs())):
         say = _WORDS.get(type(node))
         if say is None and isinstance(node, exp.Func):
             require_known(node)
@@ -73,14 +73,14 @@ def in_duckdbs_words(tree: _Tree) -> _Tree:
         if words is not node:
             mark_as(words, node)
             node.replace(words)
-            said = words if node is said else said
-    result: _Tree = said
+            translated = words if node is translated else translated
+    result: _Tree = translated
     return result
 
 
-def missing_function(said: str) -> InvalidRequestError | None:
+def missing_function(message: str) -> InvalidRequestError | None:
     """Returns the error for a function of Spark's that DuckDB lacks; None if ``said`` is another error."""
-    found = _MISSING.search(said)
+    found = _MISSING.search(message)
     return None if found is None else refused(f"{found[1]}()")
 
 

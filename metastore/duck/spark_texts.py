@@ -51,16 +51,16 @@ def _function(name: str, arguments: str, body: str) -> str:
 
 def _refusing(name: str, pattern: str, why: str, body: str) -> str:
     """``try_spark_<name>``: ``body``, but an error for texts to which DuckDB cannot give Spark's value."""
-    said = f"error('Spark reads the text ''' || x || ''' as {why}, which DuckDB cannot; Spark can: connect with it')"
+    refusal = f"error('Spark reads the text ''' || x || ''' as {why}, which DuckDB cannot; Spark can: connect with it')"
     return _function(
-        f"try_spark_{name}", "x", f"CASE WHEN regexp_full_match(x, '{pattern}') THEN {said} ELSE {body} END"
+        f"try_spark_{name}", "x", f"CASE WHEN regexp_full_match(x, '{pattern}') THEN {refusal} ELSE {body} END"
     )
 
 
 def _strict(name: str) -> str:
     """``spark_<name>``: an error where ``try_spark_<name>`` has no value."""
-    said = f"error('the text ''' || x || ''' is no {name.upper()} as Spark reads it; try_cast takes such for NULL')"
-    return _function(f"spark_{name}", "x", f"coalesce(try_spark_{name}(x), CASE WHEN x IS NOT NULL THEN {said} END)")
+    refusal = f"error('the text ''' || x || ''' is no {name.upper()} as Spark reads it; try_cast takes such for NULL')"
+    return _function(f"spark_{name}", "x", f"coalesce(try_spark_{name}(x), CASE WHEN x IS NOT NULL THEN {refusal} END)")
 
 
 def _number(type_: str) -> str:

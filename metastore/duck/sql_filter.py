@@ -59,8 +59,8 @@ def filtered(
             try:
                 passing = question.numbers(engine, rows)
             except failure as error:
-                said = str(error).partition("\n")[0]  # the rest is the query as DuckDB gets it
-                why = missing_function(said) or said
+                message = str(error).partition("\n")[0]  # the rest is the query as DuckDB gets it
+                why = missing_function(message) or message
                 raise InvalidRequestError(f"the predicate {where!r} fails: {why}") from error
             yield from rows.take(passing).to_batches()
 
@@ -111,9 +111,9 @@ class _Question:
             shown = _shown(column.path, schema)
             if shown not in names:
                 names[shown] = _free(shown[-1], {_NUMBER, *names.values()})
-            said = _said(names[shown], column, len(shown), path[len(column.path) :], schema)
-            tree = said if node is tree else tree
-            node.replace(said)
+            column_sql = _column_sql(names[shown], column, len(shown), path[len(column.path) :], schema)
+            tree = column_sql if node is tree else tree
+            node.replace(column_sql)
         try:
             return cls(SparkInDuckDb().generate(in_duckdbs_words(tree)), names)
         except SqlglotError as error:
@@ -175,24 +175,24 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-def _said(name: str, column: PredicateColumn, shown: int, rest: tuple[str, ...], schema: pa.Schema) -> exp.Expr:
+def _column_sql(name: str, column: PredicateColumn, shown: int, rest: tuple[str, ...], schema: pa.Schema) -> exp.Expr:
     """Returns the SQL for a column, a field of it, or a path into a list or a map.
 
     ``name`` is DuckDB's name for the value that the first ``shown`` names of the column's path denote.
     """
-    said: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
+    expression: exp.Expr = exp.column(exp.to_identifier(name, quoted=True))
     for field in column.path[shown:]:
-        said = exp.Anonymous(this="struct_extract", expressions=[said, exp.Literal.string(field)])
+        expression = exp.Anonymous(this="struct_extract", expressions=[expression, exp.Literal.string(field)])
     if column.type.name == "VARCHAR":
-        said.type = exp.DataType.build("TEXT")
+        expression.type = exp.DataType.build("TEXT")
     if column.type.name == "FLOAT" and not rest:
         # With decimals, Spark compares as DOUBLE; DuckDB compares as FLOAT, in which 0.1 equals the nearest FLOAT.
-        return phrase("CAST(:it AS DOUBLE)", it=said)
+        return phrase("CAST(:it AS DOUBLE)", it=expression)
     for field in rest:
-        said = exp.Dot(this=said, expression=exp.to_identifier(field, quoted=True))
+        expression = exp.Dot(this=expression, expression=exp.to_identifier(field, quoted=True))
     if not rest and (type_ := _arrow_type(column, schema)) is not None:
-        mark(said, type_)
-    return said
+        mark(expression, type_)
+    return expression
 
 
 def _arrow_type(column: PredicateColumn, schema: pa.Schema) -> pa.DataType | None:

@@ -30,7 +30,7 @@ from metastore.clock import Clock
 from metastore.errors import ConflictError, DamageError, FormatError, OutcomeUnknownError, StorageError
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import ComponentLister
-from metastore.iceberg.catalog_errors import UNREADABLE, said
+from metastore.iceberg.catalog_errors import UNREADABLE, error_text
 from metastore.iceberg.sweep import (
     UNSWEPT,
     FileKind,
@@ -209,7 +209,7 @@ class ExpirationHandler:
             raise
         except Exception as error:
             raise OutcomeUnknownError(
-                f"it is open whether versions of {self.table.name} expired: {said(error)}. No file was removed; "
+                f"it is open whether versions of {self.table.name} expired: {error_text(error)}. No file was removed; "
                 "the next run finds out from the metadata"
             ) from error
         return Table(table.name(), done.metadata, done.metadata_location, table.io, table.catalog)

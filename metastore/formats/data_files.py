@@ -136,10 +136,10 @@ def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError
     try:
         file.read_stripe(stripe, columns=[name])
     except pa.ArrowException as error:
-        told = f"column {name}: {error}"
+        text = f"column {name}: {error}"
         if "nanosecond" in str(error):
-            told += "; only moments from 1677 to 2262 can be read from ORC here: name the columns without this one"
-        return FormatError(told)
+            text += "; only moments from 1677 to 2262 can be read from ORC here: name the columns without this one"
+        return FormatError(text)
     return None
 
 

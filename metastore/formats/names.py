@@ -75,8 +75,8 @@ def format_of_files(files: Iterable[SourceFile], configured: Mapping[str, str] |
         if (format_ := (configured or {}).get(suffix) or _SUFFIXES.get(suffix)) is not None:
             found.setdefault(format_, path)
     if len(found) > 1:
-        told = ", ".join(f"{format_} ({path})" for format_, path in sorted(found.items()))
+        formats = ", ".join(f"{format_} ({path})" for format_, path in sorted(found.items()))
         raise InvalidRequestError(
-            f"the table's files are of several formats: {told}; name the format that all of them have"
+            f"the table's files are of several formats: {formats}; name the format that all of them have"
         )
     return next(iter(found), None)

@@ -121,9 +121,9 @@ class Writer:
         if not faults:
             return None
         doubt = self.doubts(column, format_)
-        told = [words for kind, words in _WORDS.items() if kind in doubt]
+        reasons = [words for kind, words in _WORDS.items() if kind in doubt]
         reports = ", ".join(dict.fromkeys(fault.reference for fault in faults))
-        return f"{' and '.join(told)} in footers of {self} are not believed ({reports})"
+        return f"{' and '.join(reasons)} in footers of {self} are not believed ({reports})"
 
     def __str__(self) -> str:
         """Name and version."""

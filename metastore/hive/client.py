@@ -290,7 +290,9 @@ class HiveClient:
                 return self._answer(what, call, arguments)
             except _BROKEN as error:
                 self.close()
-                raise StorageError(f"the Hive Metastore at {self.uri} failed to {what}: {_said(error)}") from error
+                raise StorageError(
+                    f"the Hive Metastore at {self.uri} failed to {what}: {_error_text(error)}"
+                ) from error
 
     def _change(self, what: str, call: str, *arguments: object) -> Any:
         with self._turn:
@@ -301,7 +303,7 @@ class HiveClient:
             except _BROKEN as error:
                 self.close()
                 raise OutcomeUnknownError(
-                    f"the Hive Metastore at {self.uri} did not answer the request to {what} ({_said(error)}); "
+                    f"the Hive Metastore at {self.uri} did not answer the request to {what} ({_error_text(error)}); "
                     "it may have done it: check before you try again"
                 ) from error
 
@@ -310,15 +312,15 @@ class HiveClient:
         try:
             return getattr(self._client, call)(*arguments)
         except (NoSuchObjectException, NoSuchLockException, UnknownDBException) as error:
-            raise NotFoundError(f"the Hive Metastore cannot {what}: {_said(error)}") from error
+            raise NotFoundError(f"the Hive Metastore cannot {what}: {_error_text(error)}") from error
         except AlreadyExistsException as error:
-            raise ConflictError(f"the Hive Metastore cannot {what}: {_said(error)}") from error
+            raise ConflictError(f"the Hive Metastore cannot {what}: {_error_text(error)}") from error
         except MetaException as error:
-            if "has been modified" in _said(error):
+            if "has been modified" in _error_text(error):
                 raise ConflictError(f"others came first, so that we did not {what}; nothing was changed") from error
-            raise StorageError(f"the Hive Metastore cannot {what}: {_said(error)}") from error
+            raise StorageError(f"the Hive Metastore cannot {what}: {_error_text(error)}") from error
         except (InvalidOperationException, InvalidObjectException) as error:
-            raise InvalidRequestError(f"the Hive Metastore refuses to {what}: {_said(error)}") from error
+            raise InvalidRequestError(f"the Hive Metastore refuses to {what}: {_error_text(error)}") from error
 
     def _connect(self, what: str) -> None:
         failures = []
@@ -330,7 +332,7 @@ class HiveClient:
                 transport.open()
             except TTransportException as error:
                 transport.close()  # the socket may be open despite the error
-                failures.append(f"{host}:{port}: {_said(error)}")
+                failures.append(f"{host}:{port}: {_error_text(error)}")
                 continue
             self._transport, self._client = transport, Client(TBinaryProtocolAccelerated(transport))
             return
@@ -352,5 +354,5 @@ def _batches(items: Sequence[_T]) -> Iterator[list[_T]]:
         yield list(items[start : start + _BATCH])
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return " ".join(str(getattr(error, "message", None) or error).split()) or type(error).__name__

@@ -47,9 +47,9 @@ class HiveColumns:
         """
         columns = tuple((name, str(drill_type(type_))) for name, type_ in table.columns)
         serde = table.raw.sd.serdeInfo
-        said = {**dict(serde.parameters or {} if serde else {}), **table.parameters}
+        properties = {**dict(serde.parameters or {} if serde else {}), **table.parameters}
         wanted = _BY_POSITION.get(format_)
-        given = {key.lower(): str(value).lower() for key, value in said.items()}
+        given = {key.lower(): str(value).lower() for key, value in properties.items()}
         return cls(columns, wanted is not None and given.get(wanted) == "true")
 
     @cached_property

@@ -105,7 +105,7 @@ class _MetricsReader:
             with self._store.open(file.location) as source:
                 facts = self._facts(file, source)
         except (pa.ArrowException, OSError, MetastoreError, UnicodeDecodeError, KeyError, ValueError) as error:
-            return {"number": file.number, "error": f"{file.location}: {_said(error)}"}
+            return {"number": file.number, "error": f"{file.location}: {_error_text(error)}"}
         return self._row(file, facts)
 
     def _facts(self, file: FileToRead, source: pa.NativeFile) -> FileFacts:
@@ -252,5 +252,5 @@ _ENCODERS: Final[Mapping[str, tuple[type, _Encode]]] = {
 """For each type, the Python type of its bounds, and the function that encodes them as Iceberg's bytes."""
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__

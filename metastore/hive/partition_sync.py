@@ -115,9 +115,13 @@ def _folders(store: Store, table: HiveTable, names: Sequence[str], *, case_sensi
             pairs = [folder_value(folder) for folder in folders]
         except UnicodeDecodeError:
             continue
-        told = [pair[0] for pair in pairs if pair is not None]
-        same = told == list(names) if case_sensitive else [name.lower() for name in told] == list(names)
-        if same and len(told) == len(folders):
+        names_of_folders = [pair[0] for pair in pairs if pair is not None]
+        same = (
+            names_of_folders == list(names)
+            if case_sensitive
+            else [name.lower() for name in names_of_folders] == list(names)
+        )
+        if same and len(names_of_folders) == len(folders):
             found[tuple(pair[1] for pair in pairs if pair is not None)] = "/".join((table.location, *folders))
     return found
 

@@ -140,8 +140,8 @@ def _listing(
 
 def state_with_columns(file: SourceFile, columns: HiveColumns) -> int:
     """Returns the file's time: whole seconds, and below these a number that depends on the file and the columns."""
-    said = columns.state + str(file.mtime_ns).encode()
-    below = number_of(said, 8) % _SECOND_NS
+    state = columns.state + str(file.mtime_ns).encode()
+    below = number_of(state, 8) % _SECOND_NS
     return file.mtime_ns // _SECOND_NS * _SECOND_NS + below
 
 

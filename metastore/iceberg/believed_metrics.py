@@ -95,8 +95,8 @@ class Metrics:
             if not 0 <= nulls.get(number, 0) <= rows:
                 nulls.pop(number)
         counts = (values, nulls, lows, highs)
-        said = (data.value_counts, data.null_value_counts, data.lower_bounds, data.upper_bounds)
-        if all(mine == (theirs or {}) for mine, theirs in zip(counts, said, strict=True)):
+        stored = (data.value_counts, data.null_value_counts, data.lower_bounds, data.upper_bounds)
+        if all(mine == (theirs or {}) for mine, theirs in zip(counts, stored, strict=True)):
             return data
         return DataFile.from_args(
             record_count=rows,

@@ -33,7 +33,7 @@ from pyiceberg.typedef import Identifier
 from metastore.config.limits import LIMIT_PROPERTY
 from metastore.config.settings import ComponentSettings
 from metastore.errors import ConfigError, FormatError, InvalidRequestError, MetastoreError, StorageError
-from metastore.iceberg.catalog_errors import UNREADABLE, fate_of_commit, of_a_catalog, said
+from metastore.iceberg.catalog_errors import UNREADABLE, error_text, fate_of_commit, of_a_catalog
 from metastore.iceberg.catalogs import CatalogSource, ConfiguredCatalog
 from metastore.iceberg.expiring_versions import looked_at_again
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
@@ -158,7 +158,7 @@ class CatalogEntry:
                 metadata = table_metadata(file)
             except UNREADABLE as error:
                 raise FormatError(
-                    f"{metadata_location} is no metadata of an Iceberg table: {said(error)}"
+                    f"{metadata_location} is no metadata of an Iceberg table: {error_text(error)}"
                 ) from showable(error)
         self._check_place(metadata.location)
 
@@ -213,7 +213,9 @@ class CatalogEntry:
         except Exception as error:
             if not of_a_catalog(error):
                 raise
-            raise StorageError(f"cannot look up table {self.name} in {self.source}: {said(error)}") from showable(error)
+            raise StorageError(f"cannot look up table {self.name} in {self.source}: {error_text(error)}") from showable(
+                error
+            )
 
 
 def newest(source: CatalogSource, identifier: Identifier) -> Table | None:
@@ -243,7 +245,7 @@ def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
         if isinstance(error, FormatError):
             raise
         text = f"what {source} has of {'.'.join(identifier)} cannot be read as the metadata of an Iceberg table: "
-        raise FormatError(f"{text}{said(error)}") from showable(error)
+        raise FormatError(f"{text}{error_text(error)}") from showable(error)
 
 
 def _within_limits(source: CatalogSource, table: Table) -> Table:
@@ -281,13 +283,15 @@ def publish(
             case "lost" if isinstance(error, CommitFailedException):
                 raise
             case "lost":
-                raise CommitFailedException(f"{source} did not take the commit: {said(error)}") from showable(error)
-            case "refused":
-                raise StorageError(f"{source} refused the commit: {said(error)}; nothing was changed") from showable(
+                raise CommitFailedException(f"{source} did not take the commit: {error_text(error)}") from showable(
                     error
                 )
+            case "refused":
+                raise StorageError(
+                    f"{source} refused the commit: {error_text(error)}; nothing was changed"
+                ) from showable(error)
         if isinstance(error, CommitFailedException):
-            raise OSError(errno.EIO, f"it is open whether {source} took the commit: {said(error)}") from error
+            raise OSError(errno.EIO, f"it is open whether {source} took the commit: {error_text(error)}") from error
         raise
 
 

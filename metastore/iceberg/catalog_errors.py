@@ -66,7 +66,7 @@ def failures_of(source: object, *passing: type[Exception]) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, (MetastoreError, *passing)) or not of_a_catalog(error):
             raise
-        raise StorageError(f"{source} does not answer: {said(error)}") from showable(error)
+        raise StorageError(f"{source} does not answer: {error_text(error)}") from showable(error)
 
 
 def is_of_database(error: Exception) -> bool:
@@ -74,7 +74,7 @@ def is_of_database(error: Exception) -> bool:
     return _library(type(error)) == "sqlalchemy"
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the error's message on one line, without secrets, SQL statements and parameters."""
     cause = getattr(error, "orig", None) or error
     return without_secrets(" ".join(str(cause).split())) or type(cause).__name__

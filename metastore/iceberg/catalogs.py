@@ -29,7 +29,7 @@ from metastore.config.settings import ComponentSettings, IcebergSettings
 from metastore.distribution import install_command
 from metastore.errors import ConfigError, StorageError
 from metastore.forks import renew_in_child
-from metastore.iceberg.catalog_errors import is_of_database, of_a_catalog, said
+from metastore.iceberg.catalog_errors import error_text, is_of_database, of_a_catalog
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.iceberg.iceberg_private import writing_metadata_by
 from metastore.iceberg.lossless_metadata import write_metadata
@@ -271,13 +271,13 @@ def _load(settings: CatalogSettings, key: str, store_properties: Mapping[str, st
         hint = f"; {install_command(extra)}" if extra else ""
         raise ConfigError(f"{key}.type = {settings.type}: its library is not installed ({error}){hint}") from error
     except (ValueError, NoSuchPropertyException) as error:
-        raise ConfigError(f"{key} of type {settings.type} cannot be used: {said(error)}") from showable(error)
+        raise ConfigError(f"{key} of type {settings.type} cannot be used: {error_text(error)}") from showable(error)
     except Exception as error:
         if not of_a_catalog(error):
             raise
-        raise StorageError(f"cannot open the {settings.type} catalog {settings.name}: {said(error)}") from showable(
-            error
-        )
+        raise StorageError(
+            f"cannot open the {settings.type} catalog {settings.name}: {error_text(error)}"
+        ) from showable(error)
 
 
 def _count(text: str, key: str) -> int:

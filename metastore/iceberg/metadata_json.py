@@ -10,7 +10,7 @@ from typing import Any
 from pyiceberg.io import FileIO
 
 from metastore.errors import FormatError, StorageError
-from metastore.iceberg.catalog_errors import said
+from metastore.iceberg.catalog_errors import error_text
 from metastore.stores.bounded_reading import ReadLimits, gunzipped, whole
 
 
@@ -26,7 +26,7 @@ def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
     except (ValueError, EOFError, zlib.error) as error:
         raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
     except OSError as error:
-        raise StorageError(f"cannot read the metadata file {location}: {said(error)}") from error
+        raise StorageError(f"cannot read the metadata file {location}: {error_text(error)}") from error
     return checked(found, location)
 
 

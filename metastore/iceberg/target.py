@@ -26,7 +26,7 @@ from metastore.errors import (
     OutcomeUnknownError,
 )
 from metastore.iceberg.catalog_entry import newest, publish
-from metastore.iceberg.catalog_errors import failures_of, of_a_catalog, said
+from metastore.iceberg.catalog_errors import error_text, failures_of, of_a_catalog
 from metastore.iceberg.catalogs import CatalogSource
 from metastore.iceberg.metadata_document import MetadataDocument, newest_document, newest_pointer
 
@@ -109,8 +109,8 @@ class TargetTable:
             if landed is not None:
                 return landed
             raise OutcomeUnknownError(
-                f"the commit to {self} failed, and it is open whether it landed: {said(error)}. No file was removed. "
-                "Look at the table's history before trying again"
+                f"the commit to {self} failed, and it is open whether it landed: {error_text(error)}. "
+                "No file was removed. Look at the table's history before trying again"
             ) from error
         return Table(table.name(), response.metadata, response.metadata_location, table.io, self.source.opened)
 

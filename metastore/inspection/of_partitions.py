@@ -108,10 +108,10 @@ class _Partition:
 
 def _described(table: Table) -> dict[int, tuple[str, PrimitiveType]]:
     """Returns name and type of the columns of ``data``, by id: top-level ones that the partition does not tell."""
-    told = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
+    identity = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
     schema: Schema = table.schema()
     top = {field.field_id for field in schema.fields}
-    return {key: column for key, column in ColumnMetrics(schema).columns.items() if key in top - told}
+    return {key: column for key, column in ColumnMetrics(schema).columns.items() if key in top - identity}
 
 
 def _column_type(kind: PrimitiveType) -> pa.StructType:

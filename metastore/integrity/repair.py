@@ -18,7 +18,7 @@ from pyiceberg.io import FileIO
 from metastore.components.component import Component
 from metastore.config.components import DAMAGED_FOLDER
 from metastore.errors import MetastoreError, StorageError
-from metastore.iceberg.catalog_errors import UNREADABLE, said
+from metastore.iceberg.catalog_errors import UNREADABLE, error_text
 from metastore.iceberg.version_files import HINT, Standing, VersionFiles
 from metastore.integrity.reached_files import StoredFiles, first_lost
 from metastore.metastore import Metastore
@@ -126,7 +126,7 @@ def wrong_with(io: FileIO, stored: StoredFiles, location: str, *, may_be_empty: 
     except OSError as error:
         raise StorageError(f"cannot read {location}: {error}") from error
     except UNREADABLE as error:
-        return f"it is not the metadata of an Iceberg table: {said(error)}"
+        return f"it is not the metadata of an Iceberg table: {error_text(error)}"
     except MetastoreError as error:
         return str(error)
     if metadata.current_snapshot() is None and not may_be_empty:

@@ -29,8 +29,8 @@ def recorded_numbers(holders: pa.Array[Any], name: str) -> np.ndarray[Any, np.dt
         match = pattern.fullmatch(text)
         if match is not None:
             found[owner] = int(match[1])
-        elif name in (told := read_holders([text])):
-            value = told[name]
+        elif name in (recorded := read_holders([text])):
+            value = recorded[name]
             found[owner] = value if type(value) is int and abs(value) < -UNKNOWN else UNKNOWN
     return found
 

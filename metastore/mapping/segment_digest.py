@@ -58,9 +58,9 @@ class SegmentDigest:
 
     def to_bytes(self) -> bytes | None:
         """Returns the digest as it is stored, or None if it is too large."""
-        told = [_VERSION, self.files, self.row_groups, self.size, self.schema, dict(self.statistics)]
+        fields = [_VERSION, self.files, self.row_groups, self.size, self.schema, dict(self.statistics)]
         compressor = zlib.compressobj(zdict=_USUAL)
-        text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
         try:
             content = compressor.compress(text.encode()) + compressor.flush()
         except UnicodeEncodeError:  # an incomplete surrogate pair in a bound
@@ -75,10 +75,10 @@ class SegmentDigest:
         stored = zlib.decompressobj(zdict=_USUAL)
         try:
             text = stored.decompress(content, _MOST_TEXT)
-            told: Any = json.loads(text) if stored.eof and not stored.unused_data else None
+            fields: Any = json.loads(text) if stored.eof and not stored.unused_data else None
         except (zlib.error, ValueError):
             return None
-        return cls(*told[1:]) if isinstance(told, list) and told[:1] == [_VERSION] else None
+        return cls(*fields[1:]) if isinstance(fields, list) and fields[:1] == [_VERSION] else None
 
 
 def digest_of(rows: pa.Table) -> bytes | None:

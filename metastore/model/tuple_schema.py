@@ -218,10 +218,10 @@ def _doubts(found: Sequence[SchemaColumn]) -> Mapping[str, str]:
     """The doubts about leaves of any of the columns, joined."""
     all_: dict[str, dict[str, None]] = {}
     for column in found:
-        for key, told in column.properties.items():
+        for key, doubts in column.properties.items():
             if key.startswith(DOUBTED):
-                all_.setdefault(key, {}).update(dict.fromkeys(told.split(_BETWEEN_DOUBTS)))
-    return {key: _BETWEEN_DOUBTS.join(sorted(told)) for key, told in all_.items()}
+                all_.setdefault(key, {}).update(dict.fromkeys(doubts.split(_BETWEEN_DOUBTS)))
+    return {key: _BETWEEN_DOUBTS.join(sorted(doubts)) for key, doubts in all_.items()}
 
 
 def _agreed(properties: list[Mapping[str, str]]) -> Mapping[str, str]:

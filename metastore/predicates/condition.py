@@ -107,7 +107,7 @@ class Condition:
         """Text literals written with a backslash, which engines read differently."""
         if not self.dialect.backslash_escapes:
             return frozenset()
-        return frozenset(said for literal, said in texts_of(self.text).items() if "\\" in literal)
+        return frozenset(value for literal, value in texts_of(self.text).items() if "\\" in literal)
 
     def path_of(self, node: exp.Expr) -> ColumnPath:
         """The column or field of this table that ``node`` names.

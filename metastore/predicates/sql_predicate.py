@@ -51,7 +51,7 @@ _MOST_SHOWN: Final = 100
 
 class _Translator:
     def __init__(self, condition: Condition, columns: Columns, leaves: Leaves) -> None:
-        self._said = condition
+        self._asked_condition = condition
         self._columns = columns
         self._leaves = leaves
         self._constants = Constants(condition, leaves.zone)
@@ -59,11 +59,11 @@ class _Translator:
 
     def translate(self) -> BooleanExpression:
         # A mistyped name is an error anywhere; inside a subquery, names belong to other tables.
-        if not self._said.of_query:
-            for node in self._said.tree.walk(prune=lambda each: isinstance(each, exp.Query)):
+        if not self._asked_condition.of_query:
+            for node in self._asked_condition.tree.walk(prune=lambda each: isinstance(each, exp.Query)):
                 if isinstance(node, exp.Column):
                     self._resolve(node)
-        return self._condition(self._said.tree, inverted=False)
+        return self._condition(self._asked_condition.tree, inverted=False)
 
     def _condition(self, node: exp.Expr, *, inverted: bool) -> BooleanExpression:
         while isinstance(node, exp.Paren) and not has_unknown_arguments(node):
@@ -97,7 +97,7 @@ class _Translator:
     def _is_of_others(self, node: exp.Expr) -> bool:
         """Whether ``node`` names only columns of the query's other tables, and so says nothing about this one."""
         columns = list(node.find_all(exp.Column))
-        return self._said.of_query and bool(columns) and all(self._column(each) is None for each in columns)
+        return self._asked_condition.of_query and bool(columns) and all(self._column(each) is None for each in columns)
 
     def _junction(self, node: exp.And | exp.Or, *, inverted: bool) -> BooleanExpression:
         parts = [self._condition(part, inverted=inverted) for part in node.flatten()]
@@ -217,7 +217,7 @@ class _Translator:
     def _takes_one_by_one(self, column: PredicateColumn, literals: list[Literal]) -> bool:
         """Whether the dialect converts each text of a list to the column's type, regardless of the other values."""
         texts = all(isinstance(literal, str) for literal in literals)
-        return self._said.of_query and texts and column.type.name == "TIMESTAMP"
+        return self._asked_condition.of_query and texts and column.type.name == "TIMESTAMP"
 
     def _between(self, node: exp.Between, *, inverted: bool) -> BooleanExpression:
         column, text = self._column(node.this), self._shown(node)
@@ -251,7 +251,11 @@ class _Translator:
 
     def _column(self, node: exp.Expr) -> PredicateColumn | None:
         node = node.unnest()
-        return self._resolve(node) if isinstance(node, (exp.Column, exp.Dot)) and self._said.path_of(node) else None
+        return (
+            self._resolve(node)
+            if isinstance(node, (exp.Column, exp.Dot)) and self._asked_condition.path_of(node)
+            else None
+        )
 
     def _required_column(self, node: exp.Expr) -> PredicateColumn:
         column = self._column(node)
@@ -260,20 +264,20 @@ class _Translator:
         return column
 
     def _resolve(self, node: exp.Expr) -> PredicateColumn | None:
-        if self._said.of_query:
+        if self._asked_condition.of_query:
             try:
-                return self._columns.resolve(self._said.path_of(node), "")
+                return self._columns.resolve(self._asked_condition.path_of(node), "")
             except InvalidRequestError:  # a name of the query, not of this table
                 return None
         while isinstance(node.parent, exp.Dot) and node.parent.this is node:
             node = node.parent
-        path = self._said.path_of(node) or self._said.path_of(next(node.find_all(exp.Column)))
+        path = self._asked_condition.path_of(node) or self._asked_condition.path_of(next(node.find_all(exp.Column)))
         start = next(node.find_all(exp.Column)).parts[0].meta.get("start")
-        where = "" if start is None else f" at position {start + 1} of {self._said.quoted_text}"
+        where = "" if start is None else f" at position {start + 1} of {self._asked_condition.quoted_text}"
         return self._columns.resolve(path, where)
 
     def _shown(self, node: exp.Expr) -> str:
-        return self._said.dialect.text_of(node)
+        return self._asked_condition.dialect.text_of(node)
 
 
 def _own_nodes(node: exp.Expr) -> list[exp.Expr]:

@@ -60,8 +60,8 @@ def _bytes(node: exp.Expr) -> bytes | None:
     if isinstance(node, exp.Unhex):
         return _of_hex(text.this)
     if isinstance(node, exp.Cast) and node.to.is_type("varbinary"):
-        said = _ESCAPE.sub(lambda code: chr(int(code[1], 16)), text.this)
-        return said.encode("latin-1") if text.this.isascii() else None
+        decoded = _ESCAPE.sub(lambda code: chr(int(code[1], 16)), text.this)
+        return decoded.encode("latin-1") if text.this.isascii() else None
     return None
 
 

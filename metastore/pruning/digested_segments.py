@@ -14,14 +14,14 @@ from metastore.model.vocabulary import DEFAULT_SEGMENT, MetadataType
 
 def digested_segments(digests: Mapping[str, SegmentDigest], schema: pa.Schema) -> pa.Table:
     """SEGMENT units in the columns of ``schema``, with the content of digests (by metadata key)."""
-    told: dict[str, list[Any]] = {
+    contents: dict[str, list[Any]] = {
         "metadataType": [MetadataType.SEGMENT.value] * len(digests),
         "metadataIdentifier": list(digests),
         "schema": [digest.schema for digest in digests.values()],
         "columnsStatistics": [list(digest.statistics.items()) for digest in digests.values()],
     }
     columns = [
-        pa.array(told[field.name], field.type) if field.name in told else pa.nulls(len(digests), field.type)
+        pa.array(contents[field.name], field.type) if field.name in contents else pa.nulls(len(digests), field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -168,10 +168,10 @@ def _columns_asked(
     spellings: Mapping[str, Sequence[ColumnPath]],
 ) -> list[str]:
     """The quoted paths under which units may have statistics about ``columns``."""
-    told = {quote((name,)) for name in pseudo.names}
+    pseudo_names = {quote((name,)) for name in pseudo.names}
     asked: dict[str, None] = {}
     for column in columns:
-        if column in told or column in directories:
+        if column in pseudo_names or column in directories:
             continue
         asked.update(dict.fromkeys((column, *map(quote, spellings.get(column, ())))))
     return list(asked)
@@ -204,9 +204,9 @@ def _doubted_footers(schema: TupleSchema, columns: Iterable[str]) -> Iterator[st
     """Notes on the condition's columns for which some footers' figures are not trusted."""
     for path in map(parse_path, columns):
         column = schema.by_name.get(path[0])
-        told = None if column is None else column.leaf_property(DOUBTED, path)
-        if told is not None:
-            yield f"{'.'.join(path)}: {told}; ANALYZE … BOUNDS ({'.'.join(path)}) reads the data of such files"
+        doubt = None if column is None else column.leaf_property(DOUBTED, path)
+        if doubt is not None:
+            yield f"{'.'.join(path)}: {doubt}; ANALYZE … BOUNDS ({'.'.join(path)}) reads the data of such files"
 
 
 @dataclass(frozen=True)

@@ -266,15 +266,15 @@ def _require_same_columns(table: TableInfo, before: Units, now: Units, *, by_ide
 
     If columns are found ``by_identity`` in files, whatever their names, new names alone do no harm.
     """
-    stored, said = (
+    stored, current = (
         [(column.name, column.type) for column in TupleSchema.from_json(text or "{}").columns]
         for units in (before, now)
         for text in of_kind(units.upper(), MetadataType.TABLE)["schema"].to_pylist()
     )
     if by_identity:
-        kept = {name for name, _ in stored} & {name for name, _ in said}
-        stored, said = ([column for column in columns if column[0] in kept] for columns in (stored, said))
-    if stored != said:
+        kept = {name for name, _ in stored} & {name for name, _ in current}
+        stored, current = ([column for column in columns if column[0] in kept] for columns in (stored, current))
+    if stored != current:
         raise InvalidRequestError(
             f"the columns of {table} were altered since ANALYZE: run ANALYZE, or scan with list_files=True"
         )
@@ -297,8 +297,8 @@ def _spells_otherwise(paths: frozenset[ColumnPath], schema: str) -> bool:
 def mutated_partitions(pruned: PruneResult, location: str) -> dict[str, str]:
     """Return the metadata keys of partitions whose files differ from ANALYZE, each with one such file."""
     found: dict[str, str] = {}
-    for paths, said in ((pruned.missing, "is gone"), (pruned.changed, "has changed"), (pruned.unknown, "is new")):
-        found.update({_key(path, location): f"{path} {said}" for path in paths})
+    for paths, why in ((pruned.missing, "is gone"), (pruned.changed, "has changed"), (pruned.unknown, "is new")):
+        found.update({_key(path, location): f"{path} {why}" for path in paths})
     return found
 
 

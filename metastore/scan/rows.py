@@ -142,8 +142,8 @@ def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
     names = dict.fromkeys((*chunk.columns, *(sorted(where.columns) if where else ())))
     constants = chunk.files[0].constants if chunk.files else {}
     # A reader of no columns returns no rows, so constants of the file need one real column besides them.
-    told = [name for name in names if name not in constants] or [_narrowest(chunk.schema, constants)]
-    schema = pa.schema([chunk.schema.field(name) for name in told])
+    own_columns = [name for name in names if name not in constants] or [_narrowest(chunk.schema, constants)]
+    schema = pa.schema([chunk.schema.field(name) for name in own_columns])
     try:
         for batch in reader.rows([file.path for file in chunk.files], schema, threads=chunk.threads):
             whole = _with_constants(batch, constants, [chunk.schema.field(name) for name in names])

@@ -89,8 +89,8 @@ class DatabaseSource:
                 values = None if measure.leaf.opaque else leaf_array(batch, measure.leaf.path)
                 measure.add(values, batch.num_rows)
         statistics = {measure.leaf.key: measure.statistics() for measure in measures}
-        said = repr((schema.to_json(), [known.to_json() for known in statistics.values()]))
-        state = number_of(said, 7)
+        state_of_columns = repr((schema.to_json(), [known.to_json() for known in statistics.values()]))
+        state = number_of(state_of_columns, 7)
         file = SourceFile((), self._name[1], f"{self.location}/{self._name[1]}", rows, state)
         return ProvidedFile(file, schema, statistics, rows)
 

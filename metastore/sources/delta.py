@@ -128,14 +128,14 @@ class DeltaSource:
         try:
             yield
         except (deltalake.exceptions.DeltaError, pa.ArrowException, OSError, ValueError) as error:
-            told = str(error)
-            if "Unsupported" in told:
+            message = str(error)
+            if "Unsupported" in message:
                 raise InvalidRequestError(
-                    f"{what} of the Delta table at {self.location} cannot be read by deltalake: {told}; "
+                    f"{what} of the Delta table at {self.location} cannot be read by deltalake: {message}; "
                     "upgrade deltalake, or read the table by Spark"
                 ) from error
             raise StorageError(
-                f"{what} of the Delta table at {self.location} cannot be read: {told}; "
+                f"{what} of the Delta table at {self.location} cannot be read: {message}; "
                 "if a file of the table is lost, restore it, or remove it from the table (FSCK REPAIR TABLE)"
             ) from error
 
@@ -171,9 +171,9 @@ class DeltaSource:
                     found[self._path(uri.as_py())] = np.flatnonzero(~mask)
         return found
 
-    def _path(self, said: str) -> str:
+    def _path(self, location: str) -> str:
         """Returns the metastore's path of a file, from the log's path, which is relative or absolute, and escaped."""
-        path = unquote(said)
+        path = unquote(location)
         if path.startswith("file:"):
             return "/" + path[len("file:") :].lstrip("/")
         return path if "://" in path or path.startswith("/") else f"{self.location}/{path}"
@@ -200,8 +200,8 @@ class DeltaSource:
 
     def _content(self, file: SourceFile, action: Mapping[str, Any]) -> ProvidedFile:
         rows = action.get("num_records")
-        told = self._features <= _FEATURES or _DELETION_VECTORS not in self._features
-        whole = rows is not None and told and file.path not in self._deleted
+        is_known = self._features <= _FEATURES or _DELETION_VECTORS not in self._features
+        whole = rows is not None and is_known and file.path not in self._deleted
         statistics: dict[ColumnPath, ColumnStatistics] = {}
         for path, type_ in self.schema.leaves():
             if parse_type(type_).parts:
@@ -210,10 +210,12 @@ class DeltaSource:
             if rows is None:
                 statistics[path] = ColumnStatistics(minor)
             else:
-                statistics[path] = column_statistics(minor, rows, self._said(path, type_, rows, action), whole=whole)
+                statistics[path] = column_statistics(
+                    minor, rows, self._measures(path, type_, rows, action), whole=whole
+                )
         return ProvidedFile(file, self.schema, by_key(statistics), rows or 0, whole)
 
-    def _said(self, path: ColumnPath, type_: str, rows: int, action: Mapping[str, Any]) -> Measures:
+    def _measures(self, path: ColumnPath, type_: str, rows: int, action: Mapping[str, Any]) -> Measures:
         if path[0] in (action["partition"] or {}):
             value = _value(action["partition"][path[0]])
             return Measures(value, value, rows if action["partition"][path[0]] is None else 0)

@@ -160,11 +160,11 @@ class IcebergSource:
         statistics: dict[ColumnPath, ColumnStatistics] = {}
         fixed = self._fixed(data)
         for path, number, type_, minor in leaves:
-            said = fixed.get(number) or self._said(data, number, type_)
-            statistics[path] = column_statistics(minor, data.record_count, said, whole=whole)
+            measures = fixed.get(number) or self._measures(data, number, type_)
+            statistics[path] = column_statistics(minor, data.record_count, measures, whole=whole)
         return ProvidedFile(file, self.schema, by_key(statistics), data.record_count, whole)
 
-    def _said(self, data: DataFile, number: int, type_: PrimitiveType) -> Measures:
+    def _measures(self, data: DataFile, number: int, type_: PrimitiveType) -> Measures:
         """Returns the manifest's measures of a column, without those that cannot be trusted."""
         if isinstance(type_, UnknownType):  # it is NULL, whatever a writer stored and counted
             return Measures(None, None, data.record_count)

@@ -108,13 +108,13 @@ class Measures(NamedTuple):
     exact: bool = True
 
 
-def column_statistics(type_: str, rows: int, said: Measures, *, whole: bool) -> ColumnStatistics:
+def column_statistics(type_: str, rows: int, measures: Measures, *, whole: bool) -> ColumnStatistics:
     """Returns the statistics of a column of minor type ``type_``.
 
     For a file that is not whole, they contain only what holds for any remaining rows. Bounds whose lower one is above
     the upper one are unknown; so is a null count above the row count.
     """
-    low, high, nulls = said.low, said.high, said.nulls
+    low, high, nulls = measures.low, measures.high, measures.nulls
     if low is not None and high is not None and low > high:  # type: ignore[operator] # both are of the column's type
         low = high = None
     if nulls is not None and not 0 <= nulls <= rows:
@@ -122,7 +122,7 @@ def column_statistics(type_: str, rows: int, said: Measures, *, whole: bool) -> 
     if nulls is not None and not whole and nulls not in (0, rows):
         nulls = None
     values = None if nulls is None else rows - nulls
-    exact = said.exact and whole
+    exact = measures.exact and whole
     known = ColumnStatistics(
         type_,
         low,
@@ -132,7 +132,7 @@ def column_statistics(type_: str, rows: int, said: Measures, *, whole: bool) -> 
         nulls,
         values,
         rows if nulls is None and whole else None,
-        said.nans if said.nans == 0 or whole else None,
+        measures.nans if measures.nans == 0 or whole else None,
     )
     return merge([known])  # a zero bound gets the sign that includes the other zero
 

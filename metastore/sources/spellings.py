@@ -59,8 +59,8 @@ def spellings_of(schema: TupleSchema) -> Mapping[str, Sequence[ColumnPath]]:
             continue
         names = json.loads(column.properties.get(SPELLINGS, "[]")) or [column.name]
         for path, _ in TupleSchema((column,)).leaves():
-            told = column.leaf_property(SPELLINGS, path) if len(path) > 1 else None
-            paths = [(name, *path[1:]) for name in names] if told is None else list(map(tuple, json.loads(told)))
+            stored = column.leaf_property(SPELLINGS, path) if len(path) > 1 else None
+            paths = [(name, *path[1:]) for name in names] if stored is None else list(map(tuple, json.loads(stored)))
             if paths != [path]:
                 found[quote(path)] = paths
     return found or _NOTHING

@@ -204,8 +204,8 @@ def _require_known(schema: StructType, declared: StructType) -> None:
     for field in declared:
         found = types.get(field.name)
         if found != field.dataType:
-            said = f"is {found.simpleString()}, not {field.dataType.simpleString()}" if found else "is unknown"
-            raise InvalidRequestError(f"column {field.name} {said}; the columns are {schema.simpleString()}")
+            what = f"is {found.simpleString()}, not {field.dataType.simpleString()}" if found else "is unknown"
+            raise InvalidRequestError(f"column {field.name} {what}; the columns are {schema.simpleString()}")
 
 
 def _chosen(schema: StructType, columns: tuple[str, ...] | None) -> StructType:

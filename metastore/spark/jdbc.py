@@ -32,13 +32,13 @@ def read_jdbc(
     except Exception as error:
         if not isinstance(error, PySparkException) and type(error).__module__ != "py4j.protocol":
             raise
-        said = str(error)
+        message = str(error)
         # Spark and drivers repeat the URL, which may hold a password. In that case their error is not shown as the
         # cause either.
-        told = without_secrets(said)
-        reason = (told.partition("\n: ")[2] or told).partition("\n")[0]
+        shown = without_secrets(message)
+        reason = (shown.partition("\n: ")[2] or shown).partition("\n")[0]
         raise EngineError(f"Spark cannot read {table} from {without_secrets(url)}: {reason}") from (
-            error if told == said else None
+            error if shown == message else None
         )
     zoned = {field.name for field in frame.schema.fields if isinstance(field.dataType, TimestampType)}
     fields = [

@@ -110,13 +110,13 @@ def _refuse_other_quotes(spark: SparkSession, where: str) -> None:
                 f"with {setting} Spark does not read {doubtful[0]} as the text that it is elsewhere; turn the setting "
                 f"off{otherwise}"
             )
-    for literal, said in texts_of(where).items():
-        refuse_variables(spark, literal, said)
+    for literal, value in texts_of(where).items():
+        refuse_variables(spark, literal, value)
 
 
-def refuse_variables(spark: SparkSession, literal: str, said: str) -> None:
+def refuse_variables(spark: SparkSession, literal: str, value: str) -> None:
     """Raises InvalidRequestError if Spark substitutes a variable's value into ``literal``, which means ``said``."""
-    if "${" in said and spark.sql(f"SELECT {literal}").collect()[0][0] != said:
+    if "${" in value and spark.sql(f"SELECT {literal}").collect()[0][0] != value:
         raise InvalidRequestError(
             f"Spark replaces the variable in {literal} before it reads the text; set spark.sql.variable.substitute to "
             "false, or write its value"

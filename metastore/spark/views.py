@@ -159,8 +159,8 @@ def run(
         made = spark.sql(text, **named)
         made.columns  # noqa: B018 - a Connect server analyzes the query on the first request about it
     except Exception as error:
-        said = str(error).partition("\n")[0]
-        raise EngineError(f"Spark does not understand the query: {said}; it was {text}") from error
+        message = str(error).partition("\n")[0]
+        raise EngineError(f"Spark does not understand the query: {message}; it was {text}") from error
     return made if columns is None else made.toDF(*columns)
 
 
@@ -171,8 +171,8 @@ def _refuse_raw_literals(spark: SparkSession, query: exp.Query) -> None:
             refuse_variables(spark, literal.sql(DEFAULT_DIALECT), literal.this)
     if spark.conf.get(ESCAPED_LITERALS, "false") == "true":
         for literal in query.find_all(exp.Literal):
-            if "\\" in (said := literal.sql(DEFAULT_DIALECT)):
-                raise InvalidRequestError(f"with {ESCAPED_LITERALS} Spark cannot be told {said}; turn the setting off")
+            if "\\" in (text := literal.sql(DEFAULT_DIALECT)):
+                raise InvalidRequestError(f"with {ESCAPED_LITERALS} Spark cannot be told {text}; turn the setting off")
 
 
 def _every_view(ms: Session) -> list[TableInfo]:

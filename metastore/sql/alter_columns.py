@@ -35,7 +35,7 @@ def _each(cursor: Cursor, read: Callable[[], tuple[Change, str]]) -> tuple[Chang
         for each, _ in found:
             each(transaction)
 
-    return change, "; ".join(told for _, told in found)
+    return change, "; ".join(summary for _, summary in found)
 
 
 def _added(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> tuple[Change, str]:

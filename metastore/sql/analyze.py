@@ -231,8 +231,8 @@ def _answer(result: AnalyzeResult) -> pa.Table:
 
 
 def _dropped(table: TableInfo | str, *, dropped: bool) -> pa.Table:
-    told = f"metadata of {table} dropped" if dropped else f"there was no metadata of {table}"
-    return pa.Table.from_pylist([{"ok": dropped, "summary": told}], DROPPED)
+    summary = f"metadata of {table} dropped" if dropped else f"there was no metadata of {table}"
+    return pa.Table.from_pylist([{"ok": dropped, "summary": summary}], DROPPED)
 
 
 HANDLERS: Final = {("ANALYZE", "TABLE"): analyze}

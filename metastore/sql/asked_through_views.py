@@ -76,20 +76,20 @@ def _of_view(query: QueryText, reference: Reference, known: Collection[str]) -> 
     tree = where.tree.unnest()
     parts = []
     for part in tree.flatten() if isinstance(tree, exp.And) else (tree,):
-        said = part.copy()
-        columns = list(said.find_all(exp.Column))
+        copied = part.copy()
+        columns = list(copied.find_all(exp.Column))
         paths = [where.path_of(column) for column in columns]
         if not columns or any(len(path) != 1 or path[0].lower() not in known for path in paths):
             continue
-        if said.find(exp.Query, exp.Dot) is not None:
+        if copied.find(exp.Query, exp.Dot) is not None:
             continue
         for column, [name] in zip(columns, paths, strict=True):
             renamed = exp.column(exp.to_identifier(name, quoted=True), table=_NAME)
-            said = renamed if said is column else said
+            copied = renamed if copied is column else copied
             column.replace(renamed)
-        for node in said.walk():
+        for node in copied.walk():
             node.meta[_OUTER] = True
-        parts.append(said)
+        parts.append(copied)
     return parts
 
 
@@ -103,10 +103,10 @@ def _asked(found: BoundQuery, *, asks: bool) -> Through:
     conditions, reached = {}, set()
     for key, parts in asked_of_tables(found.bound, judged).items():
         table = found.bound.tables[key]
-        told = tuple(condition for part in parts if (condition := _condition(part)) is not None)
-        if told and times[table] == 1:
-            conditions[table] = AllOf(told)
-            reached |= {table for condition in told if condition.dialect is DUCKDB or not asks}
+        asked = tuple(condition for part in parts if (condition := _condition(part)) is not None)
+        if asked and times[table] == 1:
+            conditions[table] = AllOf(asked)
+            reached |= {table for condition in asked if condition.dialect is DUCKDB or not asks}
     return Through(conditions, asks, reached)
 
 

@@ -60,7 +60,7 @@ class Composed:
                 raise
             origin = self._origins[min(int(place[1]), len(self._origins)) - 1]
             column = place[0].partition(", ")[2]
-            told = self._statement.place(self._statement.tokens[0]) if origin is None else f"line {origin}, {column}"
+            where = self._statement.place(self._statement.tokens[0]) if origin is None else f"line {origin}, {column}"
             # DuckDB proposes only the fetched columns, which may not be all of the table's.
-            said = text[place.end() :].partition("; Candidate bindings:")[0]
-            raise type(error)(told + said) from error
+            message = text[place.end() :].partition("; Candidate bindings:")[0]
+            raise type(error)(where + message) from error

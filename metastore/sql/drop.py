@@ -94,13 +94,13 @@ class _Purge:
         judged = proof.judge(first.free)  # other tables may need a file since then; such files stay
         deleted = discard(document.io, sorted(judged.free))
         kept = len(named) - len(judged.free)
-        told = f"{deleted.removed} files are deleted"
+        summary = f"{deleted.removed} files are deleted"
         if kept:
             needed = ", ".join(sorted({*first.needed, *judged.needed})) or "they lie outside of its location"
-            told += f", {kept} are kept: {needed}"
+            summary += f", {kept} are kept: {needed}"
         if deleted.failed:
-            told += f", {len(deleted.failed)} could not be deleted, such as {deleted.failed[0][0]}"
-        return told
+            summary += f", {len(deleted.failed)} could not be deleted, such as {deleted.failed[0][0]}"
+        return summary
 
     def _proven(self, judged: Judgement) -> None:
         if judged.why_unknown is not None:

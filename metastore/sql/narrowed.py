@@ -23,7 +23,7 @@ from metastore.pruning.result import Count
 from metastore.scan.explanation import counted, listed
 from metastore.scan.scan import Scan
 from metastore.sql.columns_of_files import may_have_rows, of_table
-from metastore.sql.push_down import AskedRows, said
+from metastore.sql.push_down import AskedRows, condition_text
 
 
 @dataclass(frozen=True)
@@ -46,22 +46,22 @@ def narrowed_by(asked: AskedRows, chosen: IcebergFilter) -> Narrowed:
 
 def in_memory(asked: AskedRows) -> Narrowed:
     """Returns the lines for rows that are not read from files."""
-    told = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB judges them"]
-    return Narrowed(AlwaysTrue(), told)
+    lines = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB judges them"]
+    return Narrowed(AlwaysTrue(), lines)
 
 
 def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> Narrowed:
     """Returns the lines for an Iceberg table, by its manifests and the columns ``extra`` of its files."""
-    is_meant, told = may_have_rows(chosen.expression, extra), chosen.expression
-    chosen = replace(chosen, expression=of_table(told, extra))
+    is_meant, condition = may_have_rows(chosen.expression, extra), chosen.expression
+    chosen = replace(chosen, expression=of_table(condition, extra))
     files = {task.file.file_path: task.file for task in scan_tasks(table.metadata, table.io)}
     every = list(files)
-    if isinstance(told, AlwaysTrue):
-        return Narrowed(told, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)])
+    if isinstance(condition, AlwaysTrue):
+        return Narrowed(condition, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)])
     found = {task.file.file_path for task in scan_tasks(table.metadata, table.io, chosen.expression)}
     kept = set(filter(is_meant, found))
     by = {
-        said(part): len(every) - len(scan_tasks(table.metadata, table.io, part))
+        condition_text(part): len(every) - len(scan_tasks(table.metadata, table.io, part))
         for part in conjuncts(chosen.expression)
     }
     by["columns of the file"] = len(every) - sum(map(is_meant, every))
@@ -71,7 +71,7 @@ def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Seq
         lines += ["skipped by:", *listed(excluding)]
     lines.append("row groups: those of the files read are chosen by their own statistics when they are opened")
     notes = [*chosen.notes, *_without_bounds(chosen.expression, table, files.values())]
-    return Narrowed(told, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
+    return Narrowed(condition, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
 
 
 def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[DataFile]) -> Iterator[str]:
@@ -98,9 +98,9 @@ def of_scan(asked: AskedRows, scan: Scan) -> Narrowed:
 
 
 def _notes(asked: AskedRows, notes: Sequence[str], *, nothing: bool = False) -> list[str]:
-    told = [f"note: {note}" for note in notes]
+    lines = [f"note: {note}" for note in notes]
     if asked.why_all:
-        told.append(f"note: the WHERE does not narrow what is read: {asked.why_all}")
-    if nothing and not told:
-        told.append("note: no file is skipped: by its bounds each may hold rows that match")
-    return told
+        lines.append(f"note: the WHERE does not narrow what is read: {asked.why_all}")
+    if nothing and not lines:
+        lines.append("note: no file is skipped: by its bounds each may hold rows that match")
+    return lines

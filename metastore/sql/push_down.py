@@ -86,13 +86,13 @@ _TESTS: Final[Mapping[type[BooleanExpression], str]] = {
 }
 
 
-def said(condition: BooleanExpression) -> str:
+def condition_text(condition: BooleanExpression) -> str:
     """Returns a condition as SQL, for people."""
     match condition:
         case And():
-            return f"{said(condition.left)} AND {said(condition.right)}"
+            return f"{condition_text(condition.left)} AND {condition_text(condition.right)}"
         case Or():
-            return f"({said(condition.left)} OR {said(condition.right)})"
+            return f"({condition_text(condition.left)} OR {condition_text(condition.right)})"
         case UnaryPredicate():
             return f"{_name(condition)} {_TESTS[type(condition)]}"
         case SetPredicate():

@@ -126,12 +126,12 @@ class QueryText:
 
 def _error(statement: Statement, text: str, failure: Failure) -> InvalidRequestError:
     if failure.line is None:
-        return InvalidRequestError(f"{statement.place(statement.tokens[0])}: {failure.said}")
+        return InvalidRequestError(f"{statement.place(statement.tokens[0])}: {failure.message}")
     line, column = text.split("\n")[failure.line - 1], failure.offset
     if failure.snippet.startswith("..."):  # DuckDB shows a long line in part
         shown = failure.snippet[3:].removesuffix("...")
         column += max(line.find(shown), 3) - 3
-    return InvalidRequestError(f"line {failure.line}, column {min(column, len(line)) + 1}: {failure.said}")
+    return InvalidRequestError(f"line {failure.line}, column {min(column, len(line)) + 1}: {failure.message}")
 
 
 def _tree(statement: Statement, text: str) -> exp.Expr:

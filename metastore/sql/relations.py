@@ -70,7 +70,7 @@ class Relation:
 
     schema: pa.Schema
     read: Callable[[AskedRows], Iterator[pa.RecordBatch]]
-    told: Callable[[AskedRows], Narrowed]
+    narrow: Callable[[AskedRows], Narrowed]
     fits: Schema | None = None
     unlisted: Sequence[str] = ()
     """Columns that ``*`` leaves out."""
@@ -254,7 +254,7 @@ class Relations:
             except Exception as error:
                 raise _unreadable(target, error) from error
 
-        def told(asked: AskedRows) -> Narrowed:
+        def narrow(asked: AskedRows) -> Narrowed:
             try:
                 return of_iceberg(asked, fitting(asked, schema), table, extra)
             except MetastoreError:
@@ -265,7 +265,7 @@ class Relations:
         addresses = [] if live is None else ADDRESS
         columns = pa.schema([*own, *(pa.field(name, UNLISTED[name]) for name in extra), *addresses])
         left_out = reasons_of_columns_left_out(table.schema())
-        return Relation(columns, read, told, schema, (*extra, *(field.name for field in addresses)), left_out)
+        return Relation(columns, read, narrow, schema, (*extra, *(field.name for field in addresses)), left_out)
 
     def _analyzed(
         self, info: TableInfo, wanted: Wanted, named: Collection[str], unlisted: Collection[str]
@@ -296,7 +296,7 @@ class Relations:
             hidden = tables.scan(info, list_files=False).plan.hidden
             schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
 
-        def told(asked: AskedRows) -> Narrowed:
+        def narrow(asked: AskedRows) -> Narrowed:
             narrowed = of_scan(asked, planned(asked))
             if ROW_ID not in extra or asked.why_no_ids is None:
                 return narrowed
@@ -308,7 +308,7 @@ class Relations:
         return Relation(
             schema,
             lambda asked: planned(asked).to_batches(),
-            told,
+            narrow,
             unlisted=extra,
             left_out=self.meaning(info).schema.left_out,
         )

@@ -16,7 +16,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, TableAl
 from sqlglot import TokenType
 
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.iceberg.catalog_errors import failures_of, said
+from metastore.iceberg.catalog_errors import error_text, failures_of
 from metastore.iceberg.target import TargetTable
 from metastore.sql.statement import Cursor, Name
 from metastore.sql.target import StatementTarget
@@ -79,6 +79,6 @@ def _rename(table: TargetTable, new: TargetTable) -> None:
         except TableAlreadyExistsError as error:
             raise InvalidRequestError(f"table {new} exists already") from error
         except (NoSuchNamespaceError, NoSuchTableError) as error:
-            raise NotFoundError(f"{table} cannot be renamed to {new}: {said(error)}") from error
+            raise NotFoundError(f"{table} cannot be renamed to {new}: {error_text(error)}") from error
         except NotImplementedError as error:
             raise InvalidRequestError(f"{source} does not rename tables") from error

@@ -29,7 +29,7 @@ from metastore.pruning.file_columns import NOT_KEPT
 from metastore.pruning.row_id import ROW_ID
 from metastore.sql.asked_through_views import Through, asked_through
 from metastore.sql.narrowed import Narrowed
-from metastore.sql.push_down import AskedRows, asked_of, said
+from metastore.sql.push_down import AskedRows, asked_of, condition_text
 from metastore.sql.query_text import QueryText, Reference
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
@@ -90,7 +90,7 @@ class _Preparation:
         except Failure as failure:
             error = query.error(failure, text)
             for name, reason in self._left_out.items():
-                if f'"{name}"'.lower() in failure.said.lower():
+                if f'"{name}"'.lower() in failure.message.lower():
                     error = InvalidRequestError(f"{error}. Column {name} is left out of all reads: {reason}")
             raise error from failure.__cause__
 
@@ -132,7 +132,7 @@ class _Preparation:
         with query.at(reference):
             _require_told_apart(query, reference, relation)
         if self._explains:
-            self.fetched += _fetch_lines(reference, asked, relation.told(asked))
+            self.fetched += _fetch_lines(reference, asked, relation.narrow(asked))
         looks = copy_context()  # DuckDB reads in its own threads, which share the table state of this thread.
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -166,7 +166,7 @@ class _Preparation:
 
 
 def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> list[str]:
-    where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {said(narrowed.condition)}"
+    where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {condition_text(narrowed.condition)}"
     first = f"Fetch {reference} ({', '.join(asked.columns)}){where}"
     return [first, *(f"  {line}" for line in narrowed.lines)]
 

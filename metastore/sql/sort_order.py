@@ -88,8 +88,10 @@ def write_order(cursor: Cursor) -> tuple[Change, str]:
         while next_item(cursor):
             terms.append(_OrderTerm(cursor))
     mode = "hash" if by_partition else "none" if locally else "range"
-    told = f"new rows are ordered by {', '.join(map(str, terms))}" if terms else "new rows are distributed by partition"
-    return _change(mode, terms), told
+    summary = (
+        f"new rows are ordered by {', '.join(map(str, terms))}" if terms else "new rows are distributed by partition"
+    )
+    return _change(mode, terms), summary
 
 
 class _OrderTerm:

@@ -16,7 +16,7 @@ from pyiceberg.table.update import AssertTableUUID, RemovePropertiesUpdate, SetP
 
 from metastore.errors import ConflictError, InvalidRequestError, OutcomeUnknownError
 from metastore.iceberg.catalog_entry import CatalogEntry
-from metastore.iceberg.catalog_errors import of_a_catalog, said
+from metastore.iceberg.catalog_errors import error_text, of_a_catalog
 from metastore.storage.table import HANDED_OVER
 
 
@@ -75,6 +75,6 @@ def _commit(entry: CatalogEntry, table: Table, update: TableUpdate) -> Table:
         if not of_a_catalog(error):
             raise
         raise OutcomeUnknownError(
-            f"{entry.source} did not answer: {said(error)}. Register again to complete it"
+            f"{entry.source} did not answer: {error_text(error)}. Register again to complete it"
         ) from error
     return Table(table.name(), done.metadata, done.metadata_location, table.io, table.catalog)

@@ -372,12 +372,12 @@ def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataF
 
 
 def _planned(data_file: DataFile) -> PlannedFile:
-    told = data_file.lower_bounds or {}
+    lower = data_file.lower_bounds or {}
     return PlannedFile(
         data_file.file_path,
         data_file.record_count,
         data_file.file_size_in_bytes,
         key_of(data_file),
-        told.get(DIGEST_ID),
-        EmbeddedPlace.from_bytes(told.get(COLUMNS_ID)),
+        lower.get(DIGEST_ID),
+        EmbeddedPlace.from_bytes(lower.get(COLUMNS_ID)),
     )

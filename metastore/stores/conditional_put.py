@@ -88,7 +88,7 @@ def create_object(
             answer = answer_to_put(bucket.once, key, content)
         except _REFUSED as error:
             if open_ is None:
-                raise RefusedError(errno.EACCES, bucket.told(error), location) from bucket.cause(error)
+                raise RefusedError(errno.EACCES, bucket.error_text(error), location) from bucket.cause(error)
             open_ = error
             continue
         except BaseError as error:
@@ -105,7 +105,7 @@ def create_object(
         # Stores may also answer this to one of several concurrent requests although none has landed.
         open_ = FileNotFoundError("the store says both that the name is taken and that there is no such object")
     if open_ is not None:
-        text = f"it is open whether {location} was created: {bucket.told(open_)}"
+        text = f"it is open whether {location} was created: {bucket.error_text(open_)}"
         raise OSError(errno.EIO, text) from bucket.cause(open_)
     text = f"the store answered {conflicts} times with 409: other requests for this name were under way; try again"
     raise RefusedError(errno.EBUSY, text, location)

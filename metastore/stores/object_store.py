@@ -193,7 +193,7 @@ class ObjectPointers:
             try:
                 kept = _refuses_a_second(bucket, probe, self._pause)
             except (BaseError, FileNotFoundError) as error:
-                text = f"cannot write to {place.root}/{folder}: {bucket.told(error)}; nothing was changed"
+                text = f"cannot write to {place.root}/{folder}: {bucket.error_text(error)}; nothing was changed"
                 raise StorageError(text) from bucket.cause(error)
             if not kept:
                 raise StorageError(

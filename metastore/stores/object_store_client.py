@@ -119,7 +119,7 @@ class Bucket:
         _ASKING.begin()
         return self._once
 
-    def told(self, error: BaseException) -> str:
+    def error_text(self, error: BaseException) -> str:
         """Return obstore's message, without debugging output and credentials."""
         return _short_reason(error)
 
@@ -134,11 +134,11 @@ class Bucket:
         try:
             yield
         except FileNotFoundError as error:
-            raise FileNotFoundError(errno.ENOENT, self.told(error)) from self.cause(error)
+            raise FileNotFoundError(errno.ENOENT, self.error_text(error)) from self.cause(error)
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise PermissionError(errno.EACCES, self.told(error)) from self.cause(error)
+            raise PermissionError(errno.EACCES, self.error_text(error)) from self.cause(error)
         except (BaseError, ValueError) as error:
-            raise OSError(errno.EIO, self.told(error)) from self.cause(error)
+            raise OSError(errno.EIO, self.error_text(error)) from self.cause(error)
 
 
 class Buckets:

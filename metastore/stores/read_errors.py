@@ -60,6 +60,6 @@ def reading_file(
         if gone is not None and isinstance(error, FileNotFoundError):
             raise NotFoundError(f"{location} is gone since {gone}") from error
         if is_of_store(error):
-            said = os.strerror(error.errno) if error.errno else error
-            raise StorageError(f"cannot read {location}: {said}") from error
+            reason = os.strerror(error.errno) if error.errno else error
+            raise StorageError(f"cannot read {location}: {reason}") from error
         raise FormatError(f"{location} {what}: {str(error) or repr(error)}{then}") from error

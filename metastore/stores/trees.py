@@ -188,8 +188,8 @@ def _arrow_level(folder: Folder) -> _Level:
     for entry in entries:
         location = f"{root}/{entry.base_name}"
         # This FileIO would truncate a name with ? or #, and delete another file.
-        said = PyArrowFileIO.parse_location(location, folder.io.properties)[2] == entry.path
-        if not said or not folder.shows(entry.base_name):
+        is_itself = PyArrowFileIO.parse_location(location, folder.io.properties)[2] == entry.path
+        if not is_itself or not folder.shows(entry.base_name):
             continue
         if entry.type == pafs.FileType.Directory:
             below.append(Folder(folder.io, location, folder.shown))

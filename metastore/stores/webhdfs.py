@@ -66,7 +66,7 @@ class _Answer:
     kind: str
     content: bytes
 
-    def said(self, key: str) -> Any:
+    def field(self, key: str) -> Any:
         """Return WebHDFS's value of ``key``. OSError if the answer is not WebHDFS's."""
         try:
             return json.loads(self.content)[key]
@@ -89,12 +89,12 @@ class WebHdfs:
 
     def status(self, path: str) -> Status:
         """Return the file or folder at ``path``. Raises FileNotFoundError."""
-        return _status(self._asked("GET", path, "GETFILESTATUS", {}, again=True).said("FileStatus"))
+        return _status(self._asked("GET", path, "GETFILESTATUS", {}, again=True).field("FileStatus"))
 
     def entries(self, path: str) -> list[Status]:
         """List the folder. Raises FileNotFoundError, and NotADirectoryError for a file."""
         answer = self._asked("GET", path, "LISTSTATUS", {}, again=True)
-        found = answer.said("FileStatuses")["FileStatus"]
+        found = answer.field("FileStatuses")["FileStatus"]
         if [entry["pathSuffix"] for entry in found] == [""]:
             raise NotADirectoryError(errno.ENOTDIR, "no folder", path)
         return [_status(entry) for entry in found]
@@ -151,18 +151,18 @@ class WebHdfs:
         """Rename atomically. FileExistsError if ``target`` exists, FileNotFoundError if ``source`` does not."""
         options = {"destination": target, "renameoptions": "OVERWRITE" if overwrite else "NONE"}
         answer = self._asked("PUT", source, "RENAME", options, again=False)
-        if answer.content and not answer.said("boolean"):
+        if answer.content and not answer.field("boolean"):
             # A gateway without support for the options refuses without a reason.
             raise FileExistsError(errno.EEXIST, "not renamed, most likely since the name is taken", target)
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete, and return whether there was something. NotDone for a non-empty folder, unless ``recursive``."""
         options = {"recursive": str(recursive).lower()}
-        return bool(self._asked("DELETE", path, "DELETE", options, again=False).said("boolean"))
+        return bool(self._asked("DELETE", path, "DELETE", options, again=False).field("boolean"))
 
     def make_folder(self, path: str) -> None:
         """Create the folder and its parents; no error if it exists."""
-        self._asked("PUT", path, "MKDIRS", {}, again=True).said("boolean")
+        self._asked("PUT", path, "MKDIRS", {}, again=True).field("boolean")
 
     def _place_for(self, path: str) -> tuple[HTTPConnection, str]:
         """Return a connection to a datanode that accepts the file, and the path to request there."""
@@ -269,8 +269,8 @@ class WebHdfs:
             text = f"no answer of WebHDFS: {answer.status}; what stands before it may redirect, or want a login"
             raise OSError(errno.EIO, text, path)
         try:
-            said: Mapping[str, str] = json.loads(answer.content)["RemoteException"]
-            name, text = said["exception"], said["message"]
+            exception: Mapping[str, str] = json.loads(answer.content)["RemoteException"]
+            name, text = exception["exception"], exception["message"]
         except (ValueError, KeyError, TypeError):
             name, text = "", _text(answer.content)
         if self._access.token:
@@ -308,19 +308,19 @@ class _NotNow(NotDone):
 
 def _failure(status: int, name: str, text: str, path: str) -> OSError:
     """Return the error of a failure. Without Hadoop's exception name, any proxy may have answered."""
-    said = f"{name or status}: {_text(text.encode())}"
+    message = f"{name or status}: {_text(text.encode())}"
     if name in _ELSEWHERE:
-        return _NotNow(errno.EAGAIN, said, path)
+        return _NotNow(errno.EAGAIN, message, path)
     no_folder = name in ("AccessControlException", "ParentNotDirectoryException") and "is not a directory" in text
     if name == "FileNotFoundException" or no_folder:
-        return FileNotFoundError(errno.ENOENT, said, path)
+        return FileNotFoundError(errno.ENOENT, message, path)
     if name in ("FileAlreadyExistsException", "AlreadyBeingCreatedException"):
-        return FileExistsError(errno.EEXIST, said, path)
+        return FileExistsError(errno.EEXIST, message, path)
     if name == "PathIsNotEmptyDirectoryException":
-        return NotDone(errno.ENOTEMPTY, said, path)
+        return NotDone(errno.ENOTEMPTY, message, path)
     if status in (401, 403) and name in ("", "AccessControlException", "SecurityException", "InvalidToken"):
-        return PermissionError(errno.EACCES, said, path)
-    return (NotDone if name and status < 500 else OSError)(errno.EIO, said, path)
+        return PermissionError(errno.EACCES, message, path)
+    return (NotDone if name and status < 500 else OSError)(errno.EIO, message, path)
 
 
 @contextmanager

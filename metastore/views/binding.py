@@ -234,24 +234,24 @@ def _column(name: str, type_: str, utc: bool) -> SchemaColumn:
     return SchemaColumn(name, type_, properties={TIME_ZONE: "UTC"} if utc else {})
 
 
-def _refusal(said: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> InvalidRequestError:
+def _refusal(message: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> InvalidRequestError:
     """Returns sqlglot's error as an error of ours, with the place, the name in question, and the known names."""
-    quoted = _QUOTED.search(said)
+    quoted = _QUOTED.search(message)
     name = (quoted[1] or quoted[2]) if quoted else ""
-    at = _PLACE.search(said)
+    at = _PLACE.search(message)
     node: exp.Expr | None = identifier_at(tree, int(at[1]), int(at[2])) if at else None
     if node is None and name:
         node = next((each for each in tree.find_all(exp.Identifier) if each.name.lower() == name.lower()), None)
     if node is not None and isinstance(node.parent, exp.Column):
         node = node.parent
     place = place_of(node) if node is not None else ""
-    if said.startswith("Unknown table"):
+    if message.startswith("Unknown table"):
         return InvalidRequestError(f"{place}the query reads nothing that is called {name}")
-    if not said.startswith(("Column", "Unknown column")):
-        return InvalidRequestError(f"{place}the query does not fit together: {said}")
+    if not message.startswith(("Column", "Unknown column")):
+        return InvalidRequestError(f"{place}the query does not fit together: {message}")
     spellings = {column.name.lower(): column.name for schema in schemas.values() for column in schema.columns}
     qualifier = node.table if isinstance(node, exp.Column) else ""
-    if name.lower() in spellings and not qualifier and "for table" not in said:
+    if name.lower() in spellings and not qualifier and "for table" not in message:
         holders = sum(any(c.name.lower() == name.lower() for c in schema.columns) for schema in schemas.values())
         if holders > 1:
             return InvalidRequestError(f"{place}column {name} stands in several tables; say which by table.{name}")

@@ -43,10 +43,10 @@ def translate(
             sql = generator.generate(tree)
     except SqlglotError as error:
         raise InvalidRequestError(f"the query cannot be said in {target}: {error}") from error
-    said = [message.rstrip(".") for message in generator.unsupported_messages]
+    notes = [message.rstrip(".") for message in generator.unsupported_messages]
     if source != target:
-        said += [f"{name}() is not known here and was left as it is" for name in _unknown_functions(tree)]
-    return Translation(sql, target, tuple(dict.fromkeys(said)))
+        notes += [f"{name}() is not known here and was left as it is" for name in _unknown_functions(tree)]
+    return Translation(sql, target, tuple(dict.fromkeys(notes)))
 
 
 def _unknown_functions(tree: exp.Expr) -> list[str]:

@@ -149,7 +149,7 @@ def columns_read(table: Meaning, names: Collection[str]) -> dict[str, str]:
     """
     schema = table.schema
     found = {column.name: _declared(column.type, column.properties) for column in schema.columns}
-    used = {name: said for name, said in found.items() if name.lower() in names}
+    used = {name: state for name, state in found.items() if name.lower() in names}
     found_by = " ".join(filter(None, (table.format, table.text_options)))
     return {**used, "": _declared(found_by, schema.properties)}
 

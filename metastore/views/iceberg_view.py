@@ -37,7 +37,7 @@ from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, V
 from sqlglot import exp
 
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
-from metastore.iceberg.catalog_errors import of_a_catalog, said
+from metastore.iceberg.catalog_errors import error_text, of_a_catalog
 from metastore.model.drill_types import parse_type
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
@@ -200,13 +200,13 @@ def _errors(catalog: Catalog, identifier: str) -> Iterator[None]:
     except ViewAlreadyExistsError as error:
         raise InvalidRequestError(f"view {identifier} exists already in catalog {catalog.name}") from error
     except (NoSuchViewError, NoSuchNamespaceError) as error:
-        raise NotFoundError(f"catalog {catalog.name} has no {identifier}: {said(error)}") from error
+        raise NotFoundError(f"catalog {catalog.name} has no {identifier}: {error_text(error)}") from error
     except MetastoreError:
         raise
     except Exception as error:
         if not of_a_catalog(error):
             raise
-        raise StorageError(f"catalog {catalog.name} failed at view {identifier}: {said(error)}") from error
+        raise StorageError(f"catalog {catalog.name} failed at view {identifier}: {error_text(error)}") from error
 
 
 DIALECTS: Final = (DEFAULT_DIALECT, "trino", "presto")

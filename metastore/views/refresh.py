@@ -109,10 +109,10 @@ def refresh(
     InvalidRequestError for a read-only workspace and for "incremental" if that is impossible, and ConflictError when
     the view or a source changed meanwhile. After any error but OutcomeUnknownError, the previous rows are still served.
     """
-    began, said = clock(), on_step or (lambda _: None)
+    began, step_done = clock(), on_step or (lambda _: None)
     info = TableInfo.parse(view) if isinstance(view, str) else view
     run = _Refresh(session, session.metastore.materialized_views.get(info))
-    said("listed")
+    step_done("listed")
     decision = run.decide(mode)
     if decision.mode == "up to date":
         version = run.confirm(decision)
@@ -121,12 +121,12 @@ def refresh(
     folder.require_new()
     try:
         engine = run.write(decision, folder)
-        said("written")
+        step_done("written")
         rows, schema = run.analyze(folder)
         if other := run.other_types(schema):
             _log.warning("%s takes new types: %s", info, other)
             decision = replace(decision, reason=f"{decision.reason}; {other}")
-        said("analyzed")
+        step_done("analyzed")
         run.require_unchanged()
         version = run.commit(decision, folder, schema)
     except OutcomeUnknownError:
@@ -135,14 +135,14 @@ def refresh(
         with suppress(MetastoreError):  # remaining folders are deleted when they are old
             _discard(session, folder)
         raise
-    said("committed")
+    step_done("committed")
     try:
         remove_unneeded(session, info, keep_for=keep_for)
     except MetastoreError as error:
         _log.warning(
             "rows of earlier refreshes of %s could not be removed (%s); the next refresh tries again", info, error
         )
-    said("swept")
+    step_done("swept")
     files = sum(map(len, decision.files.values()))
     return RefreshResult(info, decision.mode, decision.reason, files, rows, version, engine, clock() - began)
 

@@ -91,9 +91,9 @@ def in_duckdb(query: exp.Query, dialect: str = DEFAULT_DIALECT) -> str:
 
     Raises InvalidRequestError, naming what has no counterpart.
     """
-    said = in_duckdbs_words(query) if dialect == DEFAULT_DIALECT else query
-    translated = translate(said, dialect, "duckdb", words=SparkInDuckDb if dialect == DEFAULT_DIALECT else None)
-    lost = [said for said in translated.unsupported if "is not known here" not in said]
+    prepared = in_duckdbs_words(query) if dialect == DEFAULT_DIALECT else query
+    translated = translate(prepared, dialect, "duckdb", words=SparkInDuckDb if dialect == DEFAULT_DIALECT else None)
+    lost = [note for note in translated.unsupported if "is not known here" not in note]
     if lost:
         raise InvalidRequestError(f"DuckDB cannot run the query ({'; '.join(lost)}); Spark can: connect with it")
     return translated.sql

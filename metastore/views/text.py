@@ -45,14 +45,14 @@ def parse_query(text: str, dialect: str = DEFAULT_DIALECT) -> exp.Query:
         statements = [statement for statement in sqlglot.parse(text, read=_reader(dialect)) if statement is not None]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
-        said = _CLASS.sub(r"\1", str(first.get("description") or error)).partition("\n")[0].rstrip(".")
+        message = _CLASS.sub(r"\1", str(first.get("description") or error)).partition("\n")[0].rstrip(".")
         near = f" near {first['highlight']!r}" if first.get("highlight") else ""
         column = first["col"] - len(first.get("highlight") or " ") + 1 if first.get("line") else 0
         place = f"line {first['line']}, column {column}: " if column else ""
-        raise InvalidRequestError(f"{place}cannot read the SQL ({dialect}){near}: {said}") from error
+        raise InvalidRequestError(f"{place}cannot read the SQL ({dialect}){near}: {message}") from error
     except TokenError as error:
-        said = _COLOURS.sub("", str(error)).partition("\n")[0]
-        raise InvalidRequestError(f"cannot read the SQL ({dialect}): {said}; is a quote not closed?") from error
+        message = _COLOURS.sub("", str(error)).partition("\n")[0]
+        raise InvalidRequestError(f"cannot read the SQL ({dialect}): {message}; is a quote not closed?") from error
     except SqlglotError as error:
         raise InvalidRequestError(f"cannot read the SQL ({dialect}): {error}") from error
     except RecursionError as error:

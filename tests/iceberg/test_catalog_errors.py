@@ -22,7 +22,7 @@ from requests.exceptions import ConnectionError as LostConnectionError
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from thrift.transport.TTransport import TTransportException
 
-from metastore.iceberg.catalog_errors import fate_of_commit, of_a_catalog, said
+from metastore.iceberg.catalog_errors import error_text, fate_of_commit, of_a_catalog
 
 UPDATE = "UPDATE iceberg_tables SET metadata_location = ?"
 CLOSED = Exception("server closed the connection")
@@ -112,5 +112,5 @@ def test_only_catalogs_and_the_system_are_expected_to_fail() -> None:
 def test_what_is_said_is_one_line_without_the_statement() -> None:
     """The statement's parameters are paths that help nobody."""
     error = OperationalError(UPDATE, ("s3://bucket/v1",), Exception("line one\n  line two"))
-    assert said(error) == "line one line two"
-    assert said(TimeoutError()) == "TimeoutError"
+    assert error_text(error) == "line one line two"
+    assert error_text(TimeoutError()) == "TimeoutError"

@@ -229,9 +229,9 @@ def _described(file: SourceFile, chunk: DataChunk) -> dict[str, Description | No
         metadata = reader.metadata
         schema, leaves = tuple_schema(metadata.schema.to_arrow_schema())
         kept = None if chunk.kept is None else as_kept(chunk.kept, schema)
-        told = {leaf: leaf if kept is None else _as_kept(leaf, kept) for leaf in leaves}
-        wanted = set(chosen([leaf for leaf in told.values() if leaf is not None], chunk.describing.columns))
-        described = [leaf for leaf in leaves if told[leaf] in wanted]
+        kept_as_of = {leaf: leaf if kept is None else _as_kept(leaf, kept) for leaf in leaves}
+        wanted = set(chosen([leaf for leaf in kept_as_of.values() if leaf is not None], chunk.describing.columns))
+        described = [leaf for leaf in leaves if kept_as_of[leaf] in wanted]
         indices = _leaf_indices(metadata.schema.to_arrow_schema(), described)
         if repeated := _repeated_texts(metadata, described, indices):
             source.seek(0)
@@ -245,7 +245,7 @@ def _described(file: SourceFile, chunk: DataChunk) -> dict[str, Description | No
                 describers.add(_one_batch(table), first)
             first += metadata.row_group(group).num_rows
         found = describers.descriptions()
-        return {kept_as.key: found[leaf.key] for leaf, kept_as in told.items() if kept_as in wanted}
+        return {kept_as.key: found[leaf.key] for leaf, kept_as in kept_as_of.items() if kept_as in wanted}
 
 
 def _as_kept(leaf: ArrowLeaf, kept: KeptSchema) -> ArrowLeaf | None:

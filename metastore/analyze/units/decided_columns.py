@@ -44,9 +44,9 @@ def without_values(whole: Part, columns: Collection[str]) -> Part:
 
 def _as_kept(whole: Part, source: SourceTable) -> Part:
     """``whole`` with the columns that the table's catalog defines, and statistics in their types."""
-    said = source.schema(whole.schema)
+    declared = source.schema(whole.schema)
     schema = TupleSchema(
-        tuple(column for column in said.columns if DIRECTORY not in column.properties), whole.schema.properties
+        tuple(column for column in declared.columns if DIRECTORY not in column.properties), whole.schema.properties
     )
     types = {quote(path): minor_type(type_) for path, type_ in schema.leaves()}
     descriptions = {key: known for key, known in whole.descriptions.items() if key in types}

@@ -152,12 +152,14 @@ def table_unit(
         wanted.bounds or AUTO,
         wanted.bounds_are_own,
     )
-    said = {KEPT: "true"} if source.columns is not None else {CASE_SENSITIVE: "true"} if wanted.case_sensitive else {}
+    properties = (
+        {KEPT: "true"} if source.columns is not None else {CASE_SENSITIVE: "true"} if wanted.case_sensitive else {}
+    )
     row = UnitRow(
         metadataType=MetadataType.TABLE,
         metadataKey=GENERAL_INFO,
         metadataIdentifier=GENERAL_INFO,
-        schema=TupleSchema((*whole.schema.columns, *added), {**whole.schema.properties, **said}).to_json(),
+        schema=TupleSchema((*whole.schema.columns, *added), {**whole.schema.properties, **properties}).to_json(),
         statistics_keys=tuple(whole.statistics),
         statistics_texts=whole.texts,
         metadataStatistics=(

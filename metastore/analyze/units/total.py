@@ -57,13 +57,13 @@ class Total:
         return cls(part, alike, leaders)
 
     @classmethod
-    def stored(cls, unit: pa.Table, told: SegmentStates) -> Total:
+    def stored(cls, unit: pa.Table, states: SegmentStates) -> Total:
         """Reads a stored TABLE unit, whose partition columns must not share a name with its other columns."""
         [part] = segment_parts(unit)
         partition_columns = {name for name, _ in unit["partitionKeys"][0].as_py() or ()}
         own = (column for column in part.schema.columns if column.name not in partition_columns)
         schema = TupleSchema(tuple(own), part.schema.properties)
-        return cls(replace(part, schema=schema), told.alike, leaders_in(told.leaders))
+        return cls(replace(part, schema=schema), states.alike, leaders_in(states.leaders))
 
     def segment_states(self, states: Mapping[str, str | None]) -> SegmentStates:
         """The states and leaders that :meth:`stored` needs beside the unit, for segments in ``states``."""

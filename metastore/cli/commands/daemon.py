@@ -22,7 +22,7 @@ from metastore.config.units import spelled
 from metastore.daemon.health import COLUMNS, health_of
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.listing import look_at
-from metastore.daemon.logs import JsonLines, TextLines, told
+from metastore.daemon.logs import JsonLines, TextLines, message_of
 from metastore.daemon.loop import check_schedules
 from metastore.daemon.policy import TableName, effective
 from metastore.daemon.process import run_once, serve
@@ -103,7 +103,9 @@ def _warn_of_unmatched(session: Session, table: TableName) -> None:
     inquiries = Inquiries(settings.daemon.answer_timeout.total_seconds())
     seen, passed_over = look_at(partial(tables_of, session), [table.catalog], inquiries)
     for place, error in passed_over.items():
-        _log.warning("%s is passed over, so whether policies match anything there is not known: %s", place, told(error))
+        _log.warning(
+            "%s is passed over, so whether policies match anything there is not known: %s", place, message_of(error)
+        )
     for each in unmatched(settings.policies, seen):
         _log.warning("%s", each)
     if table not in seen.tables and not passed_over:

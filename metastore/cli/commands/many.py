@@ -39,7 +39,7 @@ def analyze(
 
 def _row(outcome: TableOutcome) -> Mapping[str, Any]:
     result, error = outcome.result, outcome.error
-    told = dict.fromkeys(_COLUMNS) | {"table": str(outcome.table)}
+    row = dict.fromkeys(_COLUMNS) | {"table": str(outcome.table)}
     if result is None:
-        return told | {"status": "failed", "error": None if error is None else f"{error.code}: {error}"}
-    return told | {name: getattr(result, name) for name in _COLUMNS[1:-1]} | {"seconds": round(result.seconds, 3)}
+        return row | {"status": "failed", "error": None if error is None else f"{error.code}: {error}"}
+    return row | {name: getattr(result, name) for name in _COLUMNS[1:-1]} | {"seconds": round(result.seconds, 3)}

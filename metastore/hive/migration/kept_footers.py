@@ -90,8 +90,8 @@ class KeptFooters:
     @cached_property
     def _columns(self) -> bytes:
         """A digest of the table's columns: rows hold numbers by the positions of their leaves."""
-        said = [(name, str(type_)) for name, type_ in self.survey.table.columns]
-        return digest(repr((said, FRAGMENT))).hex().encode()
+        columns = [(name, str(type_)) for name, type_ in self.survey.table.columns]
+        return digest(repr((columns, FRAGMENT))).hex().encode()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         with suppress(OSError, pa.ArrowException, StorageError):

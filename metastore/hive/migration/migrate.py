@@ -26,7 +26,7 @@ from metastore.hive.migration.staging import NewTable, Rewrite, Staged, ToRewrit
 from metastore.hive.migration.survey import Survey, survey
 from metastore.hive.migration.switch import block_partitions, remove_attempts, remove_folder, require_new, switch
 from metastore.hive.tables import METADATA_LOCATION, HiveTable
-from metastore.iceberg.catalog_errors import UNREADABLE, said
+from metastore.iceberg.catalog_errors import UNREADABLE, error_text
 from metastore.stores.bounded_reading import table_metadata
 
 MIGRATED: Final = "migrated"
@@ -143,7 +143,7 @@ def backup_of(properties: Mapping[str, str], metadata_location: str) -> str | No
         raise StorageError(f"cannot read {metadata_location}: {error}") from error
     except UNREADABLE as error:
         place = metadata_location or "nothing"
-        raise FormatError(f"{place} is no metadata of an Iceberg table: {said(error)}") from error
+        raise FormatError(f"{place} is no metadata of an Iceberg table: {error_text(error)}") from error
     return found.properties.get(BACKUP_PROPERTY)
 
 

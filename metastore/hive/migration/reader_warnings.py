@@ -31,9 +31,9 @@ def warnings_of(found: Survey, fragments: pa.Table, *, without: frozenset[int] =
             bounded = column in places and row["lower"][places[column]] is not None
             if column is not None and not (bounded and KNOWN[values].excluded_by_bounds):
                 concerned.setdefault((column, values), []).append(found.files[row["number"]].location)
-    told = [UNREAD[format_] for format_ in found.formats if format_ in UNREAD]
-    told += [HIDDEN_PARTITIONS] if found.table.is_partitioned and found.files else []
-    return told + [
+    warnings = [UNREAD[format_] for format_ in found.formats if format_ in UNREAD]
+    warnings += [HIDDEN_PARTITIONS] if found.table.is_partitioned and found.files else []
+    return warnings + [
         f"column {column}: {_some(files)} may hold {values}: {KNOWN[values].what}"
         for (column, values), files in concerned.items()
     ]

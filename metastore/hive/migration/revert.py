@@ -38,7 +38,7 @@ from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.hive.migration.staging import HIDDEN_FOLDER
 from metastore.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
 from metastore.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
-from metastore.iceberg.catalog_errors import UNREADABLE, said
+from metastore.iceberg.catalog_errors import UNREADABLE, error_text
 from metastore.stores.bounded_reading import ReadLimits, table_metadata
 
 REVERTED: Final = "reverted"
@@ -270,7 +270,7 @@ def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
     except OSError as error:
         raise StorageError(f"cannot read {place}, the metadata of {table}: {error}") from error
     except UNREADABLE as error:
-        raise FormatError(f"{place}, the metadata of {table}, is damaged: {said(error)}") from error
+        raise FormatError(f"{place}, the metadata of {table}, is damaged: {error_text(error)}") from error
 
 
 def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:

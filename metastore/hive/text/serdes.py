@@ -63,37 +63,37 @@ def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> 
     Raises FormatError for an unsupported SerDe, or a delimiter that is not a single byte.
     """
     name = str(descriptor.serdeInfo.serializationLib or "")
-    told = {**parameters, **(descriptor.parameters or {}), **(descriptor.serdeInfo.parameters or {})}
-    header, footer = _count(told, "skip.header.line.count"), _count(told, "skip.footer.line.count")
+    properties = {**parameters, **(descriptor.parameters or {}), **(descriptor.serdeInfo.parameters or {})}
+    header, footer = _count(properties, "skip.header.line.count"), _count(properties, "skip.footer.line.count")
     if name in _JSON:
-        return TextSerde(Rows.JSON, header=header, footer=footer, odd=_has_mappings(told))
+        return TextSerde(Rows.JSON, header=header, footer=footer, odd=_has_mappings(properties))
     if name == Rows.CSV.value:
-        escape = _byte(told.get("escapeChar"), _QUOTE)
+        escape = _byte(properties.get("escapeChar"), _QUOTE)
         return TextSerde(
             Rows.CSV,
-            _byte(told.get("separatorChar"), b","),
+            _byte(properties.get("separatorChar"), b","),
             # The property's default, a quote, means the parser's own default.
             _DEFAULT_ESCAPE if escape == _QUOTE else escape,
-            _byte(told.get("quoteChar"), _QUOTE),
+            _byte(properties.get("quoteChar"), _QUOTE),
             header=header,
             footer=footer,
         )
     if name != Rows.DELIMITED.value:
         raise FormatError(f"its text is read by {name or 'no SerDe'}, which is not known here")
-    if told.get("line.delim", "\n") not in ("\n", "10"):
-        raise FormatError(f"its lines end by {told['line.delim']!r}, and Hive knows line breaks only")
-    escaped = told.get("escape.delim")
+    if properties.get("line.delim", "\n") not in ("\n", "10"):
+        raise FormatError(f"its lines end by {properties['line.delim']!r}, and Hive knows line breaks only")
+    escaped = properties.get("escape.delim")
     return TextSerde(
         Rows.DELIMITED,
-        _byte(told.get("field.delim", told.get("serialization.format")), b"\x01"),
+        _byte(properties.get("field.delim", properties.get("serialization.format")), b"\x01"),
         None if escaped is None else _byte(escaped, _DEFAULT_ESCAPE),
         None,
-        told.get("serialization.null.format", "\\N").encode(),
-        told.get("serialization.last.column.takes.rest", "").lower() == "true",
-        told.get("serialization.encoding", "utf-8").lower(),
+        properties.get("serialization.null.format", "\\N").encode(),
+        properties.get("serialization.last.column.takes.rest", "").lower() == "true",
+        properties.get("serialization.encoding", "utf-8").lower(),
         header,
         footer,
-        any(key in told for key in _ODD),
+        any(key in properties for key in _ODD),
     )
 
 
@@ -111,13 +111,13 @@ def _byte(text: str | None, default: bytes) -> bytes:
         raise FormatError(f"{text!r} delimits its text, and is no single byte") from error
 
 
-def _count(told: Mapping[str, str], name: str) -> int:
-    text = told.get(name, "0")
+def _count(properties: Mapping[str, str], name: str) -> int:
+    text = properties.get(name, "0")
     if not text.isdecimal():
         raise FormatError(f"{name} is {text!r}, and no number of lines")
     return int(text)
 
 
-def _has_mappings(told: Mapping[str, str]) -> bool:
+def _has_mappings(properties: Mapping[str, str]) -> bool:
     """Returns whether columns have other names in the files."""
-    return any(key.startswith("mapping.") for key in told)
+    return any(key.startswith("mapping.") for key in properties)

@@ -64,8 +64,8 @@ def _by_position(procedure: BaseProcedure, catalog: str, given: Sequence[GivenAr
 
 
 def _by_name(names: set[str], catalog: str, given: GivenArgument, now_ms: Callable[[], int]) -> Iterator[GivenArgument]:
-    said = given.name or ""
-    name = said if given.exact else said.lower()
+    spelled = given.name or ""
+    name = spelled if given.exact else spelled.lower()
     if name == "table" and "table" not in names and "table_name" in names and isinstance(given.value, str):
         schema, table = _table(given.value, catalog, given.place)
         yield replace(given, name="schema" if "schema" in names else "schema_name", value=schema)

@@ -188,8 +188,8 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
 def _message(format_: str, rows: Iterable[Mapping[str, Any]]) -> str:
     """Returns the notes for readers of the table about the added files; empty if there are none."""
     found = dict.fromkeys((column, values) for row in rows for column, values in row["differences"])
-    told = [f"column {column} may hold {values}: {KNOWN[values].what}" for column, values in found]
-    return "; ".join([UNREAD[format_], *told] if format_ in UNREAD else told)
+    warnings = [f"column {column} may hold {values}: {KNOWN[values].what}" for column, values in found]
+    return "; ".join([UNREAD[format_], *warnings] if format_ in UNREAD else warnings)
 
 
 def _beside(metadata: TableMetadata, *, by_name: bool) -> tuple[list[TableUpdate], list[TableRequirement]]:

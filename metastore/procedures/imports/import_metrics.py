@@ -127,8 +127,8 @@ def _row(chunk: ImportChunk, file: ImportedFile) -> dict[str, Any]:
     except MetastoreError as error:
         return {"location": file.location, "error": str(error)}
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        said = " ".join(str(error).split()) or type(error).__name__
-        return {"location": file.location, "error": f"it cannot be read as {chunk.format}: {said}"}
+        message = " ".join(str(error).split()) or type(error).__name__
+        return {"location": file.location, "error": f"it cannot be read as {chunk.format}: {message}"}
 
 
 class _Metrics:

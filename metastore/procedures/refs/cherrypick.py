@@ -77,7 +77,7 @@ def publish_changes(
     """Applies the changes that were staged under a WAP ID to the current snapshot."""
 
     def find(metadata: TableMetadata) -> Snapshot:
-        found = [each for each in metadata.snapshots if _said(each).get(WAP_ID) == wap_id]
+        found = [each for each in metadata.snapshots if _summary(each).get(WAP_ID) == wap_id]
         if not found:
             raise ProcedureError(f"Cannot apply unknown WAP ID '{wap_id}'")
         if len(found) > 1:
@@ -140,17 +140,17 @@ class _Pick:
 
     def _require_news(self) -> None:
         """Refuse snapshots in the history or already picked or published, and operations that cannot be picked."""
-        snapshot_id, said = self.picked.snapshot_id, _said(self.picked)
+        snapshot_id, summary = self.picked.snapshot_id, _summary(self.picked)
         origin = self._origin(self.picked)
         for each in ancestors(self._metadata, self._current):
-            known = _said(each)
+            known = _summary(each)
             if each.snapshot_id == snapshot_id:
                 raise ProcedureError(f"Cannot cherrypick snapshot {snapshot_id}: already an ancestor")
             if self._origin(each) == origin:
                 raise ProcedureError(
                     f"Cannot cherrypick snapshot {snapshot_id}: already picked to create ancestor {each.snapshot_id}"
                 )
-            wap_id = said.get(WAP_ID)
+            wap_id = summary.get(WAP_ID)
             if wap_id and wap_id in (known.get(PUBLISHED_WAP_ID), known.get(WAP_ID)):
                 raise ProcedureError(f"Duplicate request to cherry pick wap id that was published already: {wap_id}")
         if not (self._is_append or self._is_overwrite):
@@ -161,7 +161,7 @@ class _Pick:
 
     def _origin(self, snapshot: Snapshot) -> int:
         """Returns the ID of the snapshot that first made these changes, through any chain of picks."""
-        source = _said(snapshot).get(SOURCE, "")
+        source = _summary(snapshot).get(SOURCE, "")
         if not source.isdigit():
             return snapshot.snapshot_id
         known = self._metadata.snapshot_by_id(int(source))
@@ -175,7 +175,7 @@ class _Pick:
     def _is_overwrite(self) -> bool:
         """Whether the snapshot replaced whole partitions, as every overwrite of a component does."""
         summary = self.picked.summary
-        is_dynamic = _said(self.picked).get(REPLACE_PARTITIONS, "").lower() == "true"
+        is_dynamic = _summary(self.picked).get(REPLACE_PARTITIONS, "").lower() == "true"
         overwrites = summary is not None and summary.operation == Operation.OVERWRITE
         return overwrites and (is_dynamic or self.target.is_component)
 
@@ -290,15 +290,15 @@ class _Pick:
                 spec = self._metadata.specs()[spec_id]
                 count(entry.data_file, schema_of(self._metadata, spec), spec)
         texts = {**counted.build(), SOURCE: str(self.picked.snapshot_id)}
-        if wap_id := _said(self.picked).get(WAP_ID):
+        if wap_id := _summary(self.picked).get(WAP_ID):
             texts[PUBLISHED_WAP_ID] = wap_id
         if self._is_overwrite:
             texts[REPLACE_PARTITIONS] = "true"
         operation = Operation.OVERWRITE if self._is_overwrite else Operation.APPEND
-        previous = _said(self._current) if self._current else None
+        previous = _summary(self._current) if self._current else None
         return update_snapshot_summaries(Summary(operation, **texts), previous)
 
 
-def _said(snapshot: Snapshot) -> dict[str, str]:
+def _summary(snapshot: Snapshot) -> dict[str, str]:
     """Returns the properties of the snapshot's summary."""
     return snapshot.summary.additional_properties if snapshot.summary else {}

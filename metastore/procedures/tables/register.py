@@ -25,7 +25,7 @@ from metastore.errors import (
     NotFoundError,
     ProcedureError,
 )
-from metastore.iceberg.catalog_errors import failures_of, said
+from metastore.iceberg.catalog_errors import error_text, failures_of
 from metastore.procedures.files.guards import require_foreign
 from metastore.procedures.files.inventory import version_of
 from metastore.procedures.files.spelling import Spelling
@@ -112,7 +112,7 @@ def readable_metadata(io: FileIO, location: str) -> TableMetadata:
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no metadata file {location}") from error
     except (ValueError, PydanticError, ValidationError, EOFError) as error:
-        raise FormatError(f"{location} is no metadata of an Iceberg table: {said(error)}") from error
+        raise FormatError(f"{location} is no metadata of an Iceberg table: {error_text(error)}") from error
     snapshot = metadata.current_snapshot()
     if snapshot is not None:
         try:
@@ -121,7 +121,7 @@ def readable_metadata(io: FileIO, location: str) -> TableMetadata:
             # The decoder has no error class of its own: a broken file can raise any exception.
             raise FormatError(
                 f"{location} cannot be registered: the manifest list {snapshot.manifest_list} of its current snapshot "
-                f"cannot be read ({said(error)})"
+                f"cannot be read ({error_text(error)})"
             ) from error
     return metadata
 

@@ -173,7 +173,7 @@ def test_what_a_client_says_of_an_url_ends_before_the_query() -> None:
     """A store may have signed it with what no configuration holds, such as a token it asked for itself."""
     bucket = Buckets({}).of(StoreLocation.parse("s3://box/x"))
     error = OSError("no answer from https://box.example/x?sig=Zq7 in time\n\nDebug source: all of it")
-    assert bucket.told(error) == "no answer from https://box.example/x in time"
+    assert bucket.error_text(error) == "no answer from https://box.example/x in time"
     assert bucket.cause(error) is None
     assert bucket.cause(harmless := OSError("no answer")) is harmless
 
