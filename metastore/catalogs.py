@@ -9,7 +9,7 @@ catalogs are mapped here: a missing object is a NotFoundError that suggests near
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError
@@ -30,6 +30,9 @@ from metastore.redaction import showable
 from metastore.storage.table import ComponentTable
 from metastore.suggestions import did_you_mean
 
+if TYPE_CHECKING:
+    from metastore.iceberg.changelog import Changelog
+
 COMPONENTS: Final = "components"
 """The only schema of the catalog ``metastore``."""
 
@@ -45,6 +48,8 @@ class Catalogs:
         """The metastore whose components are the tables of the catalog ``metastore``."""
         self.known_reach = KnownReach()
         """Cache of the files that metadata files and manifests of any table reach, for the life of this object."""
+        self.changelogs: dict[str, Changelog] = {}
+        """Changelogs that ``create_changelog_view`` has named, by name in lower case, for the life of this object."""
         configured = metastore.settings.catalogs
         self._foreign = {
             name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()

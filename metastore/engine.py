@@ -52,10 +52,11 @@ _BOOTSTRAP: Final = (
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Abilities of an engine besides tasks: a ``DatabaseEngine`` of sources, a ``QueryRunner`` of views."""
+    """Abilities of an engine besides tasks: ``DatabaseEngine``, ``QueryRunner``, ``ViewEngine``."""
 
     reads_databases: bool = False
     runs_queries: bool = False
+    makes_views: bool = False
 
 
 class Engine(Protocol):

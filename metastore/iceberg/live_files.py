@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
@@ -97,12 +97,17 @@ def live_file(entry: ManifestEntry, manifest: ManifestFile) -> LiveFile:
 
 
 def live_files(
-    metadata: TableMetadata, io: FileIO, snapshot: Snapshot, expression: BooleanExpression | None = None
+    metadata: TableMetadata,
+    io: FileIO,
+    snapshot: Snapshot,
+    expression: BooleanExpression | None = None,
+    without: Collection[str] = (),
 ) -> LiveFiles:
     """Return the live files of ``snapshot``; data files only if they can hold a row matching ``expression``.
 
     ``expression`` must fit the current schema. It does not limit delete files: they may hold other columns of the
-    deleted rows, whose bounds say nothing about them. Raises StorageError if a manifest cannot be read.
+    deleted rows, whose bounds say nothing about them. Manifests whose paths are in ``without`` are not read. Raises
+    StorageError if a manifest cannot be read.
     """
     tests: dict[int, _FileTest] = {}
     if expression is not None:
@@ -121,9 +126,12 @@ def live_files(
         wanted = [
             manifest
             for manifest in manifests
-            if manifest.content == ManifestContent.DELETES
-            or not tests
-            or tests[manifest.partition_spec_id].manifest(manifest)
+            if manifest.manifest_path not in without
+            and (
+                manifest.content == ManifestContent.DELETES
+                or not tests
+                or tests[manifest.partition_spec_id].manifest(manifest)
+            )
         ]
         with ThreadPoolExecutor(_THREADS, "metastore-manifests") as threads:
             found = [live for part in threads.map(read, wanted) for live in part]

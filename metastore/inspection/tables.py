@@ -15,6 +15,7 @@ from pyiceberg.table.snapshots import Snapshot
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.iceberg.target import TargetTable
 from metastore.inspection import of_manifests, of_metadata
+from metastore.inspection.of_changes import CHANGES, changes
 from metastore.inspection.of_partitions import partitions
 from metastore.inspection.of_position_deletes import position_deletes
 from metastore.inspection.versions import resolve_version
@@ -40,6 +41,7 @@ _OF_SNAPSHOTS: Final[Mapping[str, Callable[[Table, Snapshot | None], pa.Table]]]
     "entries": of_manifests.entries,
     "partitions": partitions,
     "position_deletes": position_deletes,
+    CHANGES: changes,
 }
 
 METADATA_TABLES: Final = tuple(sorted({*_OF_TABLES, *_OF_SNAPSHOTS}))

@@ -314,10 +314,10 @@ class _FileReader:
             whole = whole.filter(self._chunk.where.expression)
         if whole.num_rows:
             chosen = whole.select(list(self._chunk.columns))
-            yield chosen if self._chunk.types is None else _in_types(chosen, self._chunk.types)
+            yield chosen if self._chunk.types is None else in_types(chosen, self._chunk.types)
 
 
-def _in_types(rows: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
+def in_types(rows: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
     """Cast ``rows`` to ``types``; nanoseconds are rounded down, while Arrow's cast rounds toward 1970."""
     columns = [
         pc.floor_temporal(column, unit="microsecond")

@@ -6,22 +6,23 @@ read the sources through Arrow, as in every scan on Spark that must return exact
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
-from metastore.engine import Capabilities
+from metastore.engine import Capabilities, Chunk
 from metastore.errors import EngineError, MetastoreError
-from metastore.scan.rows import read_rows
+from metastore.scan.rows import in_types, read_rows
 from metastore.scan.scan import Scan
 from metastore.spark.engine import SparkEngine
 from metastore.spark.failures import reason_of
 from metastore.spark.locations import spark_location
 from metastore.spark.pinned_settings import pinned
-from metastore.spark.spark_types import spark_schema
+from metastore.spark.spark_types import require_digits, spark_schema
 from metastore.spark.task_parts import split
 from metastore.spark.views import run
 from metastore.views.runner import Source, Written
@@ -30,7 +31,7 @@ from metastore.views.runner import Source, Written
 class SparkQueryEngine(SparkEngine):
     """Runs tasks and queries on Spark."""
 
-    capabilities = Capabilities(reads_databases=True, runs_queries=True)
+    capabilities = Capabilities(reads_databases=True, runs_queries=True, makes_views=True)
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`metastore.views.runner.QueryRunner.write`; writes one file for each of Spark's partitions."""
@@ -48,6 +49,20 @@ class SparkQueryEngine(SparkEngine):
                 raise
             except Exception as error:
                 raise EngineError(f"Spark cannot write {target.location}: {reason_of(error, spark)}") from error
+
+    def make_view(
+        self, name: str, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
+    ) -> None:
+        """As ``ViewEngine.make_view``; each chunk is a task, and nothing runs before a query."""
+        struct, types = spark_schema(schema)
+        require_digits(struct)
+        self.rows(chunks, partial(_in_types_of_spark, task, types), struct).createOrReplaceTempView(name)
+
+
+def _in_types_of_spark(
+    task: Callable[[Chunk], Iterable[pa.RecordBatch]], types: pa.Schema, chunk: Chunk
+) -> Iterator[pa.RecordBatch]:
+    return (in_types(batch, types) for batch in task(chunk))
 
 
 def _frame(engine: SparkEngine, source: Source, tasks: int) -> DataFrame:

@@ -28,6 +28,8 @@ _PLAIN: Final[Mapping[pa.DataType, tuple[spark.DataType, pa.DataType]]] = {
     pa.float64(): (spark.DoubleType(), pa.float64()),
     pa.string(): (spark.StringType(), pa.string()),
     pa.binary(): (spark.BinaryType(), pa.binary()),
+    pa.large_string(): (spark.StringType(), pa.string()),
+    pa.large_binary(): (spark.BinaryType(), pa.binary()),
     pa.date32(): (spark.DateType(), pa.date32()),
     pa.null(): (spark.StringType(), pa.string()),
     pa.time64("us"): (spark.StringType(), pa.string()),
@@ -108,5 +110,9 @@ def _types(type_: Any) -> tuple[spark.DataType, pa.DataType]:
     if pa.types.is_map(type_):
         key, value = _types(type_.key_type), _types(type_.item_type)
         return spark.MapType(key[0], value[0]), pa.map_(key[1], value[1])
+    if pa.types.is_fixed_size_binary(type_):
+        return spark.BinaryType(), pa.binary()
+    if isinstance(type_, pa.BaseExtensionType):
+        return _types(type_.storage_type)
     inner, arrow = _types(type_.value_type)
     return spark.ArrayType(inner), pa.list_(arrow)

@@ -50,6 +50,11 @@ def in_memory(asked: AskedRows) -> Narrowed:
     return Narrowed(AlwaysTrue(), lines)
 
 
+def of_changelog(asked: AskedRows, snapshots: int) -> Narrowed:
+    """Returns the lines for the changes of some snapshots, which are all read."""
+    return Narrowed(AlwaysTrue(), [f"snapshots: {snapshots}, and DuckDB judges their changed rows", *_notes(asked, ())])
+
+
 def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> Narrowed:
     """Returns the lines for an Iceberg table, by its manifests and the columns ``extra`` of its files."""
     is_meant, condition = may_have_rows(chosen.expression, extra), chosen.expression

@@ -6,6 +6,7 @@ A name is one of these::
     metastore.components.tables             a component, FOR VERSION AS OF one of its versions
     catalog.schema.table                    an Iceberg table of a configured catalog
     catalog.schema."table$snapshots"        a metadata table of either
+    orders_changes                          a view of ``create_changelog_view``
     plugin.workspace.table                  an analyzed table, or a view; with dir0, dir1 … if a query names them
 
 A configured catalog wins over a storage plugin of the same name. Everything that one statement reads of a component or
@@ -25,6 +26,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
+from metastore.iceberg.changelog import Changelog
 from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.iceberg.row_scan import RowScan
 from metastore.iceberg.scan_tasks import scan_tasks
@@ -33,6 +35,7 @@ from metastore.iceberg.time_travel import is_branch, table_at
 from metastore.information_schema import InformationSchema
 from metastore.information_schema.relations import NAME, relation
 from metastore.inspection import metadata_table, resolve_version
+from metastore.inspection.of_changes import CHANGES, changelog_up_to
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.identity import TableInfo
@@ -45,7 +48,7 @@ from metastore.scan.directories import LEVEL
 from metastore.scan.scan import Scan
 from metastore.sql.addressed_rows import ADDRESS, addressed_rows
 from metastore.sql.columns_of_files import beside, columns_of_files, may_have_rows, of_table, with_columns
-from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_iceberg, of_scan
+from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_changelog, of_iceberg, of_scan
 from metastore.sql.push_down import AskedRows
 from metastore.sql.target import StatementTarget
 from metastore.stores.read_errors import is_of_store
@@ -125,6 +128,12 @@ class Relations:
         """
         if len(parts) == 2 and parts[0].lower() == NAME:
             return self._of_information_schema(parts[1], wanted)
+        if (log := self._changelog(parts)) is not None:
+            if wanted is not None:
+                raise InvalidRequestError(
+                    f"{parts[0]} has no versions: a changelog is of the snapshots that it was made of"
+                )
+            return _of_changelog(log)
         info = self.plugin_name(parts)
         if info is not None:
             return self._analyzed(info, wanted, named, unlisted)
@@ -135,13 +144,16 @@ class Relations:
 
         Returns None for a name in a catalog or INFORMATION_SCHEMA. Raises NotFoundError for a name that is too short.
         """
-        if len(parts) == 2 and parts[0].lower() == NAME:
+        if (len(parts) == 2 and parts[0].lower() == NAME) or self._changelog(parts) is not None:
             return None
         if len(parts) < 3:
             raise self._too_short(parts)
         if parts[0].lower() in {name.lower() for name in self._target.catalogs.names()}:
             return None
         return TableInfo(parts[0], parts[1], ".".join(parts[2:]))
+
+    def _changelog(self, parts: Sequence[str]) -> Changelog | None:
+        return self._target.catalogs.changelogs.get(parts[0].lower()) if len(parts) == 1 else None
 
     @property
     def known(self) -> Names:
@@ -195,6 +207,9 @@ class Relations:
         if dollar:
             target = self._target.catalogs.table(catalog, schema, base)
             version = None if wanted is None else resolve_version(target.load(), wanted)
+            if kind.lower() == CHANGES:
+                table = target.load()
+                return _of_changelog(changelog_up_to(table, version or table.metadata.current_snapshot_id))
             rows = metadata_table(target, kind, version)
             return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), in_memory)
         target = self._target.catalogs.target(catalog, schema, name)
@@ -331,6 +346,13 @@ class Relations:
         near = [ends[each] for each in nearest(name, ends)]
         hint = f"; did you mean {' or '.join(near)}?" if near else "."
         return NotFoundError(f"unknown table {name}{hint} Names are plugin.workspace.table or catalog.schema.table")
+
+
+def _of_changelog(log: Changelog) -> Relation:
+    def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
+        return (batch.select(asked.columns) for batch in log.batches())
+
+    return Relation(log.schema, read, lambda asked: of_changelog(asked, len(log.snapshots)))
 
 
 def _unreadable(target: TargetTable, error: Exception) -> MetastoreError:

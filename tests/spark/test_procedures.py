@@ -59,3 +59,28 @@ def test_tasks_run_on_the_jobs_executors(spark: SparkSession, tmp_path: Path) ->
     assert rows.to_pylist() == [{"sum": 30, "away": 5}]
     assert seen[-1] == (5, 5)
     assert spark.range(3).count() == 3
+
+
+def test_a_changelog_is_a_view_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Its rows are read by Spark's tasks, in Spark's types; a second call takes its place."""
+    lake = {"type": "sql", "uri": f"sqlite:///{tmp_path}/lake.db", "warehouse": f"{tmp_path}/lake"}
+    given = {"drill.metastore": {"iceberg.location.base_path": str(tmp_path), "catalogs.lake": lake}}
+    with connect(spark, Settings.from_mapping(given, environ={})) as session:
+        for statement in (
+            "CREATE SCHEMA lake.db",
+            "CREATE TABLE lake.db.t (id BIGINT, at TIME, tags ARRAY(VARCHAR))",
+            "INSERT INTO lake.db.t VALUES (1, TIME '10:00:00', ['a']), (2, NULL, NULL)",
+            "UPDATE lake.db.t SET at = TIME '11:00:00' WHERE id = 1",
+        ):
+            session.sql(statement)
+        call = "CALL lake.system.create_changelog_view(table => 'db.t', changelog_view => 'seen'{})"
+        session.sql(call.format(""))
+        query = (
+            "SELECT id, at, tags, _change_type, _change_ordinal FROM seen ORDER BY _change_ordinal, id, _change_type"
+        )
+        inserted = [(1, "10:00:00.000000", ["a"], "INSERT", 0), (2, None, None, "INSERT", 0)]
+        replaced = [(1, "10:00:00.000000", ["a"], "DELETE", 1), (1, "11:00:00.000000", ["a"], "INSERT", 1)]
+        assert [tuple(row) for row in spark.sql(query).collect()] == inserted + replaced
+        session.sql(call.format(", net_changes => true"))
+        assert [tuple(row) for row in spark.sql(query).collect()] == [inserted[1], replaced[1]]
+    spark.catalog.dropTempView("seen")

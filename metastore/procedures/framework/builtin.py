@@ -37,6 +37,7 @@ MODULES: Final = (
     "metastore.procedures.tables.partition_stats",
     "metastore.procedures.tables.drop_stats",
     "metastore.procedures.tables.rewrite_path",
+    "metastore.procedures.tables.changelog_view",
     "metastore.procedures.rewrite.procedure",
     "metastore.procedures.deletes.convert_equality",
     "metastore.procedures.deletes.rewrite_positions",

@@ -48,6 +48,18 @@ PRINTED = [
         "map('min-input-files', '2'))"
     ),
     "CALL catalog_name.system.compute_table_stats('db.sample')",
+    (
+        "CALL catalog_name.system.create_changelog_view(table => 'db.sample', options => "
+        "map('start-snapshot-id','1','end-snapshot-id', '2'))"
+    ),
+    (
+        "CALL catalog_name.system.create_changelog_view(table => 'db.sample', options => map('start-timestamp', "
+        "'1678335750489','end-timestamp', '1678992105265'), changelog_view => 'my_changelog_view')"
+    ),
+    (
+        "CALL catalog_name.system.create_changelog_view(table => 'db.sample', options => map('start-snapshot-id','1', "
+        "'end-snapshot-id', '2'), identifier_columns => array('id', 'name'))"
+    ),
     "CALL catalog_name.system.compute_table_stats(table => 'db.sample', snapshot_id => 1, columns => array('id'))",
     "CALL catalog_name.system.ancestors_of('catalog_name.db.sample', 1)",
     "CALL catalog_name.system.ancestors_of(snapshot_id => 1, table => '`db`.`sample`')",
