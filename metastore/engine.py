@@ -38,8 +38,7 @@ _Outcome = list[pa.RecordBatch] | MetastoreError
 _Task = Callable[[Any], Iterable[pa.RecordBatch]]
 
 _HELPERS_PAY_FROM: Final = 1.5
-"""Seconds of work from which helpers are started. A helper needs 0.6 s of one core to start: Python and pyarrow 0.2 s,
-the tasks' imports the rest."""
+"""Seconds of work from which helpers are started. A helper needs 0.6 s of one core to start, most of it for imports."""
 
 _PIPE_BYTES: Final = 1 << 20
 """Pipe buffer between two processes: batches are megabytes, and this is the most that the kernel grants everybody."""
