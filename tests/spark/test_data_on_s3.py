@@ -13,11 +13,15 @@ from services.s3 import S3Server
 
 from metastore.config.settings import Settings
 from metastore.session import connect
+from metastore.spark import connect as connect_spark
 from metastore.spark import read_table, select
 from metastore.spark.engine import SparkEngine
 from metastore.spark.locations import spark_location
+from metastore.spark.session_keys import with_keys_of_session
 
 pytestmark = pytest.mark.spark
+
+OWN = {"drill.metastore.storage.s3.properties": {'"s3.region"': "eu-central-1"}}
 
 
 def test_executors_read_it(spark: SparkSession, s3_server: S3Server, tmp_path: Path) -> None:
@@ -37,6 +41,32 @@ def test_executors_read_it(spark: SparkSession, s3_server: S3Server, tmp_path: P
         assert sorted(map(tuple, frame.select("x", "day").collect())) == [(x, x // 10) for x in range(15, 30)]
         found = select(spark, ms, "SELECT count(*) AS n FROM s3.lake.sales WHERE day = 1").collect()
         assert [row.n for row in found] == [10]
+
+
+def test_keys_of_the_session_open_data_and_metastore(spark: SparkSession, s3_server: S3Server, tmp_path: Path) -> None:
+    """If the configuration has none for the kind of store; its own keys are not mixed with the session's."""
+    name = f"keys-{tmp_path.name}".replace("_", "-").lower()[:50].strip("-")
+    store = s3_server.create(name)
+    content = BytesIO()
+    pq.write_table(pa.table({"x": [1, 2, 3]}), content)
+    store.put("sales/a.parquet", content.getvalue())
+    plugin = {"type": "file", "connection": f"s3a://{name}", "workspaces.lake.location": "/"}
+    base = {"iceberg.location.base_path": f"s3a://{name}/metastore", "storage.s3": plugin}
+    settings = Settings.from_mapping({"drill.metastore": base}, environ={})
+    keys = {f"spark.hadoop.{key}": value for key, value in s3_server.hadoop(s3_server.endpoint).items()}
+    for key, value in keys.items():
+        spark.conf.set(key, value)
+    try:
+        with connect_spark(spark, settings) as ms:
+            assert ms.analyze("s3.lake.sales").files == 1
+            assert [row.x for row in read_table(spark, ms, "s3.lake.sales", "x > 1").collect()] == [2, 3]
+            assert ms.sql("SELECT sum(x) AS n FROM s3.lake.sales").to_pylist() == [{"n": 6}]
+    finally:
+        for key in keys:
+            spark.conf.unset(key)
+    own = with_keys_of_session(Settings.from_mapping({"drill.metastore": base, **OWN}, environ={}), keys)
+    assert dict(own.storage["s3"].properties) == {"s3.region": "eu-central-1"}
+    assert own.iceberg.config_properties["fs.s3a.access.key"] == keys["spark.hadoop.fs.s3a.access.key"]
 
 
 def test_locations_are_spelled_as_the_session_can_open_them(spark: SparkSession) -> None:
