@@ -24,7 +24,7 @@ from metastore.procedures.rewrite.reading import gathered
 from metastore.stores.files import open_ranges
 from metastore.stores.read_errors import reading_file
 
-NO_POSITIONS: Final[Positions] = np.empty(0, dtype=np.int64)
+_NO_POSITIONS: Final[Positions] = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class DeletedRows:
 
     cut: Slice
     by_position: Positions
-    by_equality: Positions = NO_POSITIONS
+    by_equality: Positions
 
     @property
     def every(self) -> Positions:
@@ -53,9 +53,9 @@ def deleted_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[DeletedRo
                 with reading_file(delete.path):
                     known[delete.path] = deleted_positions(job.io, delete.path, delete.format, paths)
         old = merged(part for delete in by_position for part in known[delete.path].get(cut.path, ()))
-        old = NO_POSITIONS if old is None else old
+        old = _NO_POSITIONS if old is None else old
         if len(by_position) == len(cut.deletes):
-            yield DeletedRows(cut, old)
+            yield DeletedRows(cut, old, _NO_POSITIONS)
             continue
         with reading_file(cut.path):
             yield DeletedRows(cut, old, _equal_rows(job, cut, equality))
@@ -79,4 +79,4 @@ def _equal_rows(job: RewriteJob, cut: Slice, equality: EqualityDeletes) -> Posit
             mask = equality.mask(batches, held, constants, by_equality)
             found.append(first + np.flatnonzero(mask))
             first += len(mask)
-    return np.concatenate(found) if found else NO_POSITIONS
+    return np.concatenate(found) if found else _NO_POSITIONS
