@@ -64,6 +64,11 @@ class RowPlan:
     counts: Mapping[str, int] | None = None
     """Numbers of rows by ``inserted``, ``updated`` and ``deleted``."""
 
+    @property
+    def only_deletes(self) -> bool:
+        """Whether no row is inserted or updated."""
+        return self.inserted is None and (self.changes is None or not self.changes.updates)
+
 
 Planner = Callable[[Reading], RowPlan]
 
@@ -172,7 +177,7 @@ class _Change:
         removed = {*plan.dropped, *changed} - {*marked} | {*found.emptied}
         gone = [live.files[number] for number in sorted(removed)]
         new: list[DataFile] = []
-        if changed or plan.inserted is not None:
+        if not plan.only_deletes or {*changed} - {*marked}:
             new = self._writer.write(_rows(job, live, plan, marked), _row_bytes(plan, gone))
         groups = delete_files_of(found.deletes, vectors=vectors, by_file=mode.by_file)
         new += self._writer.write_deletes(groups, vectors=vectors)
