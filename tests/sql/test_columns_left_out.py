@@ -118,6 +118,17 @@ def test_rows_are_not_written_without_their_variants(ms: Session, statement: str
     assert ms.sql('SELECT * FROM lake.db."t$snapshots"').equals(before)
 
 
+@pytest.mark.parametrize(
+    "kind", ["files", "data_files", "delete_files", "entries", "all_files", "manifests", "partitions"]
+)
+def test_metadata_tables_have_no_metrics_of_variants(ms: Session, kind: str) -> None:
+    """Other columns have theirs."""
+    found = ms.sql(f'SELECT * FROM lake.db."t${kind}"')
+    if "readable_metrics" in found.column_names:
+        metrics: Any = found.schema.field("readable_metrics").type
+        assert {field.name for field in metrics} == {"id", "place", "globe", "nothing", "s.a"}
+
+
 def test_columns_are_counted_except_those(ms: Session) -> None:
     """All others by default; by name it is refused."""
     with pytest.raises(InvalidRequestError, match=f"column v cannot be counted: {REASON}"):
