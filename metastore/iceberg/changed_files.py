@@ -76,9 +76,17 @@ def changed_files(metadata: TableMetadata, io: FileIO, snapshots: Sequence[Snaps
 
 
 def _began_empty(io: FileIO, snapshot: Snapshot) -> bool:
-    """Whether the table was empty before: a parent that has expired may have been removed from the snapshot, too."""
-    counts = ((each.existing_files_count, each.deleted_files_count) for each in _manifests(io, snapshot))
-    return snapshot.parent_snapshot_id is None and all(found == (0, 0) for found in counts)
+    """Whether the table was empty before: a parent that has expired may have been removed from the snapshot, too.
+
+    A manifest that an earlier snapshot added shows it, too; an append and a merge-on-read change keep such ones.
+    """
+    if snapshot.parent_snapshot_id is not None:
+        return False
+    return all(
+        (each.existing_files_count, each.deleted_files_count) == (0, 0)
+        and each.added_snapshot_id == snapshot.snapshot_id
+        for each in _manifests(io, snapshot)
+    )
 
 
 def _manifests(io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:

@@ -18,6 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, Transform
 from pyiceberg.types import IcebergType, PrimitiveType, UUIDType
 
+from metastore.iceberg.type_spellings import VariantType
 from metastore.inspection.partition_columns import arrow_type
 
 _LONG: Final[pa.DataType] = pa.int64()
@@ -109,6 +110,7 @@ def as_text(kind: IcebergType | None, bound: bytes | None, transform: Transform[
 def _leaves(schema: Schema) -> dict[int, tuple[str, PrimitiveType]]:
     """Returns the columns that hold values, those in lists, maps and structs too, in the order of their ids.
 
+    Variants are left out, as their bounds are no values of a type that SQL has.
     Of columns whose names differ in case alone, all but the first have their id behind the name. DuckDB has no struct
     with both.
     """
@@ -116,7 +118,7 @@ def _leaves(schema: Schema) -> dict[int, tuple[str, PrimitiveType]]:
     taken: set[str] = set()
     for field_id in sorted(schema.field_ids):
         name, kind = schema.find_column_name(field_id) or str(field_id), schema.find_type(field_id)
-        if not isinstance(kind, PrimitiveType):
+        if not isinstance(kind, PrimitiveType) or isinstance(kind, VariantType):
             continue
         if name.lower() in taken:
             name = f"{name}_{field_id}"

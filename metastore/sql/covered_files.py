@@ -26,7 +26,7 @@ from metastore.iceberg.version_3_fields import content_offset
 from metastore.predicates.condition import Condition
 from metastore.sql.composed import Composed
 from metastore.sql.narrowed import fitting
-from metastore.sql.push_down import asked_of
+from metastore.sql.push_down import AskedRows, asked_of
 from metastore.sql.query_text import QueryText
 from metastore.sql.row_writes import Reading
 from metastore.writes.row_changes import LiveRows
@@ -60,7 +60,12 @@ def covered_files(negated: Composed, reading: Reading) -> list[int]:
     A file with deletes is covered only if they are one deletion vector, which says how many rows it takes away.
     """
     live, metadata = reading.live, reading.table.metadata
-    expression = _expression(negated, metadata)
+    asked = _asked(negated, metadata)
+    if asked is None or not isinstance(asked.condition, Condition):
+        return []
+    if not all(map(_is_plain, asked.condition.tree.walk())):
+        return []
+    expression = _expression(asked, metadata)
     if isinstance(expression, AlwaysTrue):
         return []
     tests: dict[int, Callable[[Record], bool]] = {}
@@ -92,21 +97,29 @@ def live_rows(live: LiveRows, number: int) -> int | None:
     return None
 
 
-def _expression(negated: Composed, metadata: TableMetadata) -> BooleanExpression:
-    """Return what every row of the negated condition satisfies; AlwaysTrue for a condition that is not plain."""
-    schema = readable_schema(metadata.schema())
+def implied_condition(selected: Composed, reading: Reading) -> BooleanExpression | None:
+    """Return what is true of every row that the query ``selected`` finds; None if it depends on other rows, too."""
+    metadata = reading.table.metadata
+    asked = _asked(selected, metadata)
+    return None if asked is None else _expression(asked, metadata)
+
+
+def _asked(selected: Composed, metadata: TableMetadata) -> AskedRows | None:
+    """Return the condition of a query on one table as the one reader of conditions has it; None for other queries."""
     try:
         with Duck() as duck:
-            query = QueryText.parse(negated.query(), duck.check)
+            query = QueryText.parse(selected.query(), duck.check)
     except InvalidRequestError:
-        return AlwaysTrue()  # the query for the rows says what is wrong
+        return None  # the query for the rows says what is wrong
     if len(query.references) != 1:
-        return AlwaysTrue()
-    asked = asked_of(query, query.references[0], schema_to_pyarrow(schema, include_field_ids=False))
-    if not isinstance(asked.condition, Condition) or not all(map(_is_plain, asked.condition.tree.walk())):
-        return AlwaysTrue()
+        return None
+    columns = schema_to_pyarrow(readable_schema(metadata.schema()), include_field_ids=False)
+    return asked_of(query, query.references[0], columns)
+
+
+def _expression(asked: AskedRows, metadata: TableMetadata) -> BooleanExpression:
     try:
-        return fitting(asked, schema).expression
+        return fitting(asked, readable_schema(metadata.schema())).expression
     except InvalidRequestError:
         return AlwaysTrue()
 

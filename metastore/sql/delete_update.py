@@ -7,8 +7,9 @@
     UPDATE catalog.schema.table [[AS] alias] SET column = expression, … [WHERE condition]
 
 A condition is any condition of SELECT, including subqueries; a row for which it is NULL does not change. Files without
-a matching row are not read if statistics prove it. Files with matching rows are rewritten, or dropped if all of their
-rows are deleted. DELETE drops a file without reading it if the condition covers the file's partition.
+a matching row are not read if statistics prove it. Files with matching rows get deletes, or are rewritten, as the
+table's properties say (:mod:`metastore.writes.row_modes`); they are dropped if no row is left. DELETE drops a file
+without reading it if the condition covers the file's partition.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
 from sqlglot import Token
 
 from metastore.quoting import double_quoted
 from metastore.sql.composed import Composed
-from metastore.sql.covered_files import covered_files, live_rows
+from metastore.sql.covered_files import covered_files, implied_condition, live_rows
 from metastore.sql.expressions import assignments, expression, positions_of
 from metastore.sql.named_table import NamedTable, named_table
 from metastore.sql.row_writes import Reading, RowPlan, run_change
@@ -41,7 +43,7 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
     named = named_table(target, cursor, alias=("WHERE", "USING"))
     where = _where(cursor)
     if not where:
-        return run_change(target, named.table, lambda reading: _everything(statement, named, reading))
+        return run_change(target, named.table, lambda reading: _everything(statement, named, reading), "delete")
     composed = Composed(statement).add(f"{_SELECT_ADDRESS} FROM").part(named.tokens).add("WHERE").part(where)
 
     negated = Composed(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
@@ -53,10 +55,10 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
         with composed.errors():
             rows = rows_of(composed.query(), reading.relations)
         deleted = rows.num_rows + sum(live_rows(live, number) or 0 for number in covered)
-        dropped = [live.files[number] for number in covered]
-        return RowPlan(changes=RowChanges(rows), dropped=dropped, counts={"deleted": deleted})
+        condition = implied_condition(composed, reading)
+        return RowPlan(changes=RowChanges(rows), dropped=covered, condition=condition, counts={"deleted": deleted})
 
-    return run_change(target, named.table, plan)
+    return run_change(target, named.table, plan, "delete")
 
 
 def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -64,7 +66,7 @@ def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor = Cursor(statement, 2)
     named = named_table(target, cursor)
     cursor.end()
-    return run_change(target, named.table, lambda reading: _everything(statement, named, reading))
+    return run_change(target, named.table, lambda reading: _everything(statement, named, reading), "delete")
 
 
 def update(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -92,9 +94,11 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
                 field = reading.job.arrow_schema.field(place)
                 new[place] = conformed_column(schema.fields[place], field, rows.column(at))
         addresses = rows.select([0, 1]).rename_columns([FILE, ROW])
-        return RowPlan(changes=RowChanges(_NO_ROWS, (Update(addresses, new),)), counts={"updated": rows.num_rows})
+        changes = RowChanges(_NO_ROWS, (Update(addresses, new),))
+        condition = implied_condition(composed, reading)
+        return RowPlan(changes=changes, condition=condition, counts={"updated": rows.num_rows})
 
-    return run_change(target, named.table, plan)
+    return run_change(target, named.table, plan, "update")
 
 
 def _where(cursor: Cursor) -> tuple[Token, ...]:
@@ -115,7 +119,8 @@ def _everything(statement: Statement, named: NamedTable, reading: Reading) -> Ro
         composed = Composed(statement).add("SELECT count(*) FROM").part(named.tokens)
         with composed.errors():
             rows = rows_of(composed.query(), reading.relations).column(0)[0].as_py()
-    return RowPlan(dropped=(*live.files, *live.deletes), counts={"deleted": rows})
+    every = range(len(live.files))
+    return RowPlan(dropped=every, dropped_deletes=live.deletes, condition=AlwaysTrue(), counts={"deleted": rows})
 
 
 HANDLERS: Final = {("DELETE", "FROM"): delete, ("TRUNCATE", "TABLE"): truncate, ("UPDATE",): update}

@@ -61,7 +61,7 @@ def insert(target: StatementTarget, statement: Statement) -> pa.Table:
             made = conformed(given, schema, reading.job.arrow_schema, rows.num_rows)
         return RowPlan(inserted=made if made.num_rows else None, counts={"inserted": made.num_rows})
 
-    return run_change(target, named.table, plan, only_adds=True)
+    return run_change(target, named.table, plan, None)
 
 
 def query_from(statement: Statement, start: Token) -> Statement:

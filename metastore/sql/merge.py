@@ -81,7 +81,7 @@ def merge(target: StatementTarget, statement: Statement) -> pa.Table:
         clauses.append(_clause(cursor, named))
     if not clauses:
         raise cursor.unexpected("WHEN")
-    return run_change(target, named.table, _Merge(statement, cursor, named, source, on, clauses).plan)
+    return run_change(target, named.table, _Merge(statement, cursor, named, source, on, clauses).plan, "merge")
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,9 @@ class _Merge:
             "updated": sum(update.addresses.num_rows for update in updates),
             "deleted": going.num_rows,
         }
-        return RowPlan(added if added is not None and added.num_rows else None, RowChanges(going, updates), (), counts)
+        return RowPlan(
+            added if added is not None and added.num_rows else None, RowChanges(going, updates), counts=counts
+        )
 
     def _places(self, clause: _Clause, schema: Schema) -> list[int]:
         if clause.action == "delete":

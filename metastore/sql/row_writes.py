@@ -2,7 +2,8 @@
 
 Place in the flow: INSERT, DELETE, UPDATE and MERGE describe their changes by a :class:`RowPlan`. Promises: each
 statement makes one snapshot, based on the version that the statement read. A failed statement leaves no file and no
-snapshot. If the outcome of a commit is unknown, all files stay.
+snapshot. If the outcome of a commit is unknown, all files stay. After a lost race, written files that still fit are
+committed again (:mod:`metastore.writes.kept_work`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -25,8 +26,11 @@ from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.sql.relations import Relations
 from metastore.sql.target import StatementTarget
+from metastore.writes.kept_work import adds_no_match, is_written_alike, still_gone
+from metastore.writes.marked_rows import MarkedRows, delete_files_of, markable, marked_rows
 from metastore.writes.publication import publish_change
 from metastore.writes.row_changes import LiveRows, RowChanges
+from metastore.writes.row_modes import Kind, RowMode
 from metastore.writes.table_writer import TableWriter, job_of
 
 _COUNTS: Final = ("inserted", "updated", "deleted")
@@ -47,27 +51,37 @@ class Reading:
 
 @dataclass(frozen=True)
 class RowPlan:
-    """``inserted`` are rows of ``job.arrow_schema``; ``dropped`` are files that are removed without being read."""
+    """``inserted`` are rows of ``job.arrow_schema``; ``dropped`` are numbers of files that are removed without reading.
+
+    ``condition`` is true of every row that the statement changes. None: the plan may depend on every row of the table.
+    """
 
     inserted: pa.Table | None = None
     changes: RowChanges | None = None
-    dropped: Sequence[LiveFile] = ()
+    dropped: Sequence[int] = ()
+    dropped_deletes: Sequence[LiveFile] = ()
+    condition: BooleanExpression | None = None
     counts: Mapping[str, int] | None = None
     """Numbers of rows by ``inserted``, ``updated`` and ``deleted``."""
+
+    @property
+    def only_deletes(self) -> bool:
+        """Whether no row is inserted or updated."""
+        return self.inserted is None and (self.changes is None or not self.changes.updates)
 
 
 Planner = Callable[[Reading], RowPlan]
 
 
-def run_change(target: StatementTarget, table: TargetTable, planner: Planner, *, only_adds: bool = False) -> pa.Table:
+def run_change(target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None) -> pa.Table:
     """Returns one row: the numbers of rows inserted, updated and deleted, and the snapshot; NULL when nothing changed.
 
-    With ``only_adds`` the plan changes no existing row. Then rows have no addresses, and are written once even if the
-    commit is tried several times.
+    ``kind`` chooses the properties of the table that say how rows change. With None the plan changes no existing row:
+    then rows have no addresses, and are written once even if the commit is tried several times.
 
     Raises the errors of ``planner``, ConflictError if other writers kept winning, StorageError, OutcomeUnknownError.
     """
-    change = _Change(target, table, planner, only_adds)
+    change = _Change(target, table, planner, kind)
     try:
         row = until_won(table, target.settings.iceberg.commit.timeout, change.attempt)
     except BaseException:
@@ -76,69 +90,105 @@ def run_change(target: StatementTarget, table: TargetTable, planner: Planner, *,
     return pa.Table.from_pylist([row], pa.schema(_ANSWER))
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What one plan wrote: ``new`` files, and the files ``gone``. ``touched`` are numbers of changed data files."""
+
+    base: TableMetadata
+    live: LiveRows
+    plan: RowPlan
+    new: Sequence[DataFile]
+    gone: Sequence[LiveFile]
+    touched: frozenset[int]
+
+
 class _Change:
     """The attempts of one statement."""
 
-    def __init__(self, target: StatementTarget, table: TargetTable, planner: Planner, only_adds: bool) -> None:
+    def __init__(self, target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None) -> None:
         self._target = target
         self._table = table
         self._planner = planner
-        self._only_adds = only_adds
+        self._kind = kind
         self._writer: TableWriter | None = None
-        self._appended: tuple[TableMetadata, list[DataFile], RowPlan] | None = None
+        self._work: _Work | None = None
 
     def attempt(self, loaded: Table) -> dict[str, int | None]:
         """Plan, write and commit on ``loaded``. Raises as :func:`run_change`."""
         require_written_version(loaded, self._table)
-        files, plan, gone = self._written(loaded)
-        counts: dict[str, int | None] = {name: (plan.counts or {}).get(name, 0) for name in _COUNTS}
-        if not files and not gone:
+        mode = self._mode(loaded)
+        work = self._kept(loaded, mode)
+        if work is None:
+            self.remove()
+            work = self._work = self._written(loaded, mode)
+        counts: dict[str, int | None] = {name: (work.plan.counts or {}).get(name, 0) for name in _COUNTS}
+        if not work.new and not work.gone:
             return {**counts, "snapshot_id": None}
         now_ms = self._target.metastore.clock.now_ms()
         writer = self._writer
         assert writer is not None
-        try:
-            with writer.committing():
-                snapshot_id = publish_change(self._table, loaded, now_ms, files, gone)
-        except CommitFailedException:
-            if self._appended is None:
-                self.remove()
-            raise
+        with writer.committing():
+            snapshot_id = publish_change(self._table, loaded, now_ms, work.new, work.gone)
         return {**counts, "snapshot_id": snapshot_id}
 
     def remove(self) -> None:
         """Delete the files that were written."""
         if self._writer is not None:
             self._writer.remove()
-        self._writer = self._appended = None
+        self._writer = self._work = None
 
-    def _written(self, loaded: Table) -> tuple[list[DataFile], RowPlan, list[LiveFile]]:
-        """Returns the new files, and the files that they replace. Rows that are only added are written once."""
+    def _mode(self, loaded: Table) -> RowMode:
+        if self._kind is None:
+            return RowMode()
         metadata = loaded.metadata
-        if self._appended is not None and _is_written_alike(self._appended[0], metadata):
-            return self._appended[1], self._appended[2], []
-        self.remove()
+        return RowMode.of(str(self._table), metadata.properties, metadata.format_version, self._kind)
+
+    def _kept(self, loaded: Table, mode: RowMode) -> _Work | None:
+        """Returns the work of the previous attempt as it fits ``loaded``; None if the statement is planned again."""
+        work, metadata = self._work, loaded.metadata
+        if work is None or not is_written_alike(work.base, metadata):
+            return None
+        if self._kind is None:
+            return work
+        now = LiveRows.of(metadata, loaded.io)
+        gone = still_gone(work.live, now, work.touched, work.gone)
+        if gone is None:
+            return None
+        fits = adds_no_match(work.live, now, metadata, loaded.io, work.plan.condition)
+        return replace(work, gone=gone) if fits or not mode.is_serializable else None
+
+    def _written(self, loaded: Table, mode: RowMode) -> _Work:
+        """Plan on ``loaded``, and write the new files."""
+        metadata = loaded.metadata
         job = job_of(str(self._table), metadata, loaded.io)
-        live = LiveRows((), (), ()) if self._only_adds else LiveRows.of(metadata, loaded.io)
+        live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(metadata, loaded.io)
         relations = Relations(self._target)
-        relations.pin(self._table, loaded, None if self._only_adds else live)
+        relations.pin(self._table, loaded, None if self._kind is None else live)
         plan = self._planner(Reading(job, loaded, live, relations))
-        if plan.changes is not None and metadata.format_version >= VERSION_OF_LINEAGE:
+        vectors = metadata.format_version >= VERSION_OF_LINEAGE
+        if plan.changes is not None and vectors:
             job = replace(job, keeps_lineage=True)
         self._writer = TableWriter(job)
         changed = plan.changes.changed_files if plan.changes else []
-        gone = [*plan.dropped, *(live.files[number] for number in changed)]
-        files = self._writer.write(_rows(job, live, plan), _row_bytes(plan, gone)) if changed or plan.inserted else []
-        known = {each.place for each in gone}
-        gone += [each for each in live.vectors_of(gone) if each.place not in known]
-        if self._only_adds:
-            self._appended = metadata, files, plan
-        return files, plan, gone
+        marked = markable(live, changed) if mode.merges_on_read else []
+        found = MarkedRows((), ())
+        if plan.changes is not None and marked:
+            found = marked_rows(job, live, {number: plan.changes.going[number] for number in marked}, vectors=vectors)
+        removed = {*plan.dropped, *changed} - {*marked} | {*found.emptied}
+        gone = [live.files[number] for number in sorted(removed)]
+        new: list[DataFile] = []
+        if not plan.only_deletes or {*changed} - {*marked}:
+            new = self._writer.write(_rows(job, live, plan, marked), _row_bytes(plan, gone))
+        groups = delete_files_of(found.deletes, vectors=vectors, by_file=mode.by_file)
+        new += self._writer.write_deletes(groups, vectors=vectors)
+        replaced = live.deletes_of(removed.union(marked) if vectors else removed)
+        gone += {each.place: each for each in (*plan.dropped_deletes, *replaced)}.values()
+        return _Work(metadata, live, plan, new, gone, frozenset(removed.union(marked)))
 
 
-def _rows(job: RewriteJob, live: LiveRows, plan: RowPlan) -> Iterator[pa.RecordBatch]:
+def _rows(job: RewriteJob, live: LiveRows, plan: RowPlan, marked: Sequence[int]) -> Iterator[pa.RecordBatch]:
     if plan.changes is not None:
-        yield from plan.changes.rows(job, live)
+        yield from plan.changes.rows(job, live, frozenset(marked))
     if plan.inserted is not None:
         rows = plan.inserted
         if job.keeps_lineage:
@@ -153,15 +203,3 @@ def _row_bytes(plan: RowPlan, gone: Sequence[LiveFile]) -> int:
         return plan.inserted.nbytes // plan.inserted.num_rows
     rows = sum(live.file.record_count for live in gone)
     return sum(live.file.file_size_in_bytes for live in gone) // rows if rows else _FIRST_GUESS
-
-
-def _is_written_alike(one: TableMetadata, other: TableMetadata) -> bool:
-    """Whether files that were written for ``one`` are the same as files for ``other`` would be."""
-    return (
-        one.table_uuid == other.table_uuid
-        and one.location == other.location
-        and one.current_schema_id == other.current_schema_id
-        and one.default_spec_id == other.default_spec_id
-        and one.default_sort_order_id == other.default_sort_order_id
-        and one.format_version == other.format_version
-    )

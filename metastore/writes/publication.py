@@ -1,4 +1,4 @@
-"""Commits one snapshot that adds data files and removes others, based on the table version that was read.
+"""Commits one snapshot that adds files and removes others, based on the table version that was read.
 
 Place in the flow: the last step of a statement that changes rows. The commit fails if the branch has moved since the
 statement read it, so the statement changes exactly the rows that it read. Promises as
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from pyiceberg.manifest import DataFile, ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
 from pyiceberg.table.update import AssertCreate, TableUpdate
@@ -58,8 +58,15 @@ def _manifests(made: NewSnapshot, new: Sequence[DataFile], gone: Sequence[LiveFi
 
 
 def _summary(table: Table, new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Summary:
-    operation = Operation.OVERWRITE if new and gone else Operation.DELETE if gone else Operation.APPEND
+    operation = _operation(new, gone)
     current = table.metadata.current_snapshot()
     previous = current.summary.additional_properties if current and current.summary else None
     counts = counted(table.metadata, new, [live.file for live in gone])
     return update_snapshot_summaries(Summary(operation, **counts), previous)
+
+
+def _operation(new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Operation:
+    """Returns the operation as Iceberg names it: new delete files delete rows, as removed data files do."""
+    adds = any(file.content == DataFileContent.DATA for file in new)
+    removes = bool(gone) or any(file.content != DataFileContent.DATA for file in new)
+    return Operation.OVERWRITE if adds and removes else Operation.DELETE if removes else Operation.APPEND

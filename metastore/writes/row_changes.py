@@ -1,8 +1,9 @@
-"""Rows of a table that are deleted or updated: their files are rewritten without them, or with their new values.
+"""Rows of a table that are deleted or updated, and the rows that are written instead of them.
 
 Place in the flow: a statement finds rows by their addresses: the number of a file in :class:`LiveRows`, and the row's
-number among the file's live rows. Files without a changed row stay. A file whose rows are all deleted is not read
-again. The new files hold no deleted row, so they need no delete files.
+number among the file's live rows. Files without a changed row stay. A file with changed rows is rewritten without them
+or with their new values; a marked file stays, and only its updated rows are written. A file is not read again if all
+of its rows are deleted. The new files hold no deleted row, so they need no delete files.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from pyiceberg.io import FileIO
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
-from metastore.iceberg.delete_index import Delete, Deletes, unpartitioned_specs
+from metastore.iceberg.delete_index import Delete, Deletes, only_path, unpartitioned_specs
 from metastore.iceberg.live_files import LiveFile, live_files
-from metastore.iceberg.version_3_fields import content_offset, referenced_data_file
 from metastore.procedures.rewrite.groups import Slice
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.reading import read_rows
@@ -58,14 +58,14 @@ class LiveRows:
         """Returns all rows of one file."""
         return Slice.whole(self.files[number], sorted(map(Delete.of, self.tasks[number].delete_files)))
 
-    def vectors_of(self, files: Collection[LiveFile]) -> list[LiveFile]:
-        """Returns the deletion vectors of data files, which are of no use without them."""
-        paths = {live.path for live in files}
-        return [
-            each
-            for each in self.deletes
-            if content_offset(each.file) is not None and referenced_data_file(each.file) in paths
-        ]
+    def deletes_of(self, numbers: Collection[int]) -> list[LiveFile]:
+        """Returns the delete files that are about files ``numbers`` alone: vectors, and position deletes of one file.
+
+        A delete file that may be about another entry of the same path is left out.
+        """
+        staying = {data.path for number, data in enumerate(self.files) if number not in numbers}
+        paths = {self.files[number].path for number in numbers} - staying
+        return [each for each in self.deletes if only_path(each.file) in paths]
 
 
 @dataclass(frozen=True)
@@ -87,22 +87,31 @@ class RowChanges:
     updates: Sequence[Update] = ()
 
     @cached_property
-    def changed_files(self) -> list[int]:
-        """The numbers of the files with such a row."""
+    def going(self) -> dict[int, Numbers]:
+        """The rows that are deleted or updated, by file: their numbers in order."""
         tables = [self.deleted, *(update.addresses for update in self.updates)]
-        every: Numbers = np.concatenate([table.column(FILE).to_numpy() for table in tables])
-        return [int(number) for number in np.unique(every)]
+        every = pa.concat_tables([table.select([FILE, ROW]) for table in tables])
+        return {number: rows for number, (rows, _) in _by_file(every).items()}
 
-    def rows(self, job: RewriteJob, live: LiveRows) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of the changed files after the change. Raises FormatError, which names the file."""
+    @property
+    def changed_files(self) -> list[int]:
+        """The numbers of the files with such a row, in order."""
+        return list(self.going)
+
+    def rows(self, job: RewriteJob, live: LiveRows, marked: Collection[int]) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of the changed files after the change; of files ``marked``, only the updated rows.
+
+        Raises FormatError, which names the file.
+        """
         gone = _by_file(self.deleted)
         updates = [(_by_file(update.addresses), update.columns) for update in self.updates]
         for number in self.changed_files:
             going = gone.get(number, _NONE)[0]
             of_file = [(by_file[number], columns) for by_file, columns in updates if number in by_file]
-            if not of_file and len(going) == live.files[number].file.record_count:
+            if not of_file and (number in marked or len(going) == live.files[number].file.record_count):
                 continue
-            yield from _changed(read_rows(job, [live.slice(number)]), going, of_file, job.keeps_lineage)
+            batches = read_rows(job, [live.slice(number)])
+            yield from _changed(batches, going, of_file, job.keeps_lineage, only_updated=number in marked)
 
 
 _EMPTY: Final[Numbers] = np.empty(0, dtype=np.int64)
@@ -124,20 +133,23 @@ def _changed(
     going: Numbers,
     updates: Sequence[tuple[tuple[Numbers, Numbers], Mapping[int, Any]]],
     keeps_lineage: bool,
+    *,
+    only_updated: bool,
 ) -> Iterator[pa.RecordBatch]:
     first = 0
     for batch in batches:
         end = first + batch.num_rows
         arrays: list[Any] = list(batch.columns)
+        kept = np.full(batch.num_rows, not only_updated)
         for (rows, places), columns in updates:
             start, stop = np.searchsorted(rows, (first, end))
+            kept[rows[start:stop] - first] = True
             for position, values in columns.items():
                 arrays[position] = _replaced(arrays[position], rows[start:stop] - first, values, places[start:stop])
             if keeps_lineage:
                 # NULL is the sequence number of the commit to come.
                 unset: Any = pa.nulls(stop - start, pa.int64())
                 arrays[-1] = _replaced(arrays[-1], rows[start:stop] - first, unset, np.arange(stop - start))
-        kept = np.ones(batch.num_rows, dtype=bool)
         start, stop = np.searchsorted(going, (first, end))
         kept[going[start:stop] - first] = False
         first = end

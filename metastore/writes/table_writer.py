@@ -1,12 +1,13 @@
 """Writes rows of a table as new data files: divided by its partition spec, in its sort order, of its target size.
 
-Place in the flow: rows come from a query or from files that are rewritten; the files go to a commit
-(:mod:`metastore.writes.publication`). Memory is bounded: rows are sorted in temporary files.
+It writes the delete files of a statement, too. Place in the flow: rows come from a query or from files that are
+rewritten; the files go to a commit (:mod:`metastore.writes.publication`). Memory is bounded: rows are sorted in
+temporary files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -19,11 +20,13 @@ from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError
 from metastore.iceberg.equality_deletes import schemas_by_age
+from metastore.procedures.deletes.delete_writing import NewDeletes, write_delete_file
 from metastore.procedures.rewrite.job import RewriteJob, SortKey
 from metastore.procedures.rewrite.options import TARGET_PROPERTY
 from metastore.procedures.rewrite.ordering import Order, in_order
 from metastore.procedures.rewrite.sorting import sort_keys
 from metastore.procedures.rewrite.writing import FileWriter
+from metastore.stores.new_files import NewFiles
 
 _TARGET_BYTES: Final = 512 << 20
 """Iceberg's default of ``write.target-file-size-bytes``."""
@@ -58,11 +61,11 @@ def job_of(name: str, metadata: TableMetadata, io: FileIO) -> RewriteJob:
 
 
 class TableWriter:
-    """Writes rows of one table, which have the columns of ``job.arrow_schema``."""
+    """Writes rows of one table, which have the columns of ``job.arrow_schema``, and deletes of its rows."""
 
     def __init__(self, job: RewriteJob) -> None:
         self._job = job
-        self._writers: list[FileWriter] = []
+        self._removals: list[Callable[[], object]] = []
 
     def write(self, batches: Iterable[pa.RecordBatch], row_bytes: int) -> list[DataFile]:
         """Returns the new files, complete and flushed. ``row_bytes`` is the approximate size of a row in a file.
@@ -73,7 +76,7 @@ class TableWriter:
         job = self._job
         target = int(job.properties.get(TARGET_PROPERTY, _TARGET_BYTES))
         writer = FileWriter(job, "sql", max(1, target // max(1, row_bytes)))
-        self._writers.append(writer)
+        self._removals.append(writer.remove)
         fields = [field for field in job.output_spec.fields if not _is_void(field.transform)]
         keys = [*(SortKey(field.source_id, field.transform, False, True) for field in fields), *job.order]
         rows = in_order(batches, Order(job.schema, keys)) if keys else batches
@@ -84,25 +87,35 @@ class TableWriter:
         except (pa.ArrowException, OverflowError) as error:  # a truncated number may not fit its type
             raise FormatError(f"rows of {job.name} cannot be written: {error}") from error
 
+    def write_deletes(self, groups: Iterable[Sequence[NewDeletes]], *, vectors: bool) -> list[DataFile]:
+        """Returns the entries of new delete files, one file for each group; durable. Raises StorageError."""
+        entries: list[DataFile] = []
+        for group in groups:
+            files = NewFiles(self._job.io)
+            self._removals.append(files.discard)
+            made = write_delete_file(self._job, files, group, vectors=vectors)
+            entries += {id(entry): entry for entry in made}.values()
+        return entries
+
     @contextmanager
     def committing(self) -> Iterator[None]:
         """Within, the files belong to a commit. Only an error that proves that nothing was committed gives them back.
 
         After any other error or an interruption a snapshot may name them: then :meth:`remove` deletes nothing.
         """
-        writers, self._writers = self._writers, []
+        removals, self._removals = self._removals, []
         try:
             yield
         except OutcomeUnknownError:
             raise
         except (CommitFailedException, MetastoreError):
-            self._writers = writers
+            self._removals = removals
             raise
 
     def remove(self) -> None:
         """Delete all files that were written, unless a commit may have taken them."""
-        for writer in self._writers:
-            writer.remove()
+        for remove in self._removals:
+            remove()
 
 
 def _is_void(transform: object) -> bool:

@@ -33,7 +33,7 @@ OURS_AFTERWARDS = """
 """
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_both_read_the_same_after_each_statement(
     session: Session, hive: HiveMaker, iceberg_java: IcebergJava, version: int
 ) -> None:

@@ -134,6 +134,27 @@ MADE_THERE = (
 )
 
 
+def test_statements_here_write_vectors(judged: Judged) -> None:
+    """Java reads the same rows, row ids and versions, counts one vector for each data file, and merges its own in."""
+    judged.theirs(*MADE_THERE[:2])
+    before = judged.lineage()
+    judged.ours("DELETE FROM {t} WHERE id % 10 = 3", "UPDATE {t} SET k = 'u' WHERE id % 10 = 4")
+    expected = {i: row for i, row in before.items() if i % 10 != 3}
+    after = judged.lineage()
+    assert {i: row[1] for i, row in after.items()} == {i: row[1] for i, row in expected.items()}
+    assert {row[2] for i, row in after.items() if i % 10 == 4} == {3}
+    assert {i: row for i, row in after.items() if i % 10 != 4} == {i: row for i, row in expected.items() if i % 10 != 4}
+    query = f"SELECT count(*) AS n, sum(record_count) AS s FROM {judged.full}.delete_files"
+    assert judged.java.rows(query).to_pylist() == [{"n": 2, "s": 12}]
+    [first, *_] = judged.java.rows(f"SELECT snapshot_id FROM {judged.full}.snapshots ORDER BY committed_at").to_pylist()
+    assert judged.lineage(f"VERSION AS OF {first['snapshot_id']}") == before
+    judged.theirs("DELETE FROM {t} WHERE id % 10 = 5")
+    assert judged.lineage() == {i: row for i, row in after.items() if i % 10 != 5}
+    judged.ours("DELETE FROM {t} WHERE id % 10 = 6")
+    assert judged.lineage() == {i: row for i, row in after.items() if i % 10 not in (5, 6)}
+    judged.assert_both_read_the_same()
+
+
 def test_rewriting_keeps_rows_and_their_lineage(judged: Judged) -> None:
     """Data files with deletion vectors, then manifests; at the tag too. Java goes on to write, and rewrites itself."""
     judged.theirs(*MADE_THERE)

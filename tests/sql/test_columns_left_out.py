@@ -102,9 +102,8 @@ def test_a_scan_leaves_it_out(ms: Session, rows: pa.Table) -> None:
     "statement",
     [
         "INSERT INTO lake.db.t (id) VALUES (1)",
-        "DELETE FROM lake.db.t WHERE id = 1",
         "UPDATE lake.db.t SET id = 1 WHERE id = 2",
-        "MERGE INTO lake.db.t AS t USING (VALUES (1)) AS s(k) ON t.id = s.k WHEN MATCHED THEN DELETE",
+        "MERGE INTO lake.db.t AS t USING (VALUES (1)) AS s(k) ON t.id = s.k WHEN MATCHED THEN UPDATE SET id = 2",
         "CALL lake.system.rewrite_data_files('db', 't')",
         "CALL lake.system.rewrite_data_files(schema => 'db', table_name => 't', dry_run => true)",
     ],
@@ -119,12 +118,45 @@ def test_rows_are_not_written_without_their_variants(ms: Session, statement: str
     assert ms.sql('SELECT * FROM lake.db."t$snapshots"').equals(before)
 
 
+@pytest.mark.parametrize(
+    "kind", ["files", "data_files", "delete_files", "entries", "all_files", "manifests", "partitions"]
+)
+def test_metadata_tables_have_no_metrics_of_variants(ms: Session, kind: str) -> None:
+    """Other columns have theirs."""
+    found = ms.sql(f'SELECT * FROM lake.db."t${kind}"')
+    if "readable_metrics" in found.column_names:
+        metrics: Any = found.schema.field("readable_metrics").type
+        assert {field.name for field in metrics} == {"id", "place", "globe", "nothing", "s.a"}
+
+
 def test_columns_are_counted_except_those(ms: Session) -> None:
     """All others by default; by name it is refused."""
     with pytest.raises(InvalidRequestError, match=f"column v cannot be counted: {REASON}"):
         ms.sql("CALL lake.system.compute_table_stats(schema => 'db', table_name => 't', columns => ARRAY['v'])")
     found = ms.sql("CALL lake.system.compute_table_stats('db', 't')").to_pylist()[0]["columns"]
     assert {each["column"]: each["ndv"] for each in found} == {"id": 10, "place": 6, "globe": 10}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM lake.db.t WHERE id IN (1, 7)",
+        "MERGE INTO lake.db.t AS t USING (VALUES (1), (7)) AS s(k) ON t.id = s.k WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_rows_are_deleted_beside_their_variants(tmp_path: Path, rows: pa.Table, statement: str) -> None:
+    """Deletes leave the data files as they are. Copy-on-write is refused, and changes nothing."""
+    with table_with_variants(tmp_path) as session:
+        data = session.sql('SELECT file_path FROM lake.db."t$data_files" ORDER BY ALL')
+        for kind in ("delete", "merge"):
+            session.sql(f"ALTER TABLE lake.db.t SET PROPERTIES write.{kind}.mode = 'copy-on-write'")
+        with pytest.raises(InvalidRequestError, match="it has place of type geom"):
+            session.sql(statement)
+        session.sql("ALTER TABLE lake.db.t UNSET PROPERTIES write.delete.mode, write.merge.mode")
+        assert session.sql(statement).to_pylist()[0]["deleted"] == 2
+        expected = [row for row in rows.to_pylist() if row["id"] not in (1, 7)]
+        assert session.sql("SELECT * FROM lake.db.t ORDER BY id").to_pylist() == expected
+        assert session.sql('SELECT file_path FROM lake.db."t$data_files" ORDER BY ALL').equals(data)
 
 
 def test_whole_files_are_deleted_by_metadata(tmp_path: Path, rows: pa.Table) -> None:

@@ -1,42 +1,34 @@
-"""The task of one chunk: finds deleted positions, and writes them as deletion vectors or position delete files.
+"""Writes deleted positions as deletion vectors or position delete files: for conversions, and for statements of SQL.
 
 In format version 3, a chunk becomes one Puffin file with a vector for each data file. In version 2 it becomes one
-Parquet file, so all its data files are in one partition. A data file is read only if equality deletes apply to it, and
-only in their columns. A failing task removes the files that it wrote.
+Parquet file, so all its data files are in one partition. A failing task of a conversion removes what it wrote.
 """
 
 from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.schema import Schema
 from pyiceberg.table.locations import load_location_provider
 
 from metastore.errors import StorageError
-from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.deletion_vectors import vector_blob
-from metastore.iceberg.equality_deletes import EqualityDeletes
-from metastore.iceberg.position_deletes import Positions, deleted_positions, merged
-from metastore.iceberg.projection import partition_constants
+from metastore.iceberg.position_deletes import Positions
 from metastore.iceberg.puffin import puffin_file
-from metastore.iceberg.readable_columns import columns_with_ids
 from metastore.iceberg.schemas import PATH_ID
 from metastore.iceberg.version_3_fields import RECORD_VERSION
+from metastore.procedures.deletes.deleted_rows import deleted_rows
 from metastore.procedures.rewrite.groups import Slice
 from metastore.procedures.rewrite.job import RewriteJob
-from metastore.procedures.rewrite.reading import gathered
-from metastore.stores.files import flush, open_ranges
+from metastore.stores.files import flush
 from metastore.stores.new_files import NewFiles
-from metastore.stores.read_errors import reading_file
 
 _TEXT: Final[pa.DataType] = pa.string()
 _NUMBER: Final[pa.DataType] = pa.int64()
@@ -53,7 +45,6 @@ _ROWS: Final = pa.schema(
         pa.field("pos", _NUMBER, nullable=False, metadata={"PARQUET:field_id": str(_POSITION_ID)}),
     ]
 )
-_NO_POSITIONS: Final[Positions] = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -66,80 +57,63 @@ class DeleteChunk:
 
 
 @dataclass(frozen=True)
-class _Found:
+class NewDeletes:
+    """Rows of one data file that a new delete file deletes: their numbers in the file, sorted and distinct."""
+
     cut: Slice
     positions: Positions
-    new: int
 
 
 def write_deletes(chunk: DeleteChunk) -> Iterator[pa.RecordBatch]:
     """Write the deletes of a chunk. Yields one batch of :data:`WRITTEN`. Raises FormatError and StorageError."""
-    found = [each for each in _positions(chunk) if each.new]
+    found = [each for each in _converted(chunk) if each[1]]
     files = NewFiles(chunk.job.io)
     try:
-        entries = (_vectors if chunk.vectors else _position_file)(chunk.job, files, found) if found else []
-        flush(files.created)
-    except BaseException as error:
+        entries = write_delete_file(chunk.job, files, [each for each, _ in found], vectors=chunk.vectors)
+    except BaseException:
         files.discard()
-        if isinstance(error, OSError):
-            raise StorageError(f"cannot write delete files of {chunk.job.name}: {error}") from error
         raise
     columns: list[Any] = [
-        pa.array([each.cut.path for each in found], pa.string()),
+        pa.array([each.cut.path for each, _ in found], pa.string()),
         pa.array(list(map(pickle.dumps, entries)), pa.binary()),
-        pa.array([each.new for each in found], pa.int64()),
+        pa.array([new for _, new in found], pa.int64()),
     ]
     yield pa.record_batch(columns, schema=WRITTEN)
 
 
-def _positions(chunk: DeleteChunk) -> Iterator[_Found]:
-    """Yields the deleted positions of each data file. ``new`` counts those that no position delete had before.
+def write_delete_file(
+    job: RewriteJob, files: NewFiles, found: Sequence[NewDeletes], *, vectors: bool
+) -> list[DataFile]:
+    """Write one delete file through ``files``; returns the entry for each of ``found``, none if that is empty.
 
-    Without equality deletes, all count as new, because only their form changes.
+    With ``vectors`` it is a Puffin file, and each data file has its own entry. Otherwise it is a Parquet file, all data
+    files have the same entry, and must be in one partition. The file is durable afterwards. Raises StorageError.
     """
-    job = chunk.job
-    equality = EqualityDeletes(job.io, job.schemas, job.name_mapping, job.format_version)
-    paths = {cut.path for cut in chunk.slices}
-    known: dict[str, dict[str, list[Positions]]] = {}
-    for cut in chunk.slices:
-        by_position = [delete for delete in cut.deletes if not delete.equality_ids]
-        for delete in by_position:
-            if delete.path not in known:
-                with reading_file(delete.path):
-                    known[delete.path] = deleted_positions(job.io, delete.path, delete.format, paths)
-        old = merged(part for delete in by_position for part in known[delete.path].get(cut.path, ()))
-        old = _NO_POSITIONS if old is None else old
-        if len(by_position) == len(cut.deletes):
-            yield _Found(cut, old, len(old))
+    if not found:
+        return []
+    try:
+        entries = (_vectors if vectors else _position_file)(job, files, found)
+        flush(files.created)
+    except OSError as error:
+        raise StorageError(f"cannot write delete files of {job.name}: {error}") from error
+    return entries
+
+
+def _converted(chunk: DeleteChunk) -> Iterator[tuple[NewDeletes, int]]:
+    """Yields the new deletes of each data file, and the number of rows that no position delete had before.
+
+    Without equality deletes, all rows count, because only their form changes.
+    """
+    for rows in deleted_rows(chunk.job, chunk.slices):
+        old, equal = rows.by_position, rows.by_equality
+        if not any(delete.equality_ids for delete in rows.cut.deletes):
+            yield NewDeletes(rows.cut, old), len(old)
             continue
-        with reading_file(cut.path):
-            equal = _equal_rows(job, cut, equality)
-        new = len(np.setdiff1d(equal, old, assume_unique=True))
-        yield _Found(cut, np.union1d(equal, old) if chunk.vectors else np.setdiff1d(equal, old), new)
+        new = np.setdiff1d(equal, old)
+        yield NewDeletes(rows.cut, rows.every if chunk.vectors else new), len(new)
 
 
-def _equal_rows(job: RewriteJob, cut: Slice, equality: EqualityDeletes) -> Positions:
-    by_equality = [delete for delete in cut.deletes if delete.equality_ids]
-    wanted = {column for delete in by_equality for column in delete.equality_ids}
-    constants = partition_constants(job.spec(cut.spec_id), cut.partition)
-    found = []
-    with open_ranges(job.io, cut.path) as source:
-        file = open_data_file(source, cut.format, cut.path)
-        held = pyarrow_to_schema(
-            columns_with_ids(file.schema), job.name_mapping, job.format_version <= 2, job.format_version
-        )
-        names = [field.name for field in held.fields if not Schema(field).field_ids.isdisjoint(wanted)]
-        # Rows are counted even if no column is compared.
-        names = names or file.schema.names[:1]
-        first = 0
-        for batches in gathered(batch for _, batch in file.batches(0, cut.file_rows, names)):
-            mask = equality.mask(batches, held, constants, by_equality)
-            found.append(first + np.flatnonzero(mask))
-            first += len(mask)
-    return np.concatenate(found) if found else _NO_POSITIONS
-
-
-def _vectors(job: RewriteJob, files: NewFiles, found: list[_Found]) -> list[DataFile]:
+def _vectors(job: RewriteJob, files: NewFiles, found: Sequence[NewDeletes]) -> list[DataFile]:
     blobs = [vector_blob(each.cut.path, each.positions) for each in found]
     content, _ = puffin_file(blobs, _CREATED_BY)
     location = _location(job, "puffin")
@@ -165,7 +139,7 @@ def _vectors(job: RewriteJob, files: NewFiles, found: list[_Found]) -> list[Data
     return entries
 
 
-def _position_file(job: RewriteJob, files: NewFiles, found: list[_Found]) -> list[DataFile]:
+def _position_file(job: RewriteJob, files: NewFiles, found: Sequence[NewDeletes]) -> list[DataFile]:
     ordered = sorted(found, key=lambda each: each.cut.path)
     location = _location(job, "parquet")
     with files.stream(location) as stream, pq.ParquetWriter(stream, _ROWS, store_schema=False) as writer:

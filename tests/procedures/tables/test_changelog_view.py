@@ -144,6 +144,17 @@ def test_options_that_do_not_fit_are_refused(session: Session, options: dict[str
         session.sql("SELECT * FROM t_changes")
 
 
+def test_an_append_does_not_begin_the_history(session: Session) -> None:
+    """It keeps the manifests of snapshots that have expired, whose rows it did not insert."""
+    create(session)
+    for row in ("(1, 'a', NULL)", "(2, 'b', NULL)", "(3, 'c', NULL)"):
+        session.sql(f"INSERT INTO {FULL} VALUES {row}")
+    now = datetime.now(timezone.utc)
+    session.call("lake.system.expire_snapshots", schema="db", table_name="t", older_than=now, retain_last=2)
+    assert len(snapshots(session)) == 2
+    assert rows(session, view(session)) == [(3, "c", "INSERT", 0)]
+
+
 def test_changes_begin_where_the_history_is_known(session: Session) -> None:
     """What the oldest snapshot changed is not known once its parent has expired."""
     filled(session)
