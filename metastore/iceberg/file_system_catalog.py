@@ -46,6 +46,7 @@ from metastore.iceberg.next_metadata import in_order, serialized, updated
 from metastore.iceberg.version_files import FoundVersion, VersionFiles
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.files import Deleted
+from metastore.stores.locations import is_local
 from metastore.stores.opening import open_store
 
 _LOOKS: Final = 100
@@ -57,6 +58,17 @@ class _Loaded:
 
     file: FoundVersion
     metadata: TableMetadata
+
+
+class _NewestTable(Table):
+    """A table whose next version was free when it was loaded. That holds for one commit."""
+
+    _is_used = False
+
+    def is_first_commit(self) -> bool:
+        """Whether nothing was committed upon this object before; from then on it was."""
+        was_used, self._is_used = self._is_used, True
+        return not was_used
 
 
 RECENT_COMMITS: Final = "metastore.recent-commits"
@@ -77,23 +89,45 @@ class FileSystemCatalog(Catalog):
         self.warehouse = warehouse.rstrip("/")
         self._store, self.io = open_store(self.warehouse, properties)
         self._loaded: dict[Identifier, _Loaded] = {}
+        self._absent: set[Identifier] = set()
         self._lock = threading.Lock()
 
     def load_table(self, identifier: str | Identifier) -> Table:
         """Return the table at its newest version. Raises NoSuchTableError."""
-        key = self.identifier_to_tuple(identifier)
+        return self._load(self.identifier_to_tuple(identifier))
+
+    def load_to_commit(self, identifier: str | Identifier) -> Table:
+        """As :meth:`load_table`, but the look also serves the next :meth:`commit_table` upon the returned table.
+
+        On a store with latency this saves a commit the requests that look for its version once more. The local disk
+        looks as late as possible.
+        """
+        if is_local(self.warehouse):
+            return self.load_table(identifier)
+        return self._load(self.identifier_to_tuple(identifier), to_commit=True)
+
+    def _load(self, key: Identifier, *, to_commit: bool = False) -> Table:
         versions = self._versions(self.location_of(key))
         with self._lock:
             known = self._loaded.get(key)
+            was_absent = key in self._absent
+        if was_absent and known is None and not to_commit and versions.is_unused():
+            raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
         for _ in range(_LOOKS):
-            found = versions.find(known.file.version if known else None)
+            is_free = False
+            if known is None or not to_commit:
+                found = versions.find(known.file.version if known else None)
+            else:
+                found, is_free = versions.find_with_successor(known.file.version)
             if found is None:
                 break
             try:
                 metadata = known.metadata if known and known.file == found else self._load_metadata(key, found)
-                return self._table(key, metadata, found.location)
             except FileNotFoundError:
                 continue  # An expiration removed that version before the read; a newer one exists.
+            kind = _NewestTable if is_free else Table
+            return kind(key, metadata, found.location, self.io, self)
+        self._absent.add(key)
         raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
 
     def metadata_location_of(self, identifier: str | Identifier) -> str:
@@ -140,7 +174,7 @@ class FileSystemCatalog(Catalog):
 
         DamageError: certainly not committed, since version files are lost.
         """
-        if self._is_loaded(table):
+        if self.is_loaded(table):
             with suppress(CommitFailedException):
                 if response := self._commit_upon(table, table, requirements, updates):
                     return response
@@ -153,7 +187,7 @@ class FileSystemCatalog(Catalog):
         version = _version_of(current.metadata_location) + 1
         raise CommitFailedException(f"another writer committed version {version} of {current.location()} first")
 
-    def _is_loaded(self, table: Table) -> bool:
+    def is_loaded(self, table: Table) -> bool:
         """Whether ``table`` is as last loaded here: then publishing itself finds out whether it is current.
 
         Version files are never replaced, so creating the next one shows the same as looking for a newer version.
@@ -184,7 +218,13 @@ class FileSystemCatalog(Catalog):
         versions = self._versions(metadata.location)
         version = _version_of(base) + 1
         try:
-            won = versions.publish(version, content, lambda: self._is_built_upon(table, version, mark), base)
+            won = versions.publish(
+                version,
+                content,
+                lambda: self._is_built_upon(table, version, mark),
+                base,
+                is_free=isinstance(current, _NewestTable) and current.is_first_commit(),
+            )
         except FileNotFoundError as error:
             # When loading raises this, a race was lost; here it has no such meaning.
             raise OSError(errno.EIO, f"it is open whether version {version} was published: {error}") from error
@@ -364,6 +404,7 @@ class FileSystemCatalog(Catalog):
     def _remember(self, key: Identifier, file: FoundVersion, metadata: TableMetadata) -> None:
         with self._lock:
             self._loaded[key] = _Loaded(file, metadata)
+            self._absent.discard(key)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle only the configuration: an executor starts with nothing loaded."""

@@ -23,7 +23,7 @@ from metastore.storage.clustering import Change
 from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.key_range import split
 from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
-from metastore.storage.partition_writer import PartitionWriter, partition_folder
+from metastore.storage.partition_writer import PUTS_AT_ONCE, PartitionWriter, partition_folder
 from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
 from metastore.storage.table import ComponentTable, TableState
@@ -195,9 +195,10 @@ class Modify(Generic[U]):
         state = self._table.state_of(table)
         outcome = outcome_of(operations, state.schema, state.spec)
         ahead = [partition for partition in outcome.partitions if isinstance(partition, Ahead)]
-        files = PartitionWriter(table.io, self._unit_type, state).write(
-            [partition for partition in outcome.partitions if isinstance(partition, PartitionRows)]
-        )
+        rows = [partition for partition in outcome.partitions if isinstance(partition, PartitionRows)]
+        # Where writing takes long, the commit looks afterwards: an early look would soon be out of date.
+        looked = self._committer.looked_up_beside() if len(rows) <= PUTS_AT_ONCE else lambda: None
+        files = PartitionWriter(table.io, self._unit_type, state).write(rows)
         written_for = {state.metadata.table_uuid} if files else set()
         if self._ahead is not None:
             try:
@@ -226,6 +227,7 @@ class Modify(Generic[U]):
             table.io,
             if_version if watched is None else None,
             conditional=watched is not None or not isinstance(outcome.removed, AlwaysFalse),
+            looked=looked(),
         )
         if version != state.version:
             self._after_commit(version)

@@ -29,7 +29,7 @@ from metastore.stores.new_files import NewFiles
 
 _THREADS: Final = 4
 """Partitions that are encoded concurrently."""
-_PUTS_AT_ONCE: Final = 64
+PUTS_AT_ONCE: Final = 64
 """Files that are sent to a store concurrently; waiting for answers costs no CPU."""
 _BYTES_IN_FLIGHT: Final = 64 << 20
 """While more bytes than this are being sent, no further partition is encoded."""
@@ -87,7 +87,7 @@ class PartitionWriter:
             finally:
                 in_flight.add(-encoded.content.size)
 
-        with ThreadPoolExecutor(min(_PUTS_AT_ONCE, len(partitions))) as threads:
+        with ThreadPoolExecutor(min(PUTS_AT_ONCE, len(partitions))) as threads:
             pending = [threads.submit(send, partition) for partition in partitions]
         return {partition.key: future.result() for partition, future in zip(partitions, pending, strict=True)}
 

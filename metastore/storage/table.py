@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -120,6 +121,7 @@ class ComponentTable:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
+        self._look = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -131,10 +133,11 @@ class ComponentTable:
         """PyIceberg's catalog that holds the table."""
         return self.entry.catalog
 
-    def load(self, *, anew: bool = False) -> Table | None:
+    def load(self, *, anew: bool = False, to_commit: bool = False) -> Table | None:
         """Load PyIceberg's table at the newest version; returns None if nobody has written to the component yet.
 
         Within :func:`shared_look`, returns the version that was found first, unless ``anew`` requires the newest.
+        With ``to_commit``, the look also serves the commit that follows.
 
         Raises StorageError if the catalog or the store fails, FormatError if the file found is not a table's metadata,
         and ConfigError if the table belongs to another metastore, is in another catalog, or was handed over to one.
@@ -142,7 +145,7 @@ class ComponentTable:
         found = _FOUND.get()
         if found is not None and not anew and self in found:
             return found[self]
-        table = self.entry.load()
+        table = self.entry.load(to_commit=to_commit)
         if table is None and not self._is_unused:
             table = self._made_meanwhile()
         self._is_unused, self._seen = table is None, table
@@ -167,7 +170,7 @@ class ComponentTable:
         metadata of a table that the catalog does not have.
         """
         trace = self.entry.traces()
-        table = None if trace is None else self.entry.load()
+        table = None if trace is None else self.entry.load(to_commit=True)
         if trace is not None and table is None:
             raise ConfigError(
                 f"{self.entry.source} has no table {self.name}, but metadata of one is in its folder: {trace}. A "
@@ -213,7 +216,7 @@ class ComponentTable:
         of :meth:`load`, and ConflictError if the table kept changing.
         """
         with self._lock:
-            table = self.load(anew=True)
+            table = self.load(anew=True, to_commit=True)
             try:
                 table = table or self._made_meanwhile() or self._create()
                 if table.metadata.table_uuid != self._aligned or added_fields(table.schema(), self.unit_type):
@@ -233,6 +236,25 @@ class ComponentTable:
         if seen is None or is_local(self.entry.location) or seen.metadata.table_uuid != self._aligned:
             return self.writable()
         return seen
+
+    def looked_up_beside(self) -> Callable[[], Table | None]:
+        """Begin :meth:`writable` in another thread, beside what the caller does before its commit.
+
+        Returns a function that waits for the table. It returns None if the commit must look itself: on the local disk,
+        for a catalog that must be asked last, after an error, beside another such look, or without threads.
+        """
+        if is_local(self.entry.location) or not self.entry.looks_ahead or not self._look.acquire(blocking=False):
+            return lambda: None
+        threads = ThreadPoolExecutor(1, "metastore-look")
+        try:
+            looking = threads.submit(self.writable)
+        except RuntimeError:  # the interpreter ends
+            self._look.release()
+            return lambda: None
+        finally:
+            threads.shutdown(wait=False)
+        looking.add_done_callback(lambda _: self._look.release())
+        return lambda: None if looking.exception() else looking.result()
 
     def _create(self) -> Table:
         properties = {**self._properties, _FORMAT_VERSION_KEY: FORMAT_VERSION}

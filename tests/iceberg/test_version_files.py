@@ -6,7 +6,7 @@ import gzip
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -407,13 +407,13 @@ class UnsteadyListing(LocalPointers):
     def __init__(self, misses: int) -> None:
         self.misses = misses
 
-    def names_after(self, folder: str, name: str) -> frozenset[str]:
+    def files_after(self, folder: str, name: str) -> Mapping[str, Hashable | None]:
         """Without the versions that others made, as long as there are misses left."""
-        found = super().names_after(folder, name)
+        found = super().files_after(folder, name)
         if not self.misses:
             return found
         self.misses -= 1
-        return frozenset(each for each in found if each.startswith("v1.") or each == HINT)
+        return {each: None for each in found if each.startswith("v1.") or each == HINT}
 
 
 @pytest.mark.parametrize("hint", [b"7", b"8"])
