@@ -244,9 +244,15 @@ class Session:
         source = self.source(table) if list_files else None
         info = source.table if source else self.table_info(table)
         general = tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info)).columns("location")
-        if not general.to_arrow().num_rows:
-            raise self.no_metadata(info)
-        listing = {file.path: file.fingerprint for file in source.files()} if source else None
+
+        def require_metadata() -> None:
+            tables.read().metadata_types(MetadataType.ALL).filter(of_table(info)).read_ahead()
+            if not general.to_arrow().num_rows:
+                raise self.no_metadata(info)
+
+        if source is None:
+            require_metadata()
+        listing = {file.path: file.fingerprint for file in source.files_beside(require_metadata)} if source else None
         kept_by = source.provided if source else None
         times = kept_by.modified_times() if kept_by else None
 

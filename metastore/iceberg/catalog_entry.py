@@ -95,8 +95,8 @@ class CatalogEntry:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether a look for the newest version may come some requests before the commit that it serves."""
-        return isinstance(self.catalog, FileSystemCatalog)
+        """Whether a look for the newest version pays for a thread, and may precede the commit that it serves."""
+        return isinstance(self.catalog, FileSystemCatalog) and not is_local(self.location)
 
     def is_newest_known(self, table: Table) -> bool:
         """Whether this process knows no newer version than ``table``; False for catalogs that do not say."""

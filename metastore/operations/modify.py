@@ -28,6 +28,7 @@ from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
 from metastore.storage.table import ComponentTable, TableState
 from metastore.stores.files import discard
+from metastore.stores.locations import is_local
 
 U = TypeVar("U", bound=Unit)
 
@@ -198,6 +199,8 @@ class Modify(Generic[U]):
         rows = [partition for partition in outcome.partitions if isinstance(partition, PartitionRows)]
         # Where writing takes long, the commit looks afterwards: an early look would soon be out of date.
         looked = self._committer.looked_up_beside() if len(rows) <= PUTS_AT_ONCE else lambda: None
+        if self._ahead is not None and rows and not is_local(state.metadata.location):
+            self._ahead.proceed()
         files = PartitionWriter(table.io, self._unit_type, state).write(rows)
         written_for = {state.metadata.table_uuid} if files else set()
         if self._ahead is not None:

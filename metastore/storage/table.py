@@ -7,7 +7,7 @@ table, evolves the schema and aligns the properties, once for each process and t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -34,7 +34,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.transforms import IdentityTransform
 
-from metastore.errors import ConfigError, ConflictError, FormatError, StorageError
+from metastore.errors import ConfigError, ConflictError, FormatError, MetastoreError, StorageError
 from metastore.forks import renew_in_child
 from metastore.iceberg.catalog_entry import CatalogEntry
 from metastore.iceberg.manifests import Manifests
@@ -45,6 +45,7 @@ from metastore.model.fields import Unit
 from metastore.stores.files import Deleted
 from metastore.stores.local import local_path
 from metastore.stores.locations import is_local
+from metastore.stores.threads import for_each
 from metastore.stores.turns import turn
 
 HANDED_OVER: Final = f"{OWN_PROPERTIES}handed-over-to"
@@ -97,6 +98,26 @@ def shared_look() -> Iterator[None]:
         yield
     finally:
         _FOUND.reset(token)
+
+
+def look_together(tables: Iterable[ComponentTable]) -> None:
+    """Load ``tables`` concurrently for the current :func:`shared_look`, where their store has latency.
+
+    A table that cannot be loaded is loaded again when it is needed, and raises its error then.
+    """
+    found = _FOUND.get()
+    if found is None:
+        return
+    wanted = [each for each in tables if each not in found and each.entry.looks_ahead]
+
+    def load(table: ComponentTable) -> tuple[Table | None] | None:
+        with suppress(MetastoreError):
+            return (table.load(),)
+        return None
+
+    if len(wanted) > 1:
+        loaded = zip(wanted, for_each(wanted, load), strict=True)
+        found |= {table: each[0] for table, each in loaded if each is not None}
 
 
 class ComponentTable:
@@ -243,7 +264,7 @@ class ComponentTable:
         Returns a function that waits for the table. It returns None if the commit must look itself: on the local disk,
         for a catalog that must be asked last, after an error, beside another such look, or without threads.
         """
-        if is_local(self.entry.location) or not self.entry.looks_ahead or not self._look.acquire(blocking=False):
+        if not self.entry.looks_ahead or not self._look.acquire(blocking=False):
             return lambda: None
         threads = ThreadPoolExecutor(1, "metastore-look")
         try:
