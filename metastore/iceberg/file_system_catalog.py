@@ -114,11 +114,8 @@ class FileSystemCatalog(Catalog):
         if was_absent and known is None and not to_commit and versions.is_unused():
             raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
         for _ in range(_LOOKS):
-            is_free = False
-            if known is None or not to_commit:
-                found = versions.find(known.file.version if known else None)
-            else:
-                found, is_free = versions.find_with_successor(known.file.version)
+            start = known.file.version if known else None
+            found, is_free = versions.find_to_publish(start) if to_commit else (versions.find(start), False)
             if found is None:
                 break
             try:
@@ -163,8 +160,13 @@ class FileSystemCatalog(Catalog):
             )
         metadata = new_table_metadata(schema, partition_spec, sort_order, self.location_of(key), dict(properties))
         versions = self._versions(metadata.location)
-        if versions.current() is not None or not versions.publish(1, _first_content(metadata)):
+        won = None
+        if versions.current() is None:
+            won = versions.publish(1, _first_content(metadata), is_free=True)
+        if won is None:
             raise TableAlreadyExistsError(f"an Iceberg table stands at {metadata.location} already")
+        if won.identity is not None:
+            self._remember(key, won, metadata)
         return self._table(key, metadata, versions.location_of(1))
 
     def commit_table(

@@ -122,14 +122,21 @@ class VersionFiles:
                 return beyond
         raise OSError(errno.EBUSY, "versions go faster than they can be looked at", self.folder)
 
-    def find_with_successor(self, known: int) -> tuple[FoundVersion | None, bool]:
+    def find_to_publish(self, known: int | None) -> tuple[FoundVersion | None, bool]:
         """Return the newest version, and whether the next one is free to be published. Raises as :meth:`find`.
 
         ``known`` is a version known to have existed. The next version is free if no file of it exists, and the hint
-        names none after the newest.
+        names none after the newest. Meanwhile the store is prepared for the publication, and may raise StorageError.
         """
-        found, hint = self._at_once(lambda: self.find(known), self._hint)
+        if known is None:
+            # This look reads the hint, too, and raises DamageError if it names a version after the newest.
+            found, _ = self._at_once(self.find, self._prepare)
+            return found, found is not None
+        (found, hint), _ = self._at_once(lambda: self._at_once(lambda: self.find(known), self._hint), self._prepare)
         return found, found is not None and (hint is None or hint <= found.version)
+
+    def _prepare(self) -> None:
+        self._store.prepare(f"{self.folder}/{HINT}")
 
     def is_unused(self) -> bool:
         """Whether one listing shows neither a version nor a hint. An answer for readers, as fresh as the listing."""
@@ -179,7 +186,7 @@ class VersionFiles:
         """Create the file of ``version`` with ``content``; None if another writer already has that version.
 
         ``base`` is the file of the version before, if its name is known. ``is_free`` is what
-        :meth:`find_with_successor` returned for that version; it saves another look before the file is created. The
+        :meth:`find_to_publish` returned for that version; it saves another look before the file is created. The
         identity in the answer is None if the file is already gone again.
 
         A writer that slept while others committed and expired could find the name of its version free again. Version
@@ -302,10 +309,10 @@ class VersionFiles:
         A listing is not atomic: while versions are created and expire, it can miss the removed one and the new one. So
         an empty result is believed only if the hint has nothing newer either, or if it repeats.
         """
-        listed = self._listed()
+        listed, hint = self._at_once(self._listed, self._hint)
         looks = 1
-        while looks < _LOOKS and max(listed, default=0) <= version < (self._hint() or 0):
-            listed = self._listed()
+        while looks < _LOOKS and max(listed, default=0) <= version < (hint or 0):
+            listed, hint = self._at_once(self._listed, self._hint)
             looks += 1
         return listed
 

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
 from pyiceberg.io import FileIO
+from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import ConflictError, InvalidRequestError
@@ -23,7 +24,7 @@ from metastore.storage.clustering import Change
 from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.key_range import split
 from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
-from metastore.storage.partition_writer import PUTS_AT_ONCE, PartitionWriter, partition_folder
+from metastore.storage.partition_writer import PartitionWriter, partition_folder
 from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
 from metastore.storage.table import ComponentTable, TableState
@@ -197,11 +198,12 @@ class Modify(Generic[U]):
         outcome = outcome_of(operations, state.schema, state.spec)
         ahead = [partition for partition in outcome.partitions if isinstance(partition, Ahead)]
         rows = [partition for partition in outcome.partitions if isinstance(partition, PartitionRows)]
-        # Where writing takes long, the commit looks afterwards: an early look would soon be out of date.
-        looked = self._committer.looked_up_beside() if len(rows) <= PUTS_AT_ONCE else lambda: None
         if self._ahead is not None and rows and not is_local(state.metadata.location):
             self._ahead.proceed()
-        files = PartitionWriter(table.io, self._unit_type, state).write(rows)
+        looks: list[Callable[[], Table | None]] = []
+        files = PartitionWriter(table.io, self._unit_type, state).write(
+            rows, lambda: looks.append(self._committer.looked_up_beside())
+        )
         written_for = {state.metadata.table_uuid} if files else set()
         if self._ahead is not None:
             try:
@@ -230,7 +232,7 @@ class Modify(Generic[U]):
             table.io,
             if_version if watched is None else None,
             conditional=watched is not None or not isinstance(outcome.removed, AlwaysFalse),
-            looked=looked(),
+            looked=looks[0](),
         )
         if version != state.version:
             self._after_commit(version)

@@ -237,9 +237,12 @@ class ComponentTable:
         of :meth:`load`, and ConflictError if the table kept changing.
         """
         with self._lock:
+            was_unused = self._is_unused
             table = self.load(anew=True, to_commit=True)
             try:
-                table = table or self._made_meanwhile() or self._create()
+                if table is None and was_unused:
+                    table = self._made_meanwhile()
+                table = table or self._create()
                 if table.metadata.table_uuid != self._aligned or added_fields(table.schema(), self.unit_type):
                     table = self._align(table)
                     self._aligned = table.metadata.table_uuid

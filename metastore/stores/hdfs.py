@@ -52,6 +52,9 @@ class HdfsPointers:
         cluster, path = self._clusters.at(location)
         return cluster.read(path, 0, most + 1)
 
+    def prepare(self, location: str) -> None:
+        """Do nothing: a namenode keeps the promise."""
+
     def create_if_absent(self, location: str, content: bytes) -> Created | None:
         """Create by rename."""
         return Created() if self._create(location, content) else None

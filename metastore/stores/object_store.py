@@ -61,15 +61,20 @@ class ObjectPointers:
     def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:
         """Use one page of a listing that begins at the first of ``names``; another for names beyond it.
 
-        Objects are requested one by one on Azure, where listings cannot always begin at a name, and on stores whose
-        listings are not ordered by name.
+        If the server must show its order first, that page is the answer if it holds the whole folder. Objects are
+        requested one by one on Azure, where listings cannot always begin at a name, and on stores whose listings are
+        not ordered by name.
         """
         place, bucket = self._at(folder)
         prefix = f"{place.key.rstrip('/')}/"
         known: dict[str, Hashable | None] = {}
         in_order = self._is_in_order(place)
         if in_order is None:
-            in_order = self._shows_order(place, _page_after(bucket, prefix, "", self._page)[0])
+            page, is_whole = _page_after(bucket, prefix, None, self._page)
+            in_order = self._shows_order(place, page)
+            if is_whole:
+                found = {entry["path"].removeprefix(prefix): _identity_of(entry) for entry in page}
+                known = {name: found.get(name) for name in names}
         while in_order and (left := sorted(set(names) - known.keys(), key=str.encode)):
             page, is_last = _page_after(bucket, prefix, left[0][:-1], self._page)
             keys = [entry["path"].encode() for entry in page]
@@ -119,6 +124,10 @@ class ObjectPointers:
             if found.meta["size"] <= most:
                 return bytes(found.bytes())
             return bytes(obstore.get_range(bucket.store, place.key, start=0, end=most + 1))
+
+    def prepare(self, location: str) -> None:
+        """Probe the bucket of ``location``, once. Raises StorageError."""
+        self._see_promise(*self._at(location))
 
     def create_if_absent(self, location: str, content: bytes) -> Created | None:
         """Create by conditional put. Also raises StorageError for a store that does not support it."""
@@ -174,7 +183,7 @@ class ObjectPointers:
         prefix = f"{place.key.rstrip('/')}/"
         in_order, listed = self._is_in_order(place), None
         if in_order is None:
-            page, is_whole = _page_after(bucket, prefix, "", self._page)
+            page, is_whole = _page_after(bucket, prefix, None, self._page)
             in_order, listed = self._shows_order(place, page), page if is_whole else None
         if listed is None:
             listed = _all_after(bucket, prefix, name if in_order else None)
@@ -228,10 +237,14 @@ def _refuses_a_second(bucket: Bucket, probe: str, pause: Callable[[float], None]
             obstore.delete(bucket.store, probe)
 
 
-def _page_after(bucket: Bucket, prefix: str, name: str, size: int) -> tuple[list[ObjectMeta], bool]:
-    """Return objects below ``prefix`` that sort after ``name``, one page of them, and whether these are all."""
+def _page_after(bucket: Bucket, prefix: str, name: str | None, size: int) -> tuple[list[ObjectMeta], bool]:
+    """Return objects below ``prefix``, one page of them, and whether these are all; with ``name`` those after it.
+
+    Without ``name`` the request names no beginning: a store that orders encrypted names would leave out others.
+    """
     with bucket.plain_errors():
-        pages = obstore.list(bucket.store, prefix, offset=f"{prefix}{name}", chunk_size=size)
+        begin = None if name is None else f"{prefix}{name}"
+        pages = obstore.list(bucket.store, prefix, offset=begin, chunk_size=size)
         page = list(next(pages, ()))
     return page, len(page) < size
 

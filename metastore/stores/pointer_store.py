@@ -54,6 +54,9 @@ class PointerStore(Protocol):
         Raises FileNotFoundError.
         """
 
+    def prepare(self, location: str) -> None:
+        """Check ahead what :meth:`create_if_absent` depends on, and would check itself. Raises its errors."""
+
     def create_if_absent(self, location: str, content: bytes) -> Created | None:
         """Atomically create the file; returns None, without a change, if the name is taken.
 
@@ -106,6 +109,9 @@ class LocalPointers:
         """Read by one system call."""
         with open(local_path(location), "rb") as stream:
             return stream.read(most + 1)
+
+    def prepare(self, location: str) -> None:
+        """Do nothing: the file system keeps the promise."""
 
     def create_if_absent(self, location: str, content: bytes) -> Created | None:
         """Create by hard link."""

@@ -319,7 +319,10 @@ class TestCost:
     def test_a_listing_out_of_order_is_not_believed(
         self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, settings: Callable[..., Settings], fault: str
     ) -> None:
-        """The files are asked for one by one then, and every version is seen."""
+        """Every version is seen: by a listing of the whole folder, or by a look at each file.
+
+        The first page shows names in disorder, but not that a server passes over where a listing should begin.
+        """
         proxy.fault = lambda _, path: fault if "list-type=2" in path else None
         for table in "abc":
             metastore.tables.modify().overwrite([unit(table)]).execute()
@@ -327,7 +330,7 @@ class TestCost:
                 other.tables.modify().overwrite([unit(f"{table}2")]).execute()
         proxy.seen.clear()
         assert names(metastore) == ["a", "a2", "b", "b2", "c", "c2"]
-        assert proxy.seen["HEAD None"] >= 6
+        assert (proxy.seen["HEAD None"] >= 6) == (fault == "begin")
 
     def test_each_file_is_written_by_one_put(
         self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, kind: str
