@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog, PropertiesUpdateSummary
+from pyiceberg.catalog import PropertiesUpdateSummary
 from pyiceberg.exceptions import (
     CommitFailedException,
     NoSuchNamespaceError,
@@ -35,11 +35,10 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
-from pyiceberg.view import View
-from pyiceberg.view.metadata import ViewVersion
 
 from metastore.errors import DamageError, FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.catalog_errors import UNREADABLE
+from metastore.iceberg.catalog_without_views import CatalogWithoutViews
 from metastore.iceberg.lossless_metadata import WRITTEN_BY_PYICEBERG, first_document, next_document
 from metastore.iceberg.metadata_json import read_document
 from metastore.iceberg.next_metadata import in_order, serialized, updated
@@ -78,7 +77,7 @@ _MARKS_KEPT: Final = 64
 _MARK_DIGITS: Final = 12
 
 
-class FileSystemCatalog(Catalog):
+class FileSystemCatalog(CatalogWithoutViews):
     """Iceberg tables by folder below ``warehouse``: an absolute path, a ``file:`` URI, or an object store's URI.
 
     ``properties`` open the store, in Hadoop's keys or PyIceberg's. Raises StorageError for an unsupported store.
@@ -321,37 +320,6 @@ class FileSystemCatalog(Catalog):
     ) -> PropertiesUpdateSummary:
         """Refused: folders have no properties."""
         raise InvalidRequestError("namespaces of the file system catalog are folders and keep no properties")
-
-    def list_views(self, namespace: str | Identifier) -> list[Identifier]:
-        """Always empty."""
-        return []
-
-    def view_exists(self, identifier: str | Identifier) -> bool:
-        """Always False."""
-        return False
-
-    def load_view(self, identifier: str | Identifier) -> View:
-        """Refused: this layout has no views."""
-        raise InvalidRequestError(f"the file system catalog holds no Iceberg views: {identifier}")
-
-    def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
-        """Refused: this layout has no views."""
-        return self.load_view(identifier)
-
-    def drop_view(self, identifier: str | Identifier) -> None:
-        """Refused: this layout has no views."""
-        self.load_view(identifier)
-
-    def create_view(
-        self,
-        identifier: str | Identifier,
-        schema: Schema | pa.Schema,
-        view_version: ViewVersion,
-        location: str | None = None,
-        properties: Properties = EMPTY_DICT,
-    ) -> View:
-        """Refused: this layout has no views."""
-        return self.load_view(identifier)
 
     def supports_server_side_planning(self) -> bool:
         """Return False: there is no server."""

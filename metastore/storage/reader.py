@@ -174,18 +174,13 @@ class Reader:
         return tuple(self._group(table, group, wanted, rest) for group in grouped(files, self.limits))
 
     def read_ahead(self, choose: SnapshotChoice, expression: BooleanExpression) -> None:
-        """Fetch and cache the manifests of matching rows concurrently, on a store with latency.
-
-        Questions about a part of the rows then find them. Raises the errors of the look for the table; what cannot be
-        read raises its error when it is needed.
-        """
+        """Fetch and cache the manifests of matching rows concurrently, on a store with latency. Raises as a look does."""
         table = self._load(choose)
         if table is None or is_local(table.metadata.location):
             return
-        self.table.state_of(table)
         schema, spec = self._schema(table.metadata), table.metadata.spec()
         manifests = self.table.manifests(table.io)
-        with suppress(MetastoreError, OSError):
+        with suppress(MetastoreError, OSError):  # raised when it is needed
             manifests.fetch(
                 wanted_manifests(manifests.of(choose(table.metadata)), schema, spec, split(expression, spec))
             )
