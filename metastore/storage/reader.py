@@ -174,7 +174,7 @@ class Reader:
         return tuple(self._group(table, group, wanted, rest) for group in grouped(files, self.limits))
 
     def read_ahead(self, choose: SnapshotChoice, expression: BooleanExpression) -> None:
-        """Fetch and cache the manifests of matching rows concurrently, on a store with latency. Raises as a look does."""
+        """Fetch and cache the manifests of matching rows at once, on a store with latency. Raises as a look does."""
         table = self._load(choose)
         if table is None or is_local(table.metadata.location):
             return
