@@ -13,13 +13,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from metastore.catalogs import Catalogs
-from metastore.components.requests import of_table
 from metastore.config import Settings
 from metastore.engine import Engine, LocalEngine
 from metastore.errors import EngineError, InvalidRequestError, NotFoundError
@@ -237,16 +236,16 @@ class Session:
         predicate that does not fit the table.
         """
         from metastore.pruning.prune import prune
-        from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
+        from metastore.pruning.stored_units import StoredUnits, in_newest, require_stored, units_of
         from metastore.pruning.table_units import Units, UnitsWithSchema
 
         tables = self.metastore.tables
         source = self.source(table) if list_files else None
         info = source.table if source else self.table_info(table)
-        general = tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info)).columns("location")
-        if not general.to_arrow().num_rows:
-            raise self.no_metadata(info)
-        listing = {file.path: file.fingerprint for file in source.files()} if source else None
+        require = partial(require_stored, tables, info, self.no_metadata)
+        listing = {file.path: file.fingerprint for file in source.files_beside(require)} if source else None
+        if source is None:
+            require()
         kept_by = source.provided if source else None
         times = kept_by.modified_times() if kept_by else None
 
@@ -254,8 +253,9 @@ class Session:
             units: Units = units_of(StoredUnits(tables, info, version))
             if source is not None and source.says_columns:
                 units = UnitsWithSchema.of(units, source.schema)
-            tell = kept_by is None
-            return prune(where, units, listing=listing, time_zone=time_zone, directories_tell=tell, modified=times)
+            return prune(
+                where, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None, modified=times
+            )
 
         return in_newest(tables, ask)
 

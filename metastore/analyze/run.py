@@ -12,7 +12,6 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,7 +39,6 @@ from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import PARQUET, format_named, format_of_files
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DELIMITED, TextOptions
-from metastore.interrupts import result_of
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import CASE_SENSITIVE, TupleSchema
@@ -170,7 +168,7 @@ def _analyzed(
     """Runs :func:`analyze` on top of ``version``; returns None if others have changed the table's metadata since."""
     stored = Stored(tables, source.table, version)
     if parts is None:
-        files = FoundFiles.whole(_listed_while(source, lambda: stored.known))
+        files = FoundFiles.whole(source.files_beside(lambda: stored.known))
     else:
         files = found_parts(source, stored, parts)
         asked = _at_own_level(asked, stored.known)
@@ -248,20 +246,6 @@ def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: WantedMe
         return (CASE_SENSITIVE in stored.properties) != asked.case_sensitive
     now = [(column.name, column.type) for column in source.schema(stored).columns]
     return now != [(column.name, column.type) for column in stored.columns]
-
-
-def _listed_while(source: SourceTable, other: Callable[[], object]) -> Sequence[SourceFile]:
-    """Lists the files of ``source`` while ``other`` runs: both wait for a store. Raises the first error of ``other``.
-
-    If a catalog or service lists the files, both run one after the other: its client may be bound to this thread.
-    """
-    if source.provided is not None or source.lister is not None:
-        other()
-        return source.files()
-    with ThreadPoolExecutor(1, "metastore-listing") as thread:
-        listing = thread.submit(source.files)
-        other()
-        return result_of(listing)
 
 
 def drop_metadata(tables: Tables, table: TableInfo, *, if_exists: bool = False) -> bool:

@@ -78,17 +78,29 @@ class CatalogEntry:
         """PyIceberg's catalog, opened if needed."""
         return self.source.opened
 
-    def load(self) -> Table | None:
+    def load(self, *, to_commit: bool = False) -> Table | None:
         """Return the table at its newest version; None if there is none.
+
+        With ``to_commit``, the look also serves the commit that follows, see
+        :meth:`FileSystemCatalog.load_to_commit <metastore.iceberg.file_system_catalog.FileSystemCatalog>`.
 
         Raises StorageError when catalog or store fail, FormatError for an entry that is not an Iceberg table,
         ConfigError for a table of another metastore.
         """
         with self._lookup_errors():
-            table = newest(self.source, self.identifier)
+            table = newest(self.source, self.identifier, to_commit=to_commit)
             if table is not None:
                 self._check_place(table.metadata.location)
             return table
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether a look for the newest version pays for a thread, and may precede the commit that it serves."""
+        return isinstance(self.catalog, FileSystemCatalog) and not is_local(self.location)
+
+    def is_newest_known(self, table: Table) -> bool:
+        """Whether this process knows no newer version than ``table``; False for catalogs that do not say."""
+        return isinstance(self.catalog, FileSystemCatalog) and self.catalog.is_loaded(table)
 
     def traces(self) -> str | None:
         """Return a metadata file that a commit left in the table's folder; None if there is none.
@@ -218,19 +230,24 @@ class CatalogEntry:
             )
 
 
-def newest(source: CatalogSource, identifier: Identifier) -> Table | None:
-    """Return any table of ``source`` at its newest version; None if there is none.
+def newest(source: CatalogSource, identifier: Identifier, *, to_commit: bool = False) -> Table | None:
+    """Return any table of ``source`` at its newest version; None if there is none. ``to_commit`` as in the entry.
 
     Raises FormatError for an entry that is not an Iceberg table, StorageError if its metadata file is missing, and the
     errors of the catalog's library.
     """
-    return looked_at_again(lambda: _look(source, identifier), f"the metadata of {'.'.join(identifier)} in {source}")
+    return looked_at_again(
+        lambda: _look(source, identifier, to_commit=to_commit), f"the metadata of {'.'.join(identifier)} in {source}"
+    )
 
 
-def _look(source: CatalogSource, identifier: Identifier) -> Table | None:
+def _look(source: CatalogSource, identifier: Identifier, *, to_commit: bool) -> Table | None:
     try:
         with source.turn:
-            return _within_limits(source, source.opened.load_table(identifier))
+            catalog = source.opened
+            if to_commit and isinstance(catalog, FileSystemCatalog):
+                return _within_limits(source, catalog.load_to_commit(identifier))
+            return _within_limits(source, catalog.load_table(identifier))
     except (NoSuchIcebergTableError, NoSuchPropertyException) as error:
         raise FormatError(f"{'.'.join(identifier)} in {source} is not an Iceberg table: {error}") from error
     except (NoSuchTableError, NoSuchNamespaceError):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog, PropertiesUpdateSummary
+from pyiceberg.catalog import PropertiesUpdateSummary
 from pyiceberg.exceptions import (
     CommitFailedException,
     NoSuchNamespaceError,
@@ -35,17 +35,17 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
-from pyiceberg.view import View
-from pyiceberg.view.metadata import ViewVersion
 
 from metastore.errors import DamageError, FormatError, InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.catalog_errors import UNREADABLE
+from metastore.iceberg.catalog_without_views import CatalogWithoutViews
 from metastore.iceberg.lossless_metadata import WRITTEN_BY_PYICEBERG, first_document, next_document
 from metastore.iceberg.metadata_json import read_document
 from metastore.iceberg.next_metadata import in_order, serialized, updated
 from metastore.iceberg.version_files import FoundVersion, VersionFiles
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.files import Deleted
+from metastore.stores.locations import is_local
 from metastore.stores.opening import open_store
 
 _LOOKS: Final = 100
@@ -59,6 +59,17 @@ class _Loaded:
     metadata: TableMetadata
 
 
+class _NewestTable(Table):
+    """A table whose next version was free when it was loaded. That holds for one commit."""
+
+    _is_used = False
+
+    def is_first_commit(self) -> bool:
+        """Whether nothing was committed upon this object before; from then on it was."""
+        was_used, self._is_used = self._is_used, True
+        return not was_used
+
+
 RECENT_COMMITS: Final = "metastore.recent-commits"
 """Table property: marks of the last commits; a slow writer finds out whether its version is one of them."""
 
@@ -66,7 +77,7 @@ _MARKS_KEPT: Final = 64
 _MARK_DIGITS: Final = 12
 
 
-class FileSystemCatalog(Catalog):
+class FileSystemCatalog(CatalogWithoutViews):
     """Iceberg tables by folder below ``warehouse``: an absolute path, a ``file:`` URI, or an object store's URI.
 
     ``properties`` open the store, in Hadoop's keys or PyIceberg's. Raises StorageError for an unsupported store.
@@ -77,23 +88,42 @@ class FileSystemCatalog(Catalog):
         self.warehouse = warehouse.rstrip("/")
         self._store, self.io = open_store(self.warehouse, properties)
         self._loaded: dict[Identifier, _Loaded] = {}
+        self._absent: set[Identifier] = set()
         self._lock = threading.Lock()
 
     def load_table(self, identifier: str | Identifier) -> Table:
         """Return the table at its newest version. Raises NoSuchTableError."""
-        key = self.identifier_to_tuple(identifier)
+        return self._load(self.identifier_to_tuple(identifier))
+
+    def load_to_commit(self, identifier: str | Identifier) -> Table:
+        """As :meth:`load_table`, but the look also serves the next :meth:`commit_table` upon the returned table.
+
+        On a store with latency this saves a commit the requests that look for its version once more. The local disk
+        looks as late as possible.
+        """
+        if is_local(self.warehouse):
+            return self.load_table(identifier)
+        return self._load(self.identifier_to_tuple(identifier), to_commit=True)
+
+    def _load(self, key: Identifier, *, to_commit: bool = False) -> Table:
         versions = self._versions(self.location_of(key))
         with self._lock:
             known = self._loaded.get(key)
+            was_absent = key in self._absent
+        if was_absent and known is None and not to_commit and versions.is_unused():
+            raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
         for _ in range(_LOOKS):
-            found = versions.find(known.file.version if known else None)
+            start = known.file.version if known else None
+            found, is_free = versions.find_to_publish(start) if to_commit else (versions.find(start), False)
             if found is None:
                 break
             try:
                 metadata = known.metadata if known and known.file == found else self._load_metadata(key, found)
-                return self._table(key, metadata, found.location)
             except FileNotFoundError:
                 continue  # An expiration removed that version before the read; a newer one exists.
+            kind = _NewestTable if is_free else Table
+            return kind(key, metadata, found.location, self.io, self)
+        self._absent.add(key)
         raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
 
     def metadata_location_of(self, identifier: str | Identifier) -> str:
@@ -129,8 +159,13 @@ class FileSystemCatalog(Catalog):
             )
         metadata = new_table_metadata(schema, partition_spec, sort_order, self.location_of(key), dict(properties))
         versions = self._versions(metadata.location)
-        if versions.current() is not None or not versions.publish(1, _first_content(metadata)):
+        won = None
+        if versions.current() is None:
+            won = versions.publish(1, _first_content(metadata), is_free=True)
+        if won is None:
             raise TableAlreadyExistsError(f"an Iceberg table stands at {metadata.location} already")
+        if won.identity is not None:
+            self._remember(key, won, metadata)
         return self._table(key, metadata, versions.location_of(1))
 
     def commit_table(
@@ -140,7 +175,7 @@ class FileSystemCatalog(Catalog):
 
         DamageError: certainly not committed, since version files are lost.
         """
-        if self._is_loaded(table):
+        if self.is_loaded(table):
             with suppress(CommitFailedException):
                 if response := self._commit_upon(table, table, requirements, updates):
                     return response
@@ -153,7 +188,7 @@ class FileSystemCatalog(Catalog):
         version = _version_of(current.metadata_location) + 1
         raise CommitFailedException(f"another writer committed version {version} of {current.location()} first")
 
-    def _is_loaded(self, table: Table) -> bool:
+    def is_loaded(self, table: Table) -> bool:
         """Whether ``table`` is as last loaded here: then publishing itself finds out whether it is current.
 
         Version files are never replaced, so creating the next one shows the same as looking for a newer version.
@@ -184,7 +219,13 @@ class FileSystemCatalog(Catalog):
         versions = self._versions(metadata.location)
         version = _version_of(base) + 1
         try:
-            won = versions.publish(version, content, lambda: self._is_built_upon(table, version, mark), base)
+            won = versions.publish(
+                version,
+                content,
+                lambda: self._is_built_upon(table, version, mark),
+                base,
+                is_free=isinstance(current, _NewestTable) and current.is_first_commit(),
+            )
         except FileNotFoundError as error:
             # When loading raises this, a race was lost; here it has no such meaning.
             raise OSError(errno.EIO, f"it is open whether version {version} was published: {error}") from error
@@ -280,37 +321,6 @@ class FileSystemCatalog(Catalog):
         """Refused: folders have no properties."""
         raise InvalidRequestError("namespaces of the file system catalog are folders and keep no properties")
 
-    def list_views(self, namespace: str | Identifier) -> list[Identifier]:
-        """Always empty."""
-        return []
-
-    def view_exists(self, identifier: str | Identifier) -> bool:
-        """Always False."""
-        return False
-
-    def load_view(self, identifier: str | Identifier) -> View:
-        """Refused: this layout has no views."""
-        raise InvalidRequestError(f"the file system catalog holds no Iceberg views: {identifier}")
-
-    def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
-        """Refused: this layout has no views."""
-        return self.load_view(identifier)
-
-    def drop_view(self, identifier: str | Identifier) -> None:
-        """Refused: this layout has no views."""
-        self.load_view(identifier)
-
-    def create_view(
-        self,
-        identifier: str | Identifier,
-        schema: Schema | pa.Schema,
-        view_version: ViewVersion,
-        location: str | None = None,
-        properties: Properties = EMPTY_DICT,
-    ) -> View:
-        """Refused: this layout has no views."""
-        return self.load_view(identifier)
-
     def supports_server_side_planning(self) -> bool:
         """Return False: there is no server."""
         return False
@@ -364,6 +374,7 @@ class FileSystemCatalog(Catalog):
     def _remember(self, key: Identifier, file: FoundVersion, metadata: TableMetadata) -> None:
         with self._lock:
             self._loaded[key] = _Loaded(file, metadata)
+            self._absent.discard(key)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle only the configuration: an executor starts with nothing loaded."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -49,6 +49,14 @@ class FoundVersion:
     version: int
     location: str
     identity: Hashable
+
+
+@dataclass(frozen=True)
+class _ListedFile:
+    """A version file in a listing, with the identity that the listing contains."""
+
+    name: str
+    identity: Hashable | None
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,8 @@ class VersionFiles:
         doubtful = 0
         for _ in range(_LOOKS):
             hint, listed = self._at_once(self._hint, self._listed)
+            if shown := self._shown(hint, listed):
+                return shown
             found = None if hint is None else self._onwards(hint)
             newest = max(listed, default=0)
             reached = max(newest, found.version if found else 0)
@@ -111,6 +121,37 @@ class VersionFiles:
             elif (beyond := self._across(found, newest)) is not None:
                 return beyond
         raise OSError(errno.EBUSY, "versions go faster than they can be looked at", self.folder)
+
+    def find_to_publish(self, known: int | None) -> tuple[FoundVersion | None, bool]:
+        """Return the newest version, and whether the next one is free to be published. Raises as :meth:`find`.
+
+        ``known`` is a version known to have existed. The next version is free if no file of it exists, and the hint
+        names none after the newest. Meanwhile the store is prepared for the publication, and may raise StorageError.
+        """
+        if known is None:
+            # This look reads the hint, too, and raises DamageError if it names a version after the newest.
+            found, _ = self._at_once(self.find, self._prepare)
+            return found, found is not None
+        (found, hint), _ = self._at_once(lambda: self._at_once(lambda: self.find(known), self._hint), self._prepare)
+        return found, found is not None and (hint is None or hint <= found.version)
+
+    def _prepare(self) -> None:
+        self._store.prepare(f"{self.folder}/{HINT}")
+
+    def is_unused(self) -> bool:
+        """Whether one listing shows neither a version nor a hint. An answer for readers, as fresh as the listing."""
+        found = self._store.files_after(self.folder, "v")
+        return HINT not in found and not any(map(is_version_file, found))
+
+    def _shown(self, hint: int | None, listed: Mapping[int, _ListedFile]) -> FoundVersion | None:
+        """Return the newest version if the listing alone proves it: it has every version from the hint on."""
+        newest = max(listed, default=0)
+        if hint is None or not hint <= newest or not listed.keys() >= set(range(hint, newest + 1)):
+            return None
+        file = listed[newest]
+        if file.identity is None:
+            return None
+        return FoundVersion(newest, f"{self.folder}/{file.name}", file.identity)
 
     def _across(self, found: FoundVersion, newest: int) -> FoundVersion | None:
         """Return the newest version from ``found`` on, if a listing shows ``newest``; None if a new look is needed.
@@ -139,11 +180,14 @@ class VersionFiles:
         content: bytes,
         is_built_upon: Callable[[], bool] = lambda: False,
         base: str | None = None,
+        *,
+        is_free: bool = False,
     ) -> FoundVersion | None:
         """Create the file of ``version`` with ``content``; None if another writer already has that version.
 
-        ``base`` is the file of the version before, if its name is known. The identity in the answer is None if the file
-        is already gone again.
+        ``base`` is the file of the version before, if its name is known. ``is_free`` is what
+        :meth:`find_to_publish` returned for that version; it saves another look before the file is created. The
+        identity in the answer is None if the file is already gone again.
 
         A writer that slept while others committed and expired could find the name of its version free again. Version
         files are deleted in ascending order, so its base (``version - 1``) is gone then. But the base of a writer that
@@ -154,12 +198,20 @@ class VersionFiles:
         Raises DamageError, and creates nothing, if the hint names a version that is lost.
         """
         location = self.location_of(version)
-        stands, hint = self._at_once(lambda: self._stands(version), self._hint)
-        if stands or self._was_taken(version, hint) or not self._store.create_if_absent(location, content):
+        if not is_free:
+            stands, hint = self._at_once(lambda: self._stands(version), self._hint)
+            if stands or self._was_taken(version, hint):
+                return None
+        created = self._store.create_if_absent(location, content)
+        if created is None:
             return None
-        bases = [base] if base else [f"{self.folder}/{name}" for name in _names_of(version - 1)]
-        *based_on, own = self._store.identities([*bases, location])
-        if self._overtaken(version, based_on):
+        if created.identity is None:
+            [own], overtaken = self._at_once(
+                lambda: self._store.identities([location]), lambda: self._overtaken(version, base)
+            )
+        else:
+            own, overtaken = created.identity, self._overtaken(version, base)
+        if overtaken:
             with suppress(FileNotFoundError):
                 self._store.remove(location)
             return FoundVersion(version, location, None) if is_built_upon() else None
@@ -175,14 +227,12 @@ class VersionFiles:
         newest = self.find()
         return newest is not None and newest.version >= version
 
-    def _overtaken(self, version: int, based_on: Sequence[Hashable | None]) -> bool:
-        """Whether others may have committed and expired while the writer of ``version`` slept.
-
-        ``based_on`` has the identities of the version before, for each spelling of its name.
-        """
+    def _overtaken(self, version: int, base: str | None) -> bool:
+        """Whether others may have committed and expired while the writer of ``version``, built upon ``base``, slept."""
         if version == 1:
-            return max(self._listed_after(1)) > 1
-        return not any(identity is not None for identity in based_on)
+            return max(self._listed_after(1), default=0) > 1
+        bases = [base] if base else [f"{self.folder}/{name}" for name in _names_of(version - 1)]
+        return not any(identity is not None for identity in self._store.identities(bases))
 
     def remove_before(self, version: int) -> tuple[int, list[OSError]]:
         """Delete version files older than ``version``, oldest first; returns how many were deleted, and the failures.
@@ -195,11 +245,11 @@ class VersionFiles:
             listed = self._listed()
         except OSError as error:
             return removed, [error]
-        for number, name in sorted(listed.items()):
+        for number, file in sorted(listed.items()):
             if number >= version:
                 break
             try:
-                self._store.remove(f"{self.folder}/{name}")
+                self._store.remove(f"{self.folder}/{file.name}")
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -209,7 +259,7 @@ class VersionFiles:
 
     def standing(self) -> Standing:
         """Return the hint and the existing version files, without interpreting them. Raises OSError."""
-        return Standing(self._hint(), self._listed())
+        return Standing(self._hint(), {version: file.name for version, file in self._listed().items()})
 
     def set_hint(self, version: int) -> None:
         """Set the version where readers begin to look. Raises OSError, StorageError."""
@@ -253,19 +303,24 @@ class VersionFiles:
         except (OSError, ValueError):
             return None
 
-    def _listed_after(self, version: int) -> dict[int, str]:
+    def _listed_after(self, version: int) -> dict[int, _ListedFile]:
         """List the folder, including a version after ``version`` if there is one.
 
         A listing is not atomic: while versions are created and expire, it can miss the removed one and the new one. So
         an empty result is believed only if the hint has nothing newer either, or if it repeats.
         """
-        listed = self._listed()
+        listed, hint = self._at_once(self._listed, self._hint)
         looks = 1
-        while looks < _LOOKS and max(listed, default=0) <= version < (self._hint() or 0):
-            listed = self._listed()
+        while looks < _LOOKS and max(listed, default=0) <= version < (hint or 0):
+            listed, hint = self._at_once(self._listed, self._hint)
             looks += 1
         return listed
 
-    def _listed(self) -> dict[int, str]:
-        names = self._store.names_after(self.folder, "v")
-        return {int(match.group(1)): name for name in names if (match := _VERSION.fullmatch(name))}
+    def _listed(self) -> dict[int, _ListedFile]:
+        """List the version files; of several spellings of a version, the first of :data:`_SPELLINGS`."""
+        files = self._store.files_after(self.folder, "v")
+        found: dict[int, _ListedFile] = {}
+        for name in sorted(files, key=lambda name: -len(name)):
+            if match := _VERSION.fullmatch(name):
+                found[int(match.group(1))] = _ListedFile(name, files[name])
+        return found

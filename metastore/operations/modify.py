@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
 from pyiceberg.io import FileIO
+from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import ConflictError, InvalidRequestError
@@ -28,6 +29,7 @@ from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
 from metastore.storage.table import ComponentTable, TableState
 from metastore.stores.files import discard
+from metastore.stores.locations import is_local
 
 U = TypeVar("U", bound=Unit)
 
@@ -195,8 +197,12 @@ class Modify(Generic[U]):
         state = self._table.state_of(table)
         outcome = outcome_of(operations, state.schema, state.spec)
         ahead = [partition for partition in outcome.partitions if isinstance(partition, Ahead)]
+        rows = [partition for partition in outcome.partitions if isinstance(partition, PartitionRows)]
+        if self._ahead is not None and rows and not is_local(state.metadata.location):
+            self._ahead.proceed()
+        looks: list[Callable[[], Table | None]] = []
         files = PartitionWriter(table.io, self._unit_type, state).write(
-            [partition for partition in outcome.partitions if isinstance(partition, PartitionRows)]
+            rows, lambda: looks.append(self._committer.looked_up_beside())
         )
         written_for = {state.metadata.table_uuid} if files else set()
         if self._ahead is not None:
@@ -226,6 +232,7 @@ class Modify(Generic[U]):
             table.io,
             if_version if watched is None else None,
             conditional=watched is not None or not isinstance(outcome.removed, AlwaysFalse),
+            looked=looks[0](),
         )
         if version != state.version:
             self._after_commit(version)

@@ -135,6 +135,11 @@ class Read(Generic[U]):
         """Return the rows as groups of data files, with what manifests say of each file. Raises as :meth:`parts`."""
         return self._reader.groups(self._choose, self._expression(), self._columns)
 
+    def read_ahead(self) -> Read[U]:
+        """Fetch the manifests for these rows at once, if the store has latency: for several questions that follow."""
+        self._reader.read_ahead(self._choose, self._expression())
+        return self
+
     def execute(self) -> list[U]:
         """Return the rows as units; columns that were not requested are None. Raises as :meth:`to_arrow`."""
         return from_arrow(self._unit_type, self.to_arrow())

@@ -255,6 +255,14 @@ class _Batches:
                 yield pa.Table.from_batches([batch])
 
 
+def require_stored(tables: Tables, table: TableInfo, missing: Callable[[TableInfo], NotFoundError]) -> None:
+    """Raise the error ``missing`` if there is no metadata of ``table``; fetch the manifests of its units at once."""
+    tables.read().metadata_types(MetadataType.ALL).filter(of_table(table)).read_ahead()
+    general = tables.read().metadata_types(MetadataType.TABLE).filter(of_table(table)).columns("location")
+    if not general.to_arrow().num_rows:
+        raise missing(table)
+
+
 def in_newest(tables: Tables, ask: Callable[[int], T]) -> T:
     """The result of ``ask`` for the newest version; asks again if that version expires meanwhile."""
     for _ in range(_ATTEMPTS):

@@ -7,12 +7,14 @@ It holds plain data, except for the finders of files, and is sent to executors; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import suffix_of
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import TextOptions
+from metastore.interrupts import result_of
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.listing import Listing, list_files
@@ -93,3 +95,17 @@ class SourceTable:
         if listing.is_logged:
             return logged_files(listing, self.options, whole=only_directories is None)
         return listing.files
+
+    def files_beside(self, other: Callable[[], object]) -> Sequence[SourceFile]:
+        """Returns :meth:`files`, listed while ``other`` runs: both wait for a store.
+
+        Raises the first error of ``other``. If a catalog or service lists the files, both run one after the other: its
+        client may be bound to this thread.
+        """
+        if self.provided is not None or self.lister is not None:
+            other()
+            return self.files()
+        with ThreadPoolExecutor(1, "metastore-listing") as thread:
+            listing = thread.submit(self.files)
+            other()
+            return result_of(listing)

@@ -15,7 +15,7 @@ of an Iceberg table is of one version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -51,6 +51,7 @@ from metastore.sql.columns_of_files import beside, columns_of_files, may_have_ro
 from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_changelog, of_iceberg, of_scan
 from metastore.sql.push_down import AskedRows
 from metastore.sql.target import StatementTarget
+from metastore.storage.table import look_together
 from metastore.stores.read_errors import is_of_store
 from metastore.suggestions import nearest
 from metastore.views.expansion import ViewText
@@ -110,6 +111,17 @@ class Relations:
         self._tables[str(target)] = table
         if live is not None:
             self._addressed[str(target)] = live
+
+    def look_together(self, names: Iterable[Sequence[str]]) -> None:
+        """Look for the newest versions of all components at once, if one of ``names`` is of a storage plugin.
+
+        Names have three parts or more. Everything that can have such a name is then known at one moment.
+        """
+        if any(len(parts) > 2 and self.plugin_name(parts) is not None for parts in names):
+            metastore = self._target.metastore
+            look_together(
+                each.backing.table for each in (metastore.views, metastore.materialized_views, metastore.tables)
+            )
 
     def resolve(
         self,

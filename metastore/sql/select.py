@@ -100,6 +100,7 @@ class _Preparation:
         ``through`` are the conditions on their rows, if the text is that of a view.
         """
         unlisted: dict[Reference, Sequence[str]] = {}
+        self._relations.look_together(reference.parts for reference in query.references)
         names = [self._source_of(query, each, unlisted, through) for each in query.references]
         stars = stars_without(query, unlisted)
         return query.with_names(names, list(stars))

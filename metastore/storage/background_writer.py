@@ -75,11 +75,16 @@ class BackgroundWriter:
         """Queue a partition. Raises the error of writing an earlier one; StorageError where the store failed."""
         while self._unfinished and (self._unfinished[0].done() or len(self._unfinished) >= _THREADS + _WAITING):
             _result(self._unfinished.popleft())
+        self.proceed()
+        self._latest = _Unwritten(partition, Future())
+        return Ahead(partition.key, self._latest.file)
+
+    def proceed(self) -> None:
+        """Write the last partition in a thread, too: the caller has other work to do before :meth:`finish`."""
         if self._latest is not None:
             self._threads.submit(self._latest.write, self._writer, self._files)
             self._unfinished.append(self._latest.file)
-        self._latest = _Unwritten(partition, Future())
-        return Ahead(partition.key, self._latest.file)
+            self._latest = None
 
     def finish(self, wanted: Collection[Ahead]) -> dict[PartitionKey, DataFile]:
         """Return the files of ``wanted``, which now belong to the caller; removes the others, and all if it raises."""

@@ -57,10 +57,13 @@ class Committer:
         plan: Callable[[TableState], Change],
         data_files: Sequence[DataFile],
         io: FileIO,
+        looked: Table | None = None,
     ) -> int:
         """Publish the change that ``plan`` returns for the current state; returns the version that is current then.
 
-        Each retry calls ``plan`` on the state that is current then. A change without effect creates no snapshot.
+        Each retry calls ``plan`` on the state that is current then. A change without effect creates no snapshot. The
+        first attempt is planned on ``looked``, the newest version as the caller has just found it by
+        :meth:`ComponentTable.looked_up_beside`, unless this process knows a newer one.
         ``data_files`` are the files that the change adds, written through ``io``: they are removed if, and only if, the
         commit certainly failed.
 
@@ -76,7 +79,7 @@ class Committer:
             flush(paths)
             while True:
                 with self.table.turn(self.clock.monotonic, self.clock.pause, deadline):
-                    table = self.table.writable()
+                    table, looked = self._newest(looked), None
                     state = self.table.state_of(table)
                     try:
                         attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms())
@@ -103,6 +106,10 @@ class Committer:
             if isinstance(error, OSError):
                 raise StorageError(f"cannot write to {self.table.name}: {error}; nothing was changed") from error
             raise
+
+    def _newest(self, looked: Table | None) -> Table:
+        known = looked is not None and self.table.entry.is_newest_known(looked)
+        return looked if looked is not None and known else self.table.writable()
 
     def _wait(self, pause: float, deadline: float) -> None:
         if self.clock.monotonic() >= deadline:

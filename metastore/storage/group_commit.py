@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
 
 from metastore.errors import ConflictError, MetastoreError, OutcomeUnknownError, StorageError
 from metastore.forks import renew_in_child
@@ -36,6 +37,7 @@ class _Request:
     plan: Plan
     data_files: Sequence[DataFile]
     io: FileIO
+    looked: Table | None
     if_version: int | None
     opens_group: bool
     version: int | None = None
@@ -71,14 +73,17 @@ class GroupCommitter:
         if_version: int | None = None,
         *,
         conditional: bool = False,
+        looked: Table | None = None,
     ) -> int:
         """Publish the change that ``plan`` returns, perhaps with others; returns the version that is current then.
 
-        ``conditional`` says that the change depends on more state than the partitions that it replaces. Raises the
+        ``conditional`` says that the change depends on more state than the partitions that it replaces. ``looked`` is
+        the newest version as this thread has just found it. Raises the
         errors of :meth:`Committer.commit`. An error of another thread's request is not raised here, unless the shared
         commit failed.
         """
-        request = _Request(plan, data_files, io, if_version, opens_group=conditional or if_version is not None)
+        opens_group = conditional or if_version is not None
+        request = _Request(plan, data_files, io, looked, if_version, opens_group)
         self._queue.append(request)
         try:
             while not request.settled:
@@ -92,6 +97,12 @@ class GroupCommitter:
             raise request.error
         assert request.version is not None
         return request.version
+
+    def looked_up_beside(self) -> Callable[[], Table | None]:
+        """As :meth:`ComponentTable.looked_up_beside`; while other threads commit, their commit looks for all."""
+        if self._lead.locked() or self._queue:
+            return lambda: None
+        return self.committer.table.looked_up_beside()
 
     def _withdraw(self, request: _Request) -> None:
         """Remove a request that no thread has begun to commit; its caller was interrupted and counts it as not done.
@@ -121,7 +132,9 @@ class GroupCommitter:
 
         io = group[0].io
         try:
-            version = self.committer.commit(plan, files, io)
+            # A look serves only its own request: another one may have begun after it.
+            looked = group[0].looked if len(group) == 1 else None
+            version = self.committer.commit(plan, files, io, looked)
         except BaseException as error:
             if isinstance(error, (ConflictError, StorageError)):
                 discard(io, unused)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -49,8 +49,13 @@ class PartitionWriter:
     unit_type: type[Unit]
     state: TableState
 
-    def write(self, partitions: Sequence[PartitionRows]) -> dict[PartitionKey, DataFile]:
-        """Write one new file for each partition. If one fails, removes the others and raises the error."""
+    def write(
+        self, partitions: Sequence[PartitionRows], at_last: Callable[[], None] = lambda: None
+    ) -> dict[PartitionKey, DataFile]:
+        """Write one new file for each partition. If one fails, removes the others and raises the error.
+
+        Calls ``at_last`` when no more files wait than are sent at once: it may begin what comes after them.
+        """
         written: dict[PartitionKey, DataFile] = {}
         files = NewFiles(self.io)
 
@@ -60,12 +65,14 @@ class PartitionWriter:
 
         try:
             on_disk = is_local(self.state.metadata.location)
+            if on_disk or len(partitions) <= 1:
+                at_last()
             if len(partitions) <= (_FEW if on_disk else 1):
                 write(partitions)
             elif on_disk:
                 _in_threads(write, partitions)
             else:
-                written |= self._sent(partitions, files)
+                written |= self._sent(partitions, files, at_last)
         except BaseException as error:
             files.discard()
             if isinstance(error, OSError):
@@ -73,7 +80,9 @@ class PartitionWriter:
             raise
         return {partition.key: written[partition.key] for partition in partitions}
 
-    def _sent(self, partitions: Sequence[PartitionRows], files: NewFiles) -> dict[PartitionKey, DataFile]:
+    def _sent(
+        self, partitions: Sequence[PartitionRows], files: NewFiles, at_last: Callable[[], None]
+    ) -> dict[PartitionKey, DataFile]:
         """Write ``partitions`` to a store with latency; raises the first error once every file is settled."""
         encoding, in_flight = threading.Semaphore(_THREADS), _InFlight(_BYTES_IN_FLIGHT)
 
@@ -89,6 +98,8 @@ class PartitionWriter:
 
         with ThreadPoolExecutor(min(_PUTS_AT_ONCE, len(partitions))) as threads:
             pending = [threads.submit(send, partition) for partition in partitions]
+            wait(pending[:-_PUTS_AT_ONCE])
+            at_last()
         return {partition.key: future.result() for partition, future in zip(partitions, pending, strict=True)}
 
     def write_one(self, partition: PartitionRows | EncodedPartition, files: NewFiles) -> DataFile:

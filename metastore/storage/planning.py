@@ -62,6 +62,13 @@ def _mask(positions: Iterable[int], length: int) -> Sequence[bool]:
     return mask
 
 
+def wanted_manifests(
+    listed: Iterable[ManifestFile], schema: Schema, spec: PartitionSpec, wanted: SplitFilter
+) -> Sequence[ManifestFile]:
+    """Return the manifests of partitions that can hold a row that is ``wanted``."""
+    return list(filter(partition_test(schema, spec, wanted).may_match, listed))
+
+
 def plan(
     manifests: Manifests,
     listed: Iterable[ManifestFile],

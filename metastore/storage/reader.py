@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,7 +27,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.bounds.embedded_columns import COLUMNS_ID, EmbeddedPlace
 from metastore.config.reading import ReadSettings
-from metastore.errors import FormatError, StorageError
+from metastore.errors import FormatError, MetastoreError, StorageError
 from metastore.iceberg.iceberg_private import metrics_evaluator
 from metastore.iceberg.manifests import key_of
 from metastore.iceberg.open_tables import FileCache
@@ -40,9 +41,10 @@ from metastore.mapping.segment_digest import DIGEST_ID
 from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, by_partition, grouped
 from metastore.storage.file_groups import FileGroup, Parts, needed_columns
 from metastore.storage.key_range import split
-from metastore.storage.planning import ManifestRows, plan
+from metastore.storage.planning import ManifestRows, plan, wanted_manifests
 from metastore.storage.table import ComponentTable
 from metastore.stores.files import arrow_paths
+from metastore.stores.locations import is_local
 
 _ATTEMPTS: Final = 5
 _CACHED_FILE_BYTES: Final = 1 << 20
@@ -170,6 +172,18 @@ class Reader:
         self.table.state_of(table)
         files, rest = self._files(table, choose, expression)
         return tuple(self._group(table, group, wanted, rest) for group in grouped(files, self.limits))
+
+    def read_ahead(self, choose: SnapshotChoice, expression: BooleanExpression) -> None:
+        """Fetch and cache the manifests of matching rows at once, on a store with latency. Raises as a look does."""
+        table = self._load(choose)
+        if table is None or is_local(table.metadata.location):
+            return
+        schema, spec = self._schema(table.metadata), table.metadata.spec()
+        manifests = self.table.manifests(table.io)
+        with suppress(MetastoreError, OSError):  # raised when it is needed
+            manifests.fetch(
+                wanted_manifests(manifests.of(choose(table.metadata)), schema, spec, split(expression, spec))
+            )
 
     def _load(self, choose: SnapshotChoice) -> Table | None:
         """Load the table at its newest version, or as last seen if ``choose`` needs no more."""

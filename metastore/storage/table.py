@@ -7,7 +7,8 @@ table, evolves the schema and aligns the properties, once for each process and t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.transforms import IdentityTransform
 
-from metastore.errors import ConfigError, ConflictError, FormatError, StorageError
+from metastore.errors import ConfigError, ConflictError, FormatError, MetastoreError, StorageError
 from metastore.forks import renew_in_child
 from metastore.iceberg.catalog_entry import CatalogEntry
 from metastore.iceberg.manifests import Manifests
@@ -44,6 +45,7 @@ from metastore.model.fields import Unit
 from metastore.stores.files import Deleted
 from metastore.stores.local import local_path
 from metastore.stores.locations import is_local
+from metastore.stores.threads import for_each
 from metastore.stores.turns import turn
 
 HANDED_OVER: Final = f"{OWN_PROPERTIES}handed-over-to"
@@ -98,6 +100,26 @@ def shared_look() -> Iterator[None]:
         _FOUND.reset(token)
 
 
+def look_together(tables: Iterable[ComponentTable]) -> None:
+    """Load ``tables`` concurrently for the current :func:`shared_look`, where their store has latency.
+
+    A table that cannot be loaded is loaded again when it is needed, and raises its error then.
+    """
+    found = _FOUND.get()
+    if found is None:
+        return
+    wanted = [each for each in tables if each not in found and each.entry.looks_ahead]
+
+    def load(table: ComponentTable) -> tuple[Table | None] | None:
+        with suppress(MetastoreError):
+            return (table.load(),)
+        return None
+
+    if len(wanted) > 1:
+        loaded = zip(wanted, for_each(wanted, load), strict=True)
+        found |= {table: each[0] for table, each in loaded if each is not None}
+
+
 class ComponentTable:
     """The Iceberg table of one component, at ``entry`` of the catalog; threads may share it."""
 
@@ -120,6 +142,7 @@ class ComponentTable:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
+        self._look = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -131,10 +154,11 @@ class ComponentTable:
         """PyIceberg's catalog that holds the table."""
         return self.entry.catalog
 
-    def load(self, *, anew: bool = False) -> Table | None:
+    def load(self, *, anew: bool = False, to_commit: bool = False) -> Table | None:
         """Load PyIceberg's table at the newest version; returns None if nobody has written to the component yet.
 
         Within :func:`shared_look`, returns the version that was found first, unless ``anew`` requires the newest.
+        With ``to_commit``, the look also serves the commit that follows.
 
         Raises StorageError if the catalog or the store fails, FormatError if the file found is not a table's metadata,
         and ConfigError if the table belongs to another metastore, is in another catalog, or was handed over to one.
@@ -142,7 +166,7 @@ class ComponentTable:
         found = _FOUND.get()
         if found is not None and not anew and self in found:
             return found[self]
-        table = self.entry.load()
+        table = self.entry.load(to_commit=to_commit)
         if table is None and not self._is_unused:
             table = self._made_meanwhile()
         self._is_unused, self._seen = table is None, table
@@ -167,7 +191,7 @@ class ComponentTable:
         metadata of a table that the catalog does not have.
         """
         trace = self.entry.traces()
-        table = None if trace is None else self.entry.load()
+        table = None if trace is None else self.entry.load(to_commit=True)
         if trace is not None and table is None:
             raise ConfigError(
                 f"{self.entry.source} has no table {self.name}, but metadata of one is in its folder: {trace}. A "
@@ -213,9 +237,12 @@ class ComponentTable:
         of :meth:`load`, and ConflictError if the table kept changing.
         """
         with self._lock:
-            table = self.load(anew=True)
+            was_unused = self._is_unused
+            table = self.load(anew=True, to_commit=True)
             try:
-                table = table or self._made_meanwhile() or self._create()
+                if table is None and was_unused:
+                    table = self._made_meanwhile()
+                table = table or self._create()
                 if table.metadata.table_uuid != self._aligned or added_fields(table.schema(), self.unit_type):
                     table = self._align(table)
                     self._aligned = table.metadata.table_uuid
@@ -233,6 +260,25 @@ class ComponentTable:
         if seen is None or is_local(self.entry.location) or seen.metadata.table_uuid != self._aligned:
             return self.writable()
         return seen
+
+    def looked_up_beside(self) -> Callable[[], Table | None]:
+        """Begin :meth:`writable` in another thread, beside what the caller does before its commit.
+
+        Returns a function that waits for the table. It returns None if the commit must look itself: on the local disk,
+        for a catalog that must be asked last, after an error, beside another such look, or without threads.
+        """
+        if not self.entry.looks_ahead or not self._look.acquire(blocking=False):
+            return lambda: None
+        threads = ThreadPoolExecutor(1, "metastore-look")
+        try:
+            looking = threads.submit(self.writable)
+        except RuntimeError:  # the interpreter ends
+            self._look.release()
+            return lambda: None
+        finally:
+            threads.shutdown(wait=False)
+        looking.add_done_callback(lambda _: self._look.release())
+        return lambda: None if looking.exception() else looking.result()
 
     def _create(self) -> Table:
         properties = {**self._properties, _FORMAT_VERSION_KEY: FORMAT_VERSION}

@@ -15,7 +15,7 @@ import obstore
 from metastore.digests import number_of
 from metastore.stores.key_ranges import Objects
 from metastore.stores.locations import StoreLocation
-from metastore.stores.object_store_client import Bucket, Store
+from metastore.stores.object_store_client import Bucket, Store, plain_tag
 from metastore.stores.request_pace import asks_to_slow_down
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def time_and_state(entry: ObjectMeta) -> int:
     """Return an object's time in epoch ns, in whole milliseconds; the digits below tell its states apart.
 
     Stores keep times in whole seconds or milliseconds. An object that is replaced within that time by one of the same
-    size has another ETag, so the digits are made from it. Listings and single requests quote ETags differently.
+    size has another ETag, so the digits are made from it.
     """
     time_ms = (entry["last_modified"] - _EPOCH) // timedelta(milliseconds=1)
-    tag = (entry["e_tag"] or "").removeprefix("W/").strip('"')
+    tag = plain_tag(entry["e_tag"]) or ""
     return time_ms * _NS_IN_MS + number_of(tag, 8) % _NS_IN_MS

@@ -29,7 +29,8 @@ from obstore.exceptions import (
 )
 
 from metastore.stores.locations import StoreLocation
-from metastore.stores.object_store_client import Bucket, Store
+from metastore.stores.object_store_client import Bucket, Store, plain_tag
+from metastore.stores.pointer_store import Created
 
 PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Pauses in seconds between requests of unknown outcome, and after conflicts; stores require them after 409 or 503."""
@@ -43,7 +44,7 @@ class RefusedError(OSError):
     """The store certainly did not create the object."""
 
 
-Answer = Literal["created", "taken", "conflict"]
+Answer = Created | Literal["taken", "conflict"]
 
 
 def answer_to_put(store: Store, key: str, content: bytes) -> Answer:
@@ -52,10 +53,10 @@ def answer_to_put(store: Store, key: str, content: bytes) -> Answer:
     Raises obstore's errors and FileNotFoundError.
     """
     try:
-        obstore.put(store, key, content, mode="create")
+        put = obstore.put(store, key, content, mode="create")
     except _TAKEN as error:
         return "conflict" if _CONFLICT.search(str(error)) else "taken"
-    return "created"
+    return Created(plain_tag(put["e_tag"]))
 
 
 def answer_despite_conflicts(store: Store, key: str, content: bytes, pause: Callable[[float], None]) -> Answer:
@@ -71,8 +72,8 @@ def answer_despite_conflicts(store: Store, key: str, content: bytes, pause: Call
 
 def create_object(
     bucket: Bucket, location: str, content: bytes, pause: Callable[[float], None], *, unique: bool
-) -> bool:
-    """Create the object at ``location``; returns False if another object has the name.
+) -> Created | None:
+    """Create the object at ``location``; returns None if another object has the name.
 
     ``unique`` promises that no other writer creates equal content: an equal object is then ours. Without it, an equal
     object is ours only after a request of unknown outcome, or after a conflict.
@@ -94,16 +95,18 @@ def create_object(
         except BaseError as error:
             open_ = error
             continue
-        if answer == "created":
-            return True
+        if isinstance(answer, Created):
+            return answer
         if answer == "conflict":
             conflicts += 1
             continue
-        equal = _holds(bucket, key, content)
-        if equal is not None:
-            return equal and (unique or open_ is not None or conflicts > 0)
-        # Stores may also answer this to one of several concurrent requests although none has landed.
-        open_ = FileNotFoundError("the store says both that the name is taken and that there is no such object")
+        try:
+            equal = _equal(bucket, key, content)
+        except FileNotFoundError:
+            # Stores may also answer this to one of several concurrent requests although none has landed.
+            open_ = FileNotFoundError("the store says both that the name is taken and that there is no such object")
+            continue
+        return equal if unique or open_ is not None or conflicts > 0 else None
     if open_ is not None:
         text = f"it is open whether {location} was created: {bucket.error_text(open_)}"
         raise OSError(errno.EIO, text) from bucket.cause(open_)
@@ -111,11 +114,10 @@ def create_object(
     raise RefusedError(errno.EBUSY, text, location)
 
 
-def _holds(bucket: Bucket, key: str, content: bytes) -> bool | None:
-    """Whether the object has ``content``; None if there is no object. Objects of another size are not fetched."""
-    try:
-        with bucket.plain_errors():
-            found = obstore.get(bucket.store, key)
-            return found.meta["size"] == len(content) and bytes(found.bytes()) == content
-    except FileNotFoundError:
-        return None
+def _equal(bucket: Bucket, key: str, content: bytes) -> Created | None:
+    """Return the object if it has ``content``. Objects of another size are not fetched. Raises FileNotFoundError."""
+    with bucket.plain_errors():
+        found = obstore.get(bucket.store, key)
+        if found.meta["size"] != len(content) or bytes(found.bytes()) != content:
+            return None
+        return Created(plain_tag(found.meta["e_tag"]))

@@ -10,13 +10,13 @@ from __future__ import annotations
 import errno
 import time
 import uuid
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
 from metastore.errors import StorageError
-from metastore.stores.pointer_store import POINTER_BYTES, Entries
+from metastore.stores.pointer_store import POINTER_BYTES, Created, Entries
 from metastore.stores.webhdfs import Clusters, NotDone, WebHdfs
 
 _PAUSES_S: Final = (0.1, 0.4, 1.6)
@@ -52,8 +52,14 @@ class HdfsPointers:
         cluster, path = self._clusters.at(location)
         return cluster.read(path, 0, most + 1)
 
-    def create_if_absent(self, location: str, content: bytes) -> bool:
+    def prepare(self, location: str) -> None:
+        """Do nothing: a namenode keeps the promise."""
+
+    def create_if_absent(self, location: str, content: bytes) -> Created | None:
         """Create by rename."""
+        return Created() if self._create(location, content) else None
+
+    def _create(self, location: str, content: bytes) -> bool:
         cluster, path = self._clusters.at(location)
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         try:
@@ -136,12 +142,12 @@ class HdfsPointers:
         below = frozenset(entry.name for entry in found if entry.is_folder)
         return Entries(frozenset(entry.name for entry in found) - below, below)
 
-    def names_after(self, folder: str, name: str) -> frozenset[str]:
-        """By listing the folder."""
+    def files_after(self, folder: str, name: str) -> Mapping[str, Hashable | None]:
+        """List the folder, without identities."""
         try:
-            return frozenset(each for each in self.entries(folder).files if each > name)
+            return dict.fromkeys(each for each in self.entries(folder).files if each > name)
         except FileNotFoundError:
-            return frozenset()
+            return {}
 
     def make_folder(self, folder: str) -> None:
         """No error if it exists."""

@@ -12,7 +12,7 @@ import errno
 import threading
 import time
 import uuid
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -23,8 +23,8 @@ from obstore.exceptions import BaseError, NotSupportedError
 from metastore.errors import StorageError
 from metastore.stores.conditional_put import RefusedError, answer_despite_conflicts, create_object
 from metastore.stores.locations import StoreLocation
-from metastore.stores.object_store_client import Bucket, Buckets
-from metastore.stores.pointer_store import POINTER_BYTES, Entries
+from metastore.stores.object_store_client import Bucket, Buckets, plain_tag
+from metastore.stores.pointer_store import POINTER_BYTES, Created, Entries
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta  # a type that exists only in the stubs
@@ -61,13 +61,20 @@ class ObjectPointers:
     def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:
         """Use one page of a listing that begins at the first of ``names``; another for names beyond it.
 
-        Objects are requested one by one on Azure, where listings cannot always begin at a name, and on stores whose
-        listings are not ordered by name.
+        If the server must show its order first, that page is the answer if it holds the whole folder. Objects are
+        requested one by one on Azure, where listings cannot always begin at a name, and on stores whose listings are
+        not ordered by name.
         """
         place, bucket = self._at(folder)
         prefix = f"{place.key.rstrip('/')}/"
         known: dict[str, Hashable | None] = {}
-        in_order = self._lists_in_order(place, bucket, prefix)
+        in_order = self._is_in_order(place)
+        if in_order is None:
+            page, is_whole = _page_after(bucket, prefix, None, self._page)
+            in_order = self._shows_order(place, page)
+            if is_whole:
+                found = {entry["path"].removeprefix(prefix): _identity_of(entry) for entry in page}
+                known = {name: found.get(name) for name in names}
         while in_order and (left := sorted(set(names) - known.keys(), key=str.encode)):
             page, is_last = _page_after(bucket, prefix, left[0][:-1], self._page)
             keys = [entry["path"].encode() for entry in page]
@@ -80,21 +87,23 @@ class ObjectPointers:
             known |= zip(asked, self.identities([f"{folder}/{name}" for name in asked]), strict=True)
         return [known[name] for name in names]
 
-    def _lists_in_order(self, place: StoreLocation, bucket: Bucket, prefix: str) -> bool:
-        """Whether a listing can begin at a name, because it is ordered by names.
+    def _is_in_order(self, place: StoreLocation) -> bool | None:
+        """Whether a listing can begin at a name, because it is ordered by names; None if a page must show it.
 
-        S3's own listings are ordered, except in directory buckets. Other stores are tested once: some order encrypted
-        names, and would leave out versions. A few names may be in order by chance.
+        S3's own listings are ordered, except in directory buckets. Other stores must show it: some order encrypted
+        names, and would leave out versions.
         """
         if place.kind != "s3":
             return place.kind == "gcs"
         if place.authority in self._in_order:
             return True
-        if "s3.endpoint" in self._buckets.properties or place.bucket.endswith("--x-s3"):
-            page, _ = _page_after(bucket, prefix, "", _PAGE)
-            keys = [entry["path"].encode() for entry in page]
-            if len(keys) < _TELLING or keys != sorted(keys):
-                return False
+        return None if "s3.endpoint" in self._buckets.properties or place.bucket.endswith("--x-s3") else True
+
+    def _shows_order(self, place: StoreLocation, page: Sequence[ObjectMeta]) -> bool:
+        """Whether ``page``, the first of a listing, proves the order; remembers that. A few names prove nothing."""
+        keys = [entry["path"].encode() for entry in page]
+        if len(keys) < _TELLING or keys != sorted(keys):
+            return False
         self._in_order.add(place.authority)
         return True
 
@@ -116,7 +125,11 @@ class ObjectPointers:
                 return bytes(found.bytes())
             return bytes(obstore.get_range(bucket.store, place.key, start=0, end=most + 1))
 
-    def create_if_absent(self, location: str, content: bytes) -> bool:
+    def prepare(self, location: str) -> None:
+        """Probe the bucket of ``location``, once. Raises StorageError."""
+        self._see_promise(*self._at(location))
+
+    def create_if_absent(self, location: str, content: bytes) -> Created | None:
         """Create by conditional put. Also raises StorageError for a store that does not support it."""
         place, bucket = self._at(location)
         self._see_promise(place, bucket)
@@ -161,15 +174,21 @@ class ObjectPointers:
             frozenset(_name(prefix) for prefix in found["common_prefixes"]),
         )
 
-    def names_after(self, folder: str, name: str) -> frozenset[str]:
-        """List from the name on, on stores that support it (S3 and GCS)."""
+    def files_after(self, folder: str, name: str) -> Mapping[str, Hashable | None]:
+        """List from the name on, on stores that support it (S3 and GCS).
+
+        One request if a page holds all files, even if the store must show its order first.
+        """
         place, bucket = self._at(folder)
         prefix = f"{place.key.rstrip('/')}/"
-        can_begin = place.kind != "azure" and self._lists_in_order(place, bucket, prefix)
-        with bucket.plain_errors():
-            pages = obstore.list(bucket.store, prefix, offset=f"{prefix}{name}" if can_begin else None)
-            below = [entry["path"].removeprefix(prefix) for page in pages for entry in page]
-        return frozenset(each for each in below if "/" not in each and each.encode() > name.encode())
+        in_order, listed = self._is_in_order(place), None
+        if in_order is None:
+            page, is_whole = _page_after(bucket, prefix, None, self._page)
+            in_order, listed = self._shows_order(place, page), page if is_whole else None
+        if listed is None:
+            listed = _all_after(bucket, prefix, name if in_order else None)
+        found = {entry["path"].removeprefix(prefix): _identity_of(entry) for entry in listed}
+        return {each: identity for each, identity in found.items() if "/" not in each and each.encode() > name.encode()}
 
     def make_folder(self, folder: str) -> None:
         """Do nothing: a folder exists with its first object."""
@@ -207,29 +226,40 @@ class ObjectPointers:
 
 def _refuses_a_second(bucket: Bucket, probe: str, pause: Callable[[float], None]) -> bool:
     try:
-        if answer_despite_conflicts(bucket.store, probe, b"", pause) != "created":
+        if not isinstance(answer_despite_conflicts(bucket.store, probe, b"", pause), Created):
             return True  # the object with this name is another's, so do not remove it
     except NotSupportedError:
         return False
     try:
-        return answer_despite_conflicts(bucket.store, probe, b"", pause) != "created"
+        return not isinstance(answer_despite_conflicts(bucket.store, probe, b"", pause), Created)
     finally:
         with suppress(BaseError, FileNotFoundError):
             obstore.delete(bucket.store, probe)
 
 
-def _page_after(bucket: Bucket, prefix: str, name: str, size: int) -> tuple[list[ObjectMeta], bool]:
-    """Return objects below ``prefix`` that sort after ``name``, one page of them, and whether these are all."""
+def _page_after(bucket: Bucket, prefix: str, name: str | None, size: int) -> tuple[list[ObjectMeta], bool]:
+    """Return objects below ``prefix``, one page of them, and whether these are all; with ``name`` those after it.
+
+    Without ``name`` the request names no beginning: a store that orders encrypted names would leave out others.
+    """
     with bucket.plain_errors():
-        pages = obstore.list(bucket.store, prefix, offset=f"{prefix}{name}", chunk_size=size)
+        begin = None if name is None else f"{prefix}{name}"
+        pages = obstore.list(bucket.store, prefix, offset=begin, chunk_size=size)
         page = list(next(pages, ()))
     return page, len(page) < size
 
 
+def _all_after(bucket: Bucket, prefix: str, name: str | None) -> list[ObjectMeta]:
+    """Return all objects below ``prefix``, or those that sort after ``name``."""
+    with bucket.plain_errors():
+        pages = obstore.list(bucket.store, prefix, offset=None if name is None else f"{prefix}{name}")
+        return [entry for page in pages for entry in page]
+
+
 def _identity_of(entry: ObjectMeta) -> Hashable:
     """Return the same identity for a listing and an object's own answer: their times differ in precision."""
-    if tag := entry["e_tag"]:
-        return tag.removeprefix("W/").strip('"')
+    if tag := plain_tag(entry["e_tag"]):
+        return tag
     return entry["size"], int(entry["last_modified"].timestamp())
 
 

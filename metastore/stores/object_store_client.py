@@ -172,6 +172,11 @@ class Buckets:
             raise ConfigError(f"{self.configured_by} do not open {place.root}: {_short_reason(error)}") from None
 
 
+def plain_tag(tag: str | None) -> str | None:
+    """Return an ETag without quotes and the mark of a weak one: answers of different requests differ in these."""
+    return tag.removeprefix("W/").strip('"') if tag else None
+
+
 def _short_reason(error: BaseException) -> str:
     text = str(error).partition("\n\nDebug source:")[0]
     return shorten(_cleaned(text), _LONGEST_TEXT, placeholder=" …")

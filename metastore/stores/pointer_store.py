@@ -1,13 +1,13 @@
 """The operations that a table's pointer needs from a store: small files by location, created by only one writer.
 
-Commits depend on :meth:`PointerStore.create_if_absent`. True and False are certain. StorageError is certain too: the
+Commits depend on :meth:`PointerStore.create_if_absent`. Its answers are certain. StorageError is certain too: the
 store is unchanged. An OSError leaves open whether the file exists.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -24,6 +24,13 @@ class Entries:
 
     files: frozenset[str]
     folders: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Created:
+    """A file that was created; ``identity`` is None if the store did not return it with its answer."""
+
+    identity: Hashable | None = None
 
 
 class PointerStore(Protocol):
@@ -47,11 +54,15 @@ class PointerStore(Protocol):
         Raises FileNotFoundError.
         """
 
-    def create_if_absent(self, location: str, content: bytes) -> bool:
-        """Atomically create the file; returns False, without a change, if the name is taken.
+    def prepare(self, location: str) -> None:
+        """Check ahead what :meth:`create_if_absent` depends on, and would check itself. Raises its errors."""
+
+    def create_if_absent(self, location: str, content: bytes) -> Created | None:
+        """Atomically create the file; returns None, without a change, if the name is taken.
 
         Raises StorageError if the file was certainly not created, or if the store cannot guarantee this. An OSError
-        leaves open whether the file exists. Several writers of equal content may all get True: there is one file.
+        leaves open whether the file exists. Several writers of equal content may all have created it: there is one
+        file.
         """
 
     def replace(self, location: str, content: bytes) -> None:
@@ -69,10 +80,11 @@ class PointerStore(Protocol):
     def entries(self, folder: str) -> Entries:
         """List what is directly below ``folder``. Raises FileNotFoundError if there is no such folder."""
 
-    def names_after(self, folder: str, name: str) -> frozenset[str]:
-        """Return names of files directly below ``folder`` that sort after ``name``; none if there is no folder.
+    def files_after(self, folder: str, name: str) -> Mapping[str, Hashable | None]:
+        """Return files directly below ``folder`` whose names sort after ``name``; none if there is no folder.
 
-        Stores that can begin a listing at a name skip the others.
+        Each name has its identity, or None if the store's listings do not contain it. Stores that can begin a listing
+        at a name skip the others.
         """
 
     def make_folder(self, folder: str) -> None:
@@ -98,9 +110,12 @@ class LocalPointers:
         with open(local_path(location), "rb") as stream:
             return stream.read(most + 1)
 
-    def create_if_absent(self, location: str, content: bytes) -> bool:
+    def prepare(self, location: str) -> None:
+        """Do nothing: the file system keeps the promise."""
+
+    def create_if_absent(self, location: str, content: bytes) -> Created | None:
         """Create by hard link."""
-        return local.create_if_absent(location, content)
+        return Created() if local.create_if_absent(location, content) else None
 
     def replace(self, location: str, content: bytes) -> None:
         """Replace by rename."""
@@ -124,13 +139,13 @@ class LocalPointers:
         below = frozenset(name for name, is_folder in folders.items() if is_folder)
         return Entries(frozenset(folders) - below, below)
 
-    def names_after(self, folder: str, name: str) -> frozenset[str]:
-        """List the folder."""
+    def files_after(self, folder: str, name: str) -> Mapping[str, Hashable | None]:
+        """List the folder, without identities."""
         try:
             with os.scandir(local_path(folder)) as found:
-                return frozenset(entry.name for entry in found if entry.name > name and not entry.is_dir())
+                return dict.fromkeys(entry.name for entry in found if entry.name > name and not entry.is_dir())
         except FileNotFoundError:
-            return frozenset()
+            return {}
 
     def make_folder(self, folder: str) -> None:
         """No error if it exists."""

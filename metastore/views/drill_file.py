@@ -104,7 +104,7 @@ def write_file(path: str, text: str, options: Mapping[str, str], *, replace: boo
             if replace:
                 pointers.replace(path, content)
                 return
-            is_new = pointers.create_if_absent(path, content)
+            is_new = pointers.create_if_absent(path, content) is not None
         else:
             store, root = open_location(path, options)
             is_new = replace or store.get_file_info(root).type == fs.FileType.NotFound

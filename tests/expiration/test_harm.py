@@ -59,7 +59,7 @@ def test_a_folder_that_cannot_be_listed(three: Metastore, monkeypatch: pytest.Mo
 
     assert three.tables.metadata.history()  # a first look lists the folder, too
     with monkeypatch.context() as patch:
-        patch.setattr(LocalPointers, "names_after", broken)
+        patch.setattr(LocalPointers, "files_after", broken)
         expired = three.tables.expiration.expire()
     assert (expired.version_files, [error for _, error in expired.failed]) == (0, ["[Errno 5] Input/output error"])
     assert three.tables.expiration.expire().version_files > 0

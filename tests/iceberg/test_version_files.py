@@ -6,7 +6,7 @@ import gzip
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,6 +67,15 @@ def test_no_version_means_no_table(tmp_path: Path) -> None:
     assert VersionFiles(str(tmp_path)).current() is None
 
 
+class ListingWithIdentities(LocalPointers):
+    """The local disk, whose listings tell identities, as those of object stores do: a first look needs no other."""
+
+    def files_after(self, folder: str, name: str) -> Mapping[str, Hashable | None]:
+        """With identities."""
+        names = list(super().files_after(folder, name))
+        return dict(zip(names, self.identities_in(folder, names), strict=True))
+
+
 class TestLostVersions:
     """What a hint and the version files that stand say together; damage is refused and left as it is."""
 
@@ -82,8 +91,13 @@ class TestLostVersions:
         reached = next(number for number in range(hint, 99) if number + 1 not in versions)
         return reached if reached == newest else "is missing"
 
-    @given(hint=st.none() | st.integers(1, 7), versions=st.sets(st.integers(1, 6)), packed=st.booleans())
-    def test_every_layout(self, hint: int | None, versions: set[int], packed: bool) -> None:
+    @given(
+        hint=st.none() | st.integers(1, 7),
+        versions=st.sets(st.integers(1, 6)),
+        packed=st.booleans(),
+        store=st.sampled_from([LocalPointers(), ListingWithIdentities()]),
+    )
+    def test_every_layout(self, hint: int | None, versions: set[int], packed: bool, store: LocalPointers) -> None:
         """All that stand and any hint: the newest version, no table, or a refusal of reading and of writing."""
         with TemporaryDirectory() as folder:
             metadata = Path(folder) / "metadata"
@@ -94,10 +108,13 @@ class TestLostVersions:
                 (metadata / HINT).write_text(str(hint))
             before = {path.name: path.read_bytes() for path in metadata.iterdir()}
             right = self.expected(hint, versions)
-            files = VersionFiles(folder)
+            files = VersionFiles(folder, store)
+            assert files.is_unused() == (hint is None and not versions)
             if not isinstance(right, str):
-                found = files.find()
+                found, is_free = files.find_to_publish(None)
                 assert (found.version if found else None) == right
+                assert found == files.find()
+                assert is_free == (found is not None)
                 return
             with pytest.raises(DamageError, match=right):
                 files.find()
@@ -407,13 +424,13 @@ class UnsteadyListing(LocalPointers):
     def __init__(self, misses: int) -> None:
         self.misses = misses
 
-    def names_after(self, folder: str, name: str) -> frozenset[str]:
+    def files_after(self, folder: str, name: str) -> Mapping[str, Hashable | None]:
         """Without the versions that others made, as long as there are misses left."""
-        found = super().names_after(folder, name)
+        found = super().files_after(folder, name)
         if not self.misses:
             return found
         self.misses -= 1
-        return frozenset(each for each in found if each.startswith("v1.") or each == HINT)
+        return {each: None for each in found if each.startswith("v1.") or each == HINT}
 
 
 @pytest.mark.parametrize("hint", [b"7", b"8"])

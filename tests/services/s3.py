@@ -16,6 +16,23 @@ from services.processes import free_port, serving
 ACCESS_KEY, SECRET_KEY = "AKIALOOPBACKTESTS", "made-up/secret+for=loopback"
 
 
+SERVER = """
+import sys, threading
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import run_simple
+moto, turn = DomainDispatcherApplication(create_backend_app), threading.Lock()
+def one_at_a_time(environ, start_response):
+    if "HTTP_IF_NONE_MATCH" not in environ:
+        return moto(environ, start_response)
+    with turn:
+        return moto(environ, start_response)
+run_simple("127.0.0.1", int(sys.argv[1]), one_at_a_time, threaded=True)
+"""
+"""moto looks whether an object exists, and puts it afterwards: of two conditional puts at once, both may succeed.
+
+S3 lets only one succeed, so this server executes them one at a time."""
+
+
 @dataclass(frozen=True)
 class S3Server:
     """The server at ``endpoint``."""
@@ -57,7 +74,7 @@ class S3Server:
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """The server, as a process of its own."""
     port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, "-c", SERVER, str(port)]
     with serving(command, port, tmp_path_factory.mktemp("moto")):
         yield S3Server(f"http://127.0.0.1:{port}")
 

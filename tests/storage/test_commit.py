@@ -21,7 +21,7 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.storage.commit import COMMIT_ID
 from metastore.stores.local import LocalFile
-from metastore.stores.pointer_store import LocalPointers
+from metastore.stores.pointer_store import Created, LocalPointers
 
 MakeUnit = Callable[..., TableMetadataUnit]
 OpenMetastore = Callable[..., Metastore]
@@ -173,10 +173,10 @@ class TestCompetition:
         store, racing = catalog._store, iter([True])
 
         class Slow(LocalPointers):
-            def create_if_absent(self, location: str, content: bytes) -> bool:
+            def create_if_absent(self, location: str, content: bytes) -> Created | None:
                 if not next(racing, False):
                     return store.create_if_absent(location, content)
-                won = moment == "after" and store.create_if_absent(location, content)
+                won = None if moment == "before" else store.create_if_absent(location, content)
                 other.tables.modify().overwrite([unit("s", "1994")]).execute()
                 other.tables.expiration.expire()
                 return won or store.create_if_absent(location, content)
@@ -205,7 +205,7 @@ class TestCompetition:
         store = catalog._store
 
         class Slow(LocalPointers):
-            def create_if_absent(self, location: str, content: bytes) -> bool:
+            def create_if_absent(self, location: str, content: bytes) -> Created | None:
                 won = store.create_if_absent(location, content)
                 other.tables.expiration.expire()
                 return won

@@ -209,6 +209,9 @@ def test_who_is_interrupted_while_waiting_has_changed_nothing(
 
         def __exit__(self, *_: object) -> None: ...
 
+        def locked(self) -> bool:
+            return False
+
     modify = metastore.tables.modify().overwrite([unit("t", owner="interrupted")])
     with monkeypatch.context() as patch:
         patch.setattr(modify._committer, "_lead", Interrupted())

@@ -123,9 +123,9 @@ def test_a_table_that_is_made_between_two_looks_is_found(
     open_metastore().tables.modify().overwrite([unit("a")]).execute()
     load, looks = CatalogEntry.load, []
 
-    def too_early_at_first(entry: CatalogEntry) -> Table | None:
+    def too_early_at_first(entry: CatalogEntry, *, to_commit: bool = False) -> Table | None:
         looks.append(entry)
-        return None if len(looks) == 1 else load(entry)
+        return None if len(looks) == 1 else load(entry, to_commit=to_commit)
 
     monkeypatch.setattr(CatalogEntry, "load", too_early_at_first)
     assert names(open_metastore()) == ["a"]

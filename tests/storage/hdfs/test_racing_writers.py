@@ -64,7 +64,7 @@ def test_one_of_racing_threads_wins(pointers: HdfsPointers, root: str) -> None:
 
     def write(writer: int) -> bool:
         start.wait()
-        return pointers.create_if_absent(f"{folder}/v2.metadata.json", str(writer).encode())
+        return pointers.create_if_absent(f"{folder}/v2.metadata.json", str(writer).encode()) is not None
 
     with ThreadPoolExecutor(WRITERS) as threads:
         won = list(threads.map(write, range(WRITERS)))

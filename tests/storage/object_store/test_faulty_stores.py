@@ -235,7 +235,8 @@ class TestOutcome:
         bucket = through.of(StoreLocation.parse(location))
         if first is None:
             obstore.put(bucket.store, "t/x", b"x")
-        assert create_object(bucket, location, b"x", lambda _: None, unique=False) is (first is not None)
+        created = create_object(bucket, location, b"x", lambda _: None, unique=False)
+        assert (created is not None) == (first is not None)
         assert not create_object(bucket, location, b"y", lambda _: None, unique=True)
         assert bytes(obstore.get(bucket.store, "t/x").bytes()) == b"x"
 
@@ -318,7 +319,10 @@ class TestCost:
     def test_a_listing_out_of_order_is_not_believed(
         self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, settings: Callable[..., Settings], fault: str
     ) -> None:
-        """The files are asked for one by one then, and every version is seen."""
+        """Every version is seen: by a listing of the whole folder, or by a look at each file.
+
+        The first page shows names in disorder, but not that a server passes over where a listing should begin.
+        """
         proxy.fault = lambda _, path: fault if "list-type=2" in path else None
         for table in "abc":
             metastore.tables.modify().overwrite([unit(table)]).execute()
@@ -326,15 +330,15 @@ class TestCost:
                 other.tables.modify().overwrite([unit(f"{table}2")]).execute()
         proxy.seen.clear()
         assert names(metastore) == ["a", "a2", "b", "b2", "c", "c2"]
-        assert proxy.seen["HEAD None"] >= 6
+        assert (proxy.seen["HEAD None"] >= 6) == (fault == "begin")
 
     def test_each_file_is_written_by_one_put(
         self, metastore: Metastore, unit: MakeUnit, proxy: Proxy, kind: str
     ) -> None:
         """Of three data files, manifest, list, version and hint; nothing is uploaded in parts or written twice.
 
-        What is read is the hint: it tells whether the version that is to be made was lost. Two listings look for the
-        newest version, and for the one that is to be made.
+        What is read is the hint: it tells whether the version that is to be made was lost. One listing looks for the
+        newest version and for the one that is to be made.
         """
         for _ in range(3):
             metastore.tables.modify().overwrite([unit("a")]).execute()
@@ -343,7 +347,7 @@ class TestCost:
         assert (proxy.seen["PUT None"], proxy.seen["POST None"], proxy.seen["GET None"]) == (
             7,
             0,
-            1 if kind == "azure" else 3,
+            1 if kind == "azure" else 2,
         )
 
 
