@@ -28,9 +28,9 @@ from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.predicates.columns import Columns, PredicateColumn
+from metastore.predicates.condition import COMPARISONS
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.spark_sql import condition_of
-from metastore.predicates.sql_predicate import COMPARISONS
 
 _ROWS: Final = 1 << 17
 """Rows that are filtered at once; otherwise each small file would cost a query."""
