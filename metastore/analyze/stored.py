@@ -25,6 +25,7 @@ from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import PARQUET
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
+from metastore.model.elements import is_element
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_holders, read_level
@@ -74,9 +75,11 @@ class Stored:
     def lacks_bounds(self, bounds: BoundsFrom) -> bool:
         """Whether a column whose data ``bounds`` would read has values, but no bounds or no count of nulls."""
         for key, text in self._unit["columnsStatistics"][0].as_py() or ():
-            if bounds.source == "data" or is_among(parse(key), bounds.columns):
+            path = parse(key)
+            if bounds.source == "data" or is_among(path, bounds.columns):
                 known = ColumnStatistics.from_json(text)
-                if not known.all_null and None in (known.min, known.max, known.nulls):
+                lacks_counts = known.nulls is None and not is_element(path)
+                if not known.all_null and (lacks_counts or known.min is None or known.max is None):
                     return True
         return False
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from metastore.formats.bounds_from_data import BoundsFrom
 from metastore.formats.names import FORMATS, ORC, PARQUET
-from metastore.model.column_path import is_among, quote
-from metastore.model.drill_types import parse_type
+from metastore.model.column_path import ColumnPath, is_among, quote
+from metastore.model.drill_types import DrillType, parse_type
+from metastore.model.elements import elements_of
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.tuple_schema import DIRECTORY, DOUBTED, LOGICAL_TYPE, TupleSchema
 
@@ -26,7 +27,8 @@ def columns_without_bounds(
             continue
         name = ".".join(path)
         if parse_type(type_).parts:
-            found[name] = "lists and maps have no bounds"
+            if (why := _why_not_by_elements(path, parse_type(type_), statistics)) is not None:
+                found[name] = why
             continue
         text = statistics.get(quote(path))
         if text is None:
@@ -46,3 +48,14 @@ def columns_without_bounds(
             why = doubted or "a footer lacks bounds that can be believed"
             found[name] = f"{why}; ANALYZE … BOUNDS ({name}) reads its data"
     return found
+
+
+def _why_not_by_elements(path: ColumnPath, container: DrillType, statistics: Mapping[str, str]) -> str | None:
+    """Why no test of what a list or map holds can skip files; None if it can."""
+    inside = [quote(one) for one, _ in elements_of(path, container)]
+    if not inside:
+        return "lists and maps of such values have no bounds"
+    known = [ColumnStatistics.from_json(statistics[key]) for key in inside if key in statistics]
+    if any(one.all_null or one.min is not None for one in known):
+        return None
+    return f"the files lack bounds of what it holds; ANALYZE … BOUNDS ({'.'.join(path)}) reads its data"

@@ -28,9 +28,9 @@ from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.predicates.columns import Columns, PredicateColumn
+from metastore.predicates.condition import COMPARISONS
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.spark_sql import condition_of
-from metastore.predicates.sql_predicate import COMPARISONS
 
 _ROWS: Final = 1 << 17
 """Rows that are filtered at once; otherwise each small file would cost a query."""
@@ -104,6 +104,7 @@ class _Question:
         if tree.find(exp.Query) is not None:
             raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
         tree = _with_decimals_that_fit(tree, columns, where)
+        _leave_keys_as_written(tree, columns, where)
         names: dict[ColumnPath, str] = {}
         for node in list(tree.find_all(exp.Column)):
             path = tuple(part.name for part in node.parts)
@@ -126,6 +127,16 @@ class _Question:
         passing = relation(engine, numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
         numbers: pa.Array[Any] = passing.column(0).combine_chunks().sort()
         return numbers
+
+
+def _leave_keys_as_written(tree: exp.Expr, columns: Columns, where: str) -> None:
+    """Marks keys of maps in ``tree``: positions in lists count from 0 in Spark and from 1 in DuckDB, keys do not."""
+    for node in tree.find_all(exp.Bracket):
+        column = node.this.unnest()
+        if isinstance(column, exp.Column):
+            path = tuple(part.name for part in column.parts)
+            if columns.resolve(path, f" of {where!r}").type.name == "MAP":
+                node.set("offset", 1)
 
 
 def _with_decimals_that_fit(tree: exp.Expr, columns: Columns, where: str) -> exp.Expr:

@@ -25,6 +25,7 @@ from metastore.formats.parquet_columns import Bounds, Leaf
 from metastore.formats.parquet_plans import Plan
 from metastore.formats.writer_faults import Doubt
 from metastore.model.column_path import ColumnPath, is_among, parse
+from metastore.model.elements import of_elements
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.sketches.hashing import ArrowValues
 from metastore.stores.read_errors import is_of_store
@@ -82,7 +83,8 @@ FOOTERS: Final = BoundsFrom("footers")
 def lacks(leaf: Leaf, bounds: Bounds) -> bool:
     """Whether a footer's ``bounds`` of ``leaf`` lack something that the data can provide."""
     low, high, nulls, values = bounds
-    return leaf.type != "NULL" and values != 0 and (low is None or high is None or nulls is None)
+    lacks_counts = nulls is None and not leaf.of_elements
+    return leaf.type != "NULL" and values != 0 and (low is None or high is None or lacks_counts)
 
 
 def measured_groups(
@@ -117,16 +119,21 @@ def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> Colum
             measure = LeafMeasure(ArrowLeaf(leaf.path, leaf.type, zoned))
         measure.add(values, batch.num_rows)
     known = (measure or LeafMeasure(ArrowLeaf(leaf.path, leaf.type))).statistics()
+    if leaf.of_elements:
+        known = of_elements(known)
     if leaf.physical == "INT96":
         return _in_any_zone(known)
     return _of_one_calendar(known) if plan.old_calendar else known
 
 
 def _only_leaf(batch: pa.RecordBatch) -> ArrowValues:
-    """Returns the values of the only leaf that was read, under any name; null if a struct around it is null."""
+    """Returns the values of the only leaf that was read, under any name; null if a struct around it is null.
+
+    A list gives its elements. A map of which one part is read is a list, too.
+    """
     values: ArrowValues = batch.column(0)
-    while pa.types.is_struct(values.type):
-        values = values.flatten()[0]
+    while pa.types.is_nested(values.type):
+        values = values.flatten()[0] if pa.types.is_struct(values.type) else values.flatten()
     return values.storage if isinstance(values, pa.ExtensionArray) else values
 
 

@@ -1,10 +1,11 @@
-"""Bounds of the elements of lists and maps in Parquet footers, to exclude row groups.
+"""Bounds of the elements of lists and maps in Parquet footers, for ANALYZE and to exclude row groups.
 
-Place in the flow: the task that reads a file calls this module before it reads row groups that other statistics left
-(:mod:`metastore.predicates.elements` determines what a condition requires). A row group is excluded if it has no
-matching element, key or value. Promise: a row group is excluded only by bounds that are trusted for its writer and
-type. Null and empty lists have no element, so they match nothing. Writers disagree about null counts in lists, so these
-counts are not used.
+Place in the flow: ANALYZE keeps these bounds (:mod:`metastore.formats.parquet_plans`). The task that reads a file calls
+this module before it reads row groups that other statistics left (:mod:`metastore.predicates.elements` determines what
+a condition requires). A row group is excluded if it has no matching element, key or value.
+
+Promise: only bounds are used that are trusted for their writer and type. Null and empty lists have no element, so they
+match nothing. Writers disagree about null counts in lists, so these counts are not used.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Final, NamedTuple
 import pyarrow.parquet as pq
 
 from metastore.formats.parquet_columns import Leaf
-from metastore.formats.parquet_types import ParquetType, reading_of
+from metastore.formats.parquet_types import ParquetType, moved_by_spark, reading_of
 from metastore.formats.writer_faults import Doubt, Writer, WrittenColumn
+from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import minor_type
+from metastore.model.elements import has_order
 
 
 class ElementProbe(NamedTuple):
@@ -57,23 +60,37 @@ def _leaf(metadata: pq.FileMetaData, probe: ElementProbe) -> Leaf | None:
         return None
     column = metadata.schema.column(places[probe.part])
     kind = ParquetType.of(column)
+    if column.max_repetition_level != 1 or _TYPES.get(minor_type(kind.type)) is not type(probe.value):
+        return None
+    return element_leaf(column, places[probe.part], (probe.column,), Writer.of_parquet(metadata.created_by))
+
+
+def element_leaf(
+    column: pq.ColumnSchema, index: int, path: ColumnPath, writer: Writer, *, old_calendar: bool = False
+) -> Leaf | None:
+    """Returns the Parquet column number ``index`` as elements, keys or values at ``path``; None if they have no order.
+
+    ``old_calendar``: Spark moves days of the file that are before 1582.
+    """
+    kind = ParquetType.of(column)
     type_ = minor_type(kind.type)
-    if column.max_repetition_level != 1 or kind.logical or _TYPES.get(type_) is not type(probe.value):
+    if kind.logical or not has_order(type_):
         return None
     # Arrow may have written texts from dictionaries.
     written = WrittenColumn(type_, column.physical_type, column.physical_type == "BYTE_ARRAY", in_struct=True)
-    doubt = Writer.of_parquet(metadata.created_by).doubts(written)
+    doubt = writer.doubts(written)
     reading = None if Doubt.BOUNDS in doubt else reading_of(column, kind)
     return Leaf(
-        places[probe.part],
-        (probe.column,),
+        index,
+        path,
         column.physical_type,
         type_,
         required=False,
-        reading=reading,
+        reading=moved_by_spark(kind, reading) if old_calendar else reading,
         exact=False,
-        counts_nans=False,
+        counts_nans=writer.bounds_show_nans,
         doubt=doubt,
+        of_elements=True,
     )
 
 

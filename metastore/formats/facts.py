@@ -23,6 +23,15 @@ OLD_CALENDAR: Final = b"metastore.old-calendar"
 """In the metadata of a field: its days or times may be of the Julian calendar before 1582, which Spark shifts."""
 
 
+class ElementFacts(NamedTuple):
+    """What a footer states of the elements of a list, or the keys or values of a map; bounds as in LeafFacts."""
+
+    is_empty: bool
+    """Whether there certainly is no element but null."""
+    low: Any = None
+    high: Any = None
+
+
 class LeafFacts(NamedTuple):
     """One leaf column of a file: its bytes on disk, its values (including nulls), its nulls, and bounds; or None.
 
@@ -36,6 +45,8 @@ class LeafFacts(NamedTuple):
     low: Any = None
     high: Any = None
     is_exact: bool = False
+    elements: ElementFacts | None = None
+    """For what a list or map holds, which has no other facts but its size; Iceberg keeps no bounds of these."""
 
 
 class FileFacts(NamedTuple):

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from metastore.epoch import EPOCH, EPOCH_DAY
 from metastore.errors import FormatError
-from metastore.formats.facts import FileFacts, LeafFacts, trusted
+from metastore.formats.facts import ElementFacts, FileFacts, LeafFacts, trusted
 from metastore.formats.protobuf import Message, varint
 from metastore.formats.writer_faults import ORC, Doubt, Writer, WrittenColumn
 
@@ -161,7 +161,7 @@ class _Footer:
         statistics = self._statistics[column]
         size = statistics.count(11) if 11 in statistics else None
         if any(kind != _STRUCT for kind in above) or 1 not in statistics:
-            return LeafFacts(size)
+            return LeafFacts(size, elements=self._elements(column, above))
         values = statistics.count(1)
         if values > self._rows:
             return LeafFacts(size)
@@ -174,6 +174,18 @@ class _Footer:
             return LeafFacts(size, low=trusted(low), high=trusted(high))
         is_exact = kind in _EXACT and not (kind in _TEXTS and _is_shortened(statistics))
         return LeafFacts(size, self._rows, self._rows - values, trusted(low), trusted(high), is_exact)
+
+    def _elements(self, column: int, above: tuple[int, ...]) -> ElementFacts | None:
+        """Returns what is known of plain values directly in a list or map that is in no other."""
+        statistics, kind = self._statistics[column], self._types[column].number(1)
+        if not above or above[-1] == _STRUCT or any(one != _STRUCT for one in above[:-1]) or 1 not in statistics:
+            return None
+        doubt = self._writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, ""), in_struct=True), ORC)
+        if statistics.count(1) == 0:
+            return ElementFacts(Doubt.NULLS not in doubt)
+        low, high = _bounds(kind, statistics) if kind in _EXACT and Doubt.BOUNDS not in doubt else (None, None)
+        low, high = trusted(low), trusted(high)
+        return ElementFacts(False) if low is None or high is None or high < low else ElementFacts(False, low, high)
 
 
 def _is_shortened(statistics: Message) -> bool:

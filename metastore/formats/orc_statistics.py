@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from metastore.errors import FormatError
 from metastore.formats.arrow_schema import tuple_schema
-from metastore.formats.facts import LeafFacts
+from metastore.formats.element_values import element_leaves
+from metastore.formats.facts import ElementFacts, LeafFacts
 from metastore.formats.orc_facts import read_orc
 from metastore.model.column_path import ColumnPath
+from metastore.model.elements import segments_of
 from metastore.model.statistics import ColumnStatistics
 
 _DIGITS: Final = Context(prec=38)
@@ -32,6 +34,8 @@ class OrcStatistics(NamedTuple):
     rows: int
     columns: Mapping[ColumnPath, ColumnStatistics]
     others: Mapping[ColumnPath, ColumnStatistics]
+    elements: Mapping[ColumnPath, ColumnStatistics]
+    """What the footer states of elements, keys and values (:mod:`metastore.model.elements`)."""
 
 
 def orc_statistics(source: pa.NativeFile) -> OrcStatistics | None:
@@ -44,17 +48,21 @@ def orc_statistics(source: pa.NativeFile) -> OrcStatistics | None:
     except FormatError:
         return None
     types = {leaf.path: leaf.type for leaf in tuple_schema(facts.schema)[1]}
+    types_inside = {leaf.path: leaf.type for leaf in element_leaves(facts.schema)}
     found: dict[ColumnPath, ColumnStatistics] = {}
     others: dict[ColumnPath, ColumnStatistics] = {}
+    elements: dict[ColumnPath, ColumnStatistics] = {}
     paths = [path for field in facts.schema for path in _leaves((field.name,), field.type, repeated=False)]
     for (path, type_, repeated), leaf in zip(paths, facts.leaves, strict=True):
         if repeated:
+            if path in types_inside and leaf.elements is not None:
+                elements[path] = _of_elements(types_inside[path], type_, leaf.elements)
             continue
         if (known := _statistics(types[path], type_, leaf)) is not None:
             found[path] = known
         else:
             others[path] = _some(types[path], type_, leaf, facts.records)
-    return OrcStatistics(facts.records, found, others)
+    return OrcStatistics(facts.records, found, others, elements)
 
 
 def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | None:
@@ -67,6 +75,12 @@ def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | No
         return None
     low, high = (_scaled(bound, type_) for bound in (leaf.low, leaf.high))
     return ColumnStatistics(name, low, high, nulls=leaf.nulls, non_nulls=present)
+
+
+def _of_elements(name: str, type_: Any, known: ElementFacts) -> ColumnStatistics:
+    low, high = (_scaled(bound, type_) for bound in (known.low, known.high))
+    exact = low is None
+    return ColumnStatistics(name, low, high, exact, exact, non_nulls=0 if known.is_empty else None)
 
 
 def _some(name: str, type_: Any, leaf: LeafFacts, rows: int) -> ColumnStatistics:
@@ -90,6 +104,12 @@ def _leaves(path: ColumnPath, type_: Any, *, repeated: bool) -> Iterator[tuple[C
     if not pa.types.is_nested(type_):
         yield path, type_, repeated
         return
-    inside = repeated or not pa.types.is_struct(type_)
-    for inner in (type_.field(place) for place in range(type_.num_fields)):
-        yield from _leaves((*path, inner.name), inner.type, repeated=inside)
+    if pa.types.is_struct(type_):
+        for inner in (type_.field(place) for place in range(type_.num_fields)):
+            yield from _leaves((*path, inner.name), inner.type, repeated=repeated)
+        return
+    container: Any = type_
+    is_map = pa.types.is_map(type_)
+    parts = (container.key_type, container.item_type) if is_map else (container.value_type,)
+    for segment, part in zip(segments_of("MAP" if is_map else "ARRAY"), parts, strict=True):
+        yield from _leaves((*path, segment), part, repeated=True)

@@ -48,6 +48,8 @@ class Leaf:
     doubt: Doubt = Doubt.NOTHING
     """What the register of writers' faults says of the column; NULLS makes a difference here, since doubted bounds
     have no reading."""
+    of_elements: bool = False
+    """Whether these are the elements of a list, or the keys or values of a map (:mod:`metastore.model.elements`)."""
 
     @cached_property
     def key(self) -> str:
@@ -56,6 +58,22 @@ class Leaf:
 
     @cached_property
     def measure(self) -> Callable[[pq.ColumnChunkMetaData, int], Bounds]:
+        """A function that returns a footer's statistics of this column in one row group of ``rows`` rows.
+
+        Of elements it returns bounds, and whether there is no value: writers disagree about other counts.
+        """
+        of_values = self._measure_values
+        if not self.of_elements:
+            return of_values
+
+        def measured(chunk: pq.ColumnChunkMetaData, _: int) -> Bounds:
+            low, high, _nulls, values = of_values(chunk, chunk.num_values)
+            return low, high, None, 0 if values == 0 else None
+
+        return measured
+
+    @cached_property
+    def _measure_values(self) -> Callable[[pq.ColumnChunkMetaData, int], Bounds]:
         """A function that returns a footer's statistics of this column in one row group of ``rows`` rows.
 
         Statistics that contradict the type, the rows or each other are unknown. The function raises ValueError when the
@@ -74,7 +92,7 @@ class Leaf:
             if rows == 0 or is_null:
                 return None, None, rows, 0
             statistics = chunk.statistics
-            if chunk.num_values != rows:  # a column outside of lists has one value or null for each row
+            if chunk.num_values != rows:  # each row has one value or null
                 return None, None, None, None
             if statistics is None:
                 return (None, None, 0, rows) if required else (None, None, None, None)
@@ -120,7 +138,7 @@ class Leaf:
             high is None or (high_exact and self.exact),
             nulls,
             values,
-            rows if nulls is None else None,
+            rows if nulls is None and not self.of_elements else None,
             0 if self._has_no_nans(bounds) else None,
         )
 

@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from metastore.formats.element_bounds import element_leaf
 from metastore.formats.parquet_columns import Leaf
 from metastore.formats.parquet_footer import Footer, schema_in
 from metastore.formats.parquet_types import ParquetType, is_of_old_calendar, moved_by_spark, reading_of
@@ -22,6 +23,7 @@ from metastore.formats.refused_footers import with_maps
 from metastore.formats.writer_faults import Doubt, Writer, WrittenColumn
 from metastore.model.column_path import ColumnPath, is_among, repeated_names
 from metastore.model.drill_types import DrillType, StructField, minor_type, parse_type
+from metastore.model.elements import segments_of
 from metastore.model.tuple_schema import (
     DOUBTED,
     LOGICAL_TYPE,
@@ -152,6 +154,7 @@ class _SchemaReader:
         self._writer = Writer.of_parquet(metadata.created_by)
         self._next = 0
         self.leaves: list[Leaf] = []
+        self._elements: list[tuple[int, ColumnPath]] = []
         self._from_dictionary = frozenset(_dictionaries(metadata))
         self._dictionary_matters = False
 
@@ -164,6 +167,7 @@ class _SchemaReader:
             properties: dict[str, str] = {}
             type_ = self._type(arrow.type, (arrow.name,), properties, repeated=False)
             columns.append(SchemaColumn(arrow.name, str(type_), not arrow.nullable, properties))
+        self.leaves += [leaf for found in self._elements if (leaf := self._element_leaf(*found)) is not None]
         marks = {REFUSED: "true"} if self._is_refused else {}
         return with_twins(TupleSchema(tuple(columns), marks))
 
@@ -188,10 +192,21 @@ class _SchemaReader:
             )
         if pa.types.is_map(arrow):
             parts = (arrow.key_type, arrow.item_type)
-            return DrillType("MAP", parts=tuple(self._type(part, path, properties, repeated=True) for part in parts))
+            return self._container("MAP", parts, path, repeated=repeated)
         if pa.types.is_nested(arrow):  # a list of any kind
-            return DrillType("ARRAY", parts=(self._type(arrow.field(0).type, path, properties, repeated=True),))
+            return self._container("ARRAY", (arrow.field(0).type,), path, repeated=repeated)
         return self._leaf(path, properties, repeated=repeated)
+
+    def _container(self, name: str, parts: Sequence[pa.DataType], path: ColumnPath, *, repeated: bool) -> DrillType:
+        """Returns the type of a list or map; the leaves of one that is in no other have bounds of their own."""
+        types: list[DrillType] = []
+        for segment, part in zip(segments_of(name), parts, strict=True):
+            place = self._next
+            types.append(self._type(part, path, {}, repeated=True))
+            is_plain = self._next == place + 1 and not types[-1].parts and types[-1].name != "STRUCT"
+            if is_plain and not repeated and self._parquet.column(place).max_repetition_level == 1:
+                self._elements.append((place, (*path, segment)))
+        return DrillType(name, parts=tuple(types))
 
     def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
         column = self._parquet.column(self._next)
@@ -225,6 +240,12 @@ class _SchemaReader:
             self._writer.bounds_show_nans,
             doubt,
         )
+
+    def _element_leaf(self, index: int, path: ColumnPath) -> Leaf | None:
+        if index in self._decimals or path[0] in self._unread:
+            return None
+        column = self._parquet.column(index)
+        return element_leaf(column, index, path, self._writer, old_calendar=self._old_calendar)
 
     def _written(self, column: pq.ColumnSchema, type_: str, path: ColumnPath) -> WrittenColumn:
         in_struct = len(path) > 1 and column.max_definition_level > 0

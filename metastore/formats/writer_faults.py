@@ -233,6 +233,7 @@ WRITER_FAULTS: Final[tuple[WriterFault, ...]] = (
     WriterFault(r"Arrow2.*", _all, _N, "jorgecarleitao/arrow2#1414"),
     WriterFault(r"Polars", _decimals_in_bytes, _B, "pola-rs/polars#29347"),
     WriterFault(r"Polars", _in_structs, _N, "pola-rs/polars#20621", before=(2, 1)),
+    WriterFault(r"Polars", _dictionaries_in_structs, _N, "pola-rs/polars#29140", since=(2, 1)),
     WriterFault(r"Polars", _UNSIGNED, _B, "pola-rs/polars#15323", before=(1,)),
     WriterFault(r"Polars", _of_types("BIT"), _E, "pola-rs/polars#26667"),
     WriterFault(r"Polars", _TEXTS, _E, "pola-rs/polars#18867"),

@@ -142,6 +142,18 @@ def path_of(node: exp.Expr) -> ColumnPath:
     return tuple(part.name for part in node.parts)
 
 
+COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+"""The sign of each comparison."""
+MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The sign of the same comparison with its sides exchanged."""
+
 _TWO_SIDES: Final = frozenset({"this", "expression"})
 _ONE: Final = frozenset({"this"})
 _NEGATABLE: Final = _TWO_SIDES | {"negate"}

@@ -10,10 +10,10 @@ A row passes only if the question is TRUE: NULL does not pass, also under NOT, `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import And, BooleanExpression
 
 from metastore.mapping.filters import all_of
 from metastore.predicates import iceberg_predicate, sql_predicate
@@ -55,6 +55,15 @@ def parse(question: Question, columns: Columns, time_zone: str | None = None) ->
     return Predicate(
         str(question).strip(), condition, leaves.columns, tuple(leaves.notes), tuple(leaves.unusable), leaves.exact
     )
+
+
+def required(condition: BooleanExpression) -> Iterator[BooleanExpression]:
+    """The tests in ``condition`` that every row must pass."""
+    if isinstance(condition, And):
+        yield from required(condition.left)
+        yield from required(condition.right)
+    else:
+        yield condition
 
 
 def resolved(question: Question, columns: Columns, leaves: Leaves) -> BooleanExpression:

@@ -7,7 +7,6 @@ the reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
@@ -15,8 +14,9 @@ from sqlglot import exp
 
 from metastore.errors import InvalidRequestError
 from metastore.predicates.columns import Columns, PredicateColumn
-from metastore.predicates.condition import ARGUMENTS, Condition, has_unknown_arguments
+from metastore.predicates.condition import ARGUMENTS, COMPARISONS, MIRRORED, Condition, has_unknown_arguments
 from metastore.predicates.constants import Constants, NotConstant
+from metastore.predicates.containers import Containers
 from metastore.predicates.function_of_column import Comparison, constant_comparison
 from metastore.predicates.leaves import Leaves
 from metastore.predicates.spark_sql import NESTED
@@ -32,15 +32,6 @@ def translate(condition: Condition, columns: Columns, leaves: Leaves) -> Boolean
         raise InvalidRequestError(NESTED) from error
 
 
-COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
-    exp.EQ: "=",
-    exp.NEQ: "!=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
-_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LIKE_SPECIAL: Final = "%_\\"
 _MOST_UNWRAPPED: Final = 1000
 """Most values of an IN over a function that are unwrapped one by one."""
@@ -55,6 +46,7 @@ class _Translator:
         self._columns = columns
         self._leaves = leaves
         self._constants = Constants(condition, leaves.zone)
+        self._containers = Containers(condition, self._column, self._constants, leaves)
         self._unwrapping = Unwrapping(condition.dialect, self._column, self._constants, leaves)
 
     def translate(self) -> BooleanExpression:
@@ -69,10 +61,10 @@ class _Translator:
         while isinstance(node, exp.Paren) and not has_unknown_arguments(node):
             node = node.this
         inverted = inverted is not bool(node.args.get("negate"))
-        if not isinstance(node, (exp.And, exp.Or, exp.Not)) and node.find(exp.Query) is not None:
-            return self._leaves.unknown(self._shown(node), "a subquery")
-        if any(type(each) in ARGUMENTS and has_unknown_arguments(each) for each in _own_nodes(node)):
-            return self._leaves.unknown(self._shown(node), "it is written in a way that is not known here")
+        if not inverted and (held := self._containers.test(node, self._shown(node))) is not None:
+            return held
+        if (why := _why_unread(node)) is not None:
+            return self._leaves.unknown(self._shown(node), why)
         try:
             if isinstance(node, exp.Not):
                 return self._condition(node.this, inverted=not inverted)
@@ -133,13 +125,13 @@ class _Translator:
         left, right = node.this.unnest(), node.expression.unnest()
         column, other = self._column(left), right
         if column is None and (mirrored := self._column(right)) is not None:
-            column, other, operator = mirrored, left, _MIRRORED[operator]
+            column, other, operator = mirrored, left, MIRRORED[operator]
         if column is not None:
             return self._compared(column, operator, other, self._shown(node), inverted=inverted)
         try:
             literal, subject = self._constants.value(right), left
         except NotConstant:
-            literal, subject, operator = self._constants.value(left), right, _MIRRORED[operator]
+            literal, subject, operator = self._constants.value(left), right, MIRRORED[operator]
         if literal is None:
             return AlwaysFalse()  # neither a comparison with NULL nor its negation is ever true
         return self._unwrapped(subject, operator, literal, self._shown(node), inverted=inverted)
@@ -280,6 +272,15 @@ class _Translator:
         return self._asked_condition.dialect.text_of(node)
 
 
+def _why_unread(node: exp.Expr) -> str | None:
+    """The reason why nothing is known of ``node``; None if it can be read."""
+    if not isinstance(node, (exp.And, exp.Or, exp.Not)) and node.find(exp.Query) is not None:
+        return "a subquery"
+    if any(type(each) in ARGUMENTS and has_unknown_arguments(each) for each in _own_nodes(node)):
+        return "it is written in a way that is not known here"
+    return None
+
+
 def _own_nodes(node: exp.Expr) -> list[exp.Expr]:
     """``node``; for a leaf (never with a subquery), also all nodes below it.
 
@@ -296,7 +297,7 @@ def _what(node: exp.Expr) -> str:
     if isinstance(node, (exp.Column, exp.Dot)):
         return "a column of another table, or a part of a list or map"
     if isinstance(node, (exp.ArrayContains, exp.MapContainsKey, exp.Bracket)):
-        return "no bounds are kept of what lists and maps hold; a scan looks at those in footers"
+        return "bounds of what a list or map holds cannot decide it"
     name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
     return f"{name.lower()} of a column is not unwrapped"
 

@@ -17,6 +17,7 @@ from metastore.bounds.unit_columns import Coded, UnitColumns
 from metastore.model.column_path import ColumnPath, lowered
 from metastore.model.column_path import parse as parse_path
 from metastore.model.column_path import quote as quote_path
+from metastore.model.elements import with_elements
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR
 from metastore.sources.directories import DirectoryColumns
@@ -89,7 +90,7 @@ class UnitStatistics:
         """Statistics of containers whose files spell the column in one way; with several ways, nothing is known."""
         spelled: dict[str, list[int]] = {}
         for code, schema in enumerate(self._units.schemas.names):
-            leaves = _leaves(schema)
+            leaves = _leaves_and_elements(schema)
             own = [path for path in several if path in leaves]
             if len(own) == 1:
                 spelled.setdefault(quote_path(own[0]), []).append(code)
@@ -109,8 +110,8 @@ class UnitStatistics:
 
 
 @lru_cache(maxsize=64)
-def _leaves(schema: str) -> frozenset[ColumnPath]:
-    return frozenset(path for path, _ in TupleSchema.from_json(schema).leaves())
+def _leaves_and_elements(schema: str) -> frozenset[ColumnPath]:
+    return frozenset(path for path, _ in with_elements(TupleSchema.from_json(schema).leaves()))
 
 
 def _lacks(schema: str, path: ColumnPath) -> bool:
@@ -126,5 +127,5 @@ def _lacks(schema: str, path: ColumnPath) -> bool:
 @lru_cache(maxsize=64)
 def _lowered_paths(schema: str) -> tuple[frozenset[ColumnPath], frozenset[ColumnPath]]:
     """The paths of structs and of leaves in lower case: files may differ in case, and engines ignore it."""
-    leaves = frozenset(map(lowered, _leaves(schema)))
+    leaves = frozenset(lowered(path) for path, _ in TupleSchema.from_json(schema).leaves())
     return frozenset(leaf[:depth] for leaf in leaves for depth in range(1, len(leaf))), leaves

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from pyiceberg.expressions import And, BooleanExpression, EqualTo, In
+from pyiceberg.expressions import BooleanExpression, EqualTo, In
 
 from metastore.formats.bloom_filters import Probes
 from metastore.predicates.columns import Columns
-from metastore.predicates.predicate import Predicate, Question, parse
+from metastore.predicates.predicate import Predicate, Question, parse, required
 
 _TYPES: Final[Mapping[str, type]] = {"INT": int, "BIGINT": int, "VARCHAR": str}
 _MOST_VALUES: Final = 1_000
@@ -22,19 +22,10 @@ def probes_of(question: Question | None, columns: Columns) -> Probes:
         return {}
     predicate = parse(question, columns)
     found: dict[str, tuple[int | str, ...]] = {}
-    for node in _required(predicate.condition):
+    for node in required(predicate.condition):
         if (probe := _probe(node, predicate)) is not None:
             found.setdefault(*probe)
     return found
-
-
-def _required(node: BooleanExpression) -> Iterator[BooleanExpression]:
-    """Yield the conditions that every matching row satisfies."""
-    if isinstance(node, And):
-        yield from _required(node.left)
-        yield from _required(node.right)
-    else:
-        yield node
 
 
 def _probe(node: BooleanExpression, predicate: Predicate) -> tuple[str, tuple[int | str, ...]] | None:

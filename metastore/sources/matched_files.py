@@ -47,7 +47,7 @@ def renamed(data: FileData, columns: TableColumns) -> FileData:
             found = ((kept.path(path), statistics) for path, statistics in columns.items())
             return {path: statistics for path, statistics in found if path is not None}
 
-        return OrcStatistics(known.rows, by_path(known.columns), by_path(known.others))
+        return OrcStatistics(known.rows, by_path(known.columns), by_path(known.others), by_path(known.elements))
 
     return FileData(schema, batches, data.undeclared, kept.schema.properties, footer)
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from metastore.model.column_path import ColumnPath, lowered, places_alike, quote
 from metastore.model.drill_types import DrillType, common_type, folded_fields, has_twin_fields, minor_type, parse_type
+from metastore.model.elements import elements_of, with_elements
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.tuple_schema import (
     LOGICAL_TYPE,
@@ -58,11 +59,13 @@ def spellings_of(schema: TupleSchema) -> Mapping[str, Sequence[ColumnPath]]:
         if not any(key.startswith(SPELLINGS) for key in column.properties):
             continue
         names = json.loads(column.properties.get(SPELLINGS, "[]")) or [column.name]
-        for path, _ in TupleSchema((column,)).leaves():
+        for path, type_ in TupleSchema((column,)).leaves():
             stored = column.leaf_property(SPELLINGS, path) if len(path) > 1 else None
             paths = [(name, *path[1:]) for name in names] if stored is None else list(map(tuple, json.loads(stored)))
             if paths != [path]:
                 found[quote(path)] = paths
+                for inside, _ in elements_of(path, parse_type(type_)):
+                    found[quote(inside)] = [(*one, inside[-1]) for one in paths]
     return found or _NOTHING
 
 
@@ -73,7 +76,7 @@ def folded_statistics(
 
     A row has its value in one of the spellings, and is null in all others.
     """
-    types = {quote(path): minor_type(type_) for path, type_ in schema.leaves()}
+    types = {quote(path): minor_type(type_) for path, type_ in with_elements(schema.leaves())}
     spellings = spellings_of(schema)
     kept = {key: known for key, known in found.items() if key in types and key not in spellings}
     for leaf, several in spellings.items():

@@ -25,12 +25,15 @@ from metastore.formats.arrow_reader import opened
 from metastore.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
 from metastore.formats.bounds_from_data import AUTO, BoundsFrom
 from metastore.formats.data_files import FileData, Opening, reading_data
+from metastore.formats.element_values import element_leaves, element_values
 from metastore.formats.leaf_measures import LeafMeasure, as_orc_means, leaf_array
 from metastore.formats.names import PARQUET
 from metastore.formats.orc_statistics import OrcStatistics
+from metastore.formats.row_files import read_file
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.model.column_path import ColumnPath, is_among
+from metastore.model.elements import of_elements
 from metastore.model.identity import TableInfo, file_identifier, metadata_key
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import holder_json
@@ -82,7 +85,7 @@ def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
             data = found if chunk.kept is None else renamed(found, chunk.kept)
             if chunk.declared is not None:
                 _refuse_other_case(chunk.declared, data)
-            yield to_batch(chunk.schema, chunk.table, [_file_row(file, data, chunk)])
+            yield to_batch(chunk.schema, chunk.table, [_file_row(file, data, chunk, opening)])
 
 
 def describe_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
@@ -137,7 +140,7 @@ def file_row(
     )
 
 
-def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
+def _file_row(file: SourceFile, data: FileData, chunk: DataChunk, opening: Opening) -> UnitRow:
     schema, leaves = tuple_schema(data.schema)
     schema = with_twins(replace(schema, properties=data.properties))
     measured = chosen(leaves, chunk.columns)
@@ -157,6 +160,8 @@ def _file_row(file: SourceFile, data: FileData, chunk: DataChunk) -> UnitRow:
         rows += batch.num_rows
     known |= {measure.leaf.key: _certain(measure, chunk.format) for measure in measures}
     statistics = {leaf.key: known[leaf.key].to_json() for leaf in measured}
+    for leaf, found in _elements(file, data, chunk, opening).items():
+        statistics[leaf.key] = found.to_json()
     return file_row(file, schema, statistics, rows, descriptions_text(describers.descriptions()))
 
 
@@ -171,6 +176,44 @@ def _of_footer(footer: OrcStatistics, leaves: Sequence[ArrowLeaf], bounds: Bound
             if leaf.path in footer.others and not is_among(leaf.path, bounds.columns):
                 found[leaf.key] = as_orc_means(footer.others[leaf.path], leaf)
     return found
+
+
+def _elements(
+    file: SourceFile, data: FileData, chunk: DataChunk, opening: Opening
+) -> dict[ArrowLeaf, ColumnStatistics]:
+    """Statistics of what lists and maps of a file hold: from its footer, and from data if ``chunk.bounds`` asks for it.
+
+    A column that cannot be read has none.
+    """
+    leaves = chosen(element_leaves(data.schema), chunk.columns)
+    footer = data.footer() if leaves else None
+    found = (
+        {} if footer is None else {leaf: footer.elements[leaf.path] for leaf in leaves if leaf.path in footer.elements}
+    )
+    for leaf in leaves:
+        known = found.get(leaf)
+        is_asked = chunk.bounds.source == "data" or is_among(leaf.path, chunk.bounds.columns)
+        if not is_asked or (known is not None and (known.all_null or known.min is not None)):
+            continue
+        measure = LeafMeasure(leaf)
+        try:
+            for batch in _whole_columns(file, data, chunk, opening, leaf.path[0]):
+                measure.add(element_values(batch, leaf.path), batch.num_rows)
+        except (FormatError, pa.ArrowException, ValueError, TypeError, OverflowError):
+            continue
+        found[leaf] = of_elements(measure.statistics())
+    return found
+
+
+def _whole_columns(
+    file: SourceFile, data: FileData, chunk: DataChunk, opening: Opening, name: str
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one column with its lists and maps, which ANALYZE's reader of Avro and JSON leaves out."""
+    if chunk.format not in ("AVRO", "JSON"):
+        return data.batches([name])
+    if chunk.kept is not None:
+        raise FormatError(f"the table's names of {name} are not those of the file")
+    return read_file(opening, file.path, pa.schema([data.schema.field(name)]))
 
 
 def _refuse_other_case(declared: TupleSchema, data: FileData) -> None:

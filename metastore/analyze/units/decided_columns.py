@@ -14,6 +14,7 @@ from metastore.analyze.units.partial_aggregates import Part, statistics_of
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import parse, quote
 from metastore.model.drill_types import common_type, minor_type, parse_type
+from metastore.model.elements import with_elements
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.tuple_schema import DIRECTORY, TupleSchema
 from metastore.sources.source_table import SourceTable
@@ -48,7 +49,7 @@ def _as_kept(whole: Part, source: SourceTable) -> Part:
     schema = TupleSchema(
         tuple(column for column in declared.columns if DIRECTORY not in column.properties), whole.schema.properties
     )
-    types = {quote(path): minor_type(type_) for path, type_ in schema.leaves()}
+    types = {quote(path): minor_type(type_) for path, type_ in with_elements(schema.leaves())}
     descriptions = {key: known for key, known in whole.descriptions.items() if key in types}
     return replace(whole, schema=schema, statistics=kept_statistics(whole.statistics, types), descriptions=descriptions)
 
@@ -82,7 +83,7 @@ def _as_declared(whole: Part, declared: TupleSchema) -> Part:
             raise InvalidRequestError(
                 f"column {column.name} is declared NOT NULL, but {lacking:,} of {whole.rows:,} rows have no value in it"
             )
-    leaves = {quote(path): type_ for path, type_ in declared.leaves()}
+    leaves = {quote(path): type_ for path, type_ in with_elements(declared.leaves())}
     statistics = {
         key: merge([known, ColumnStatistics(minor_type(leaves[key]), nulls=0, non_nulls=0, rows=0)])
         for key, known in whole.statistics.items()

@@ -20,6 +20,7 @@ from metastore.analyze.units.unit_rows import of_kind, values
 from metastore.model.alike_statistics import merge_texts
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import NO_TYPE, minor_type, parse_type
+from metastore.model.elements import is_element, with_elements
 from metastore.model.statistics import ColumnStatistics, merge, parse_many
 from metastore.model.statistics_json import counts_exactly, holder_json, read_holders, read_many_holders
 from metastore.model.tuple_schema import TupleSchema
@@ -60,7 +61,7 @@ class Part:
         parts = sorted(parts, key=lambda part: list(part.files[:1]))
         schema = merge_schemas(part.schema for part in parts)
         named = dict.fromkeys(key for part in parts for key in part.statistics)
-        leaves = {quote(path): path for path, _ in schema.leaves()}
+        leaves = {quote(path): path for path, _ in with_elements(schema.leaves())}
         # If files disagree on whether a column is nested, the merged schema determines the leaves.
         statistics = {
             key: merge(statistics_of(part, key, path) for part in parts) for key, path in leaves.items() if key in named
@@ -145,13 +146,25 @@ def _part_of(files: pa.Table, directories: Directories, schema: TupleSchema) -> 
     return Part(
         directories=directories,
         schema=schema,
-        statistics={key: merge_texts(texts) for key, texts in _texts_by_column(files["columnsStatistics"])},
+        statistics={
+            key: _merged(texts, schema, parse(key), files.num_rows)
+            for key, texts in _texts_by_column(files["columnsStatistics"])
+        },
         rows=sum(rows),
         modified=max(values(files, "lastModifiedTime")),
         files=values(files, "path"),
         descriptions=_of_files_described(files, schema, rows),
         whole=all(map(counts_exactly, values(files, "metadataStatistics"))),
     )
+
+
+def _merged(texts: Sequence[str | None], schema: TupleSchema, path: ColumnPath, files: int) -> ColumnStatistics:
+    """The statistics of one column in ``files`` files; a file without a text has rows that nothing is known of.
+
+    Files that an older version analyzed have no statistics of elements.
+    """
+    found = merge_texts(texts)
+    return found if len(texts) == files else merge([found, without_statistics(schema, path, 0)])
 
 
 def _texts_by_column(statistics: pa.ChunkedArray[Any]) -> Iterator[tuple[str, list[str | None]]]:
@@ -188,9 +201,21 @@ def statistics_of(part: Part, key: str, path: ColumnPath) -> ColumnStatistics:
 
 def without_statistics(schema: TupleSchema, path: ColumnPath, rows: int) -> ColumnStatistics:
     """The statistics of a leaf for which none are stored: all null if ``schema`` lacks the leaf, else unknown."""
+    if is_element(path):
+        return _without_elements(schema, path)
     if _lacks(schema, path):
         return ColumnStatistics(NO_TYPE, nulls=rows, non_nulls=0, rows=rows)
     return ColumnStatistics(minor_type(schema.by_name[path[0]].type), rows=rows)
+
+
+def _without_elements(schema: TupleSchema, path: ColumnPath) -> ColumnStatistics:
+    """As :func:`without_statistics`, of elements: there is none if ``schema`` lacks the list, or never has a value."""
+    types = dict(with_elements(schema.leaves()))
+    if path in types:
+        return ColumnStatistics(minor_type(types[path]))
+    whole = types.get(path[:-1])
+    is_unknown = whole not in (None, NO_TYPE)
+    return ColumnStatistics(NO_TYPE, non_nulls=None if is_unknown else 0)
 
 
 def _descriptions(parts: Sequence[Part], leaves: Mapping[str, ColumnPath]) -> dict[str, Description | None]:

@@ -34,6 +34,7 @@ from metastore.errors import InvalidRequestError
 from metastore.formats.bounds_from_data import AUTO
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
 from metastore.model.drill_types import DrillType, spelled_for_drill
+from metastore.model.elements import is_element
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_json, level_holder
@@ -254,7 +255,8 @@ class _Files:
 def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[UnitRow]:
     """PARTITION units of one top-level segment: one for each directory and value of each constant column."""
     hidden = {name for path in top.files for name in named_values(directories_of(path, source.location))}
-    keys = [key for key in chosen.constant_in_one(top.statistics) if parse(key)[0].lower() not in hidden]
+    own = [key for key in top.statistics if not is_element(parse(key))]
+    keys = [key for key in chosen.constant_in_one(own) if parse(key)[0].lower() not in hidden]
     if not keys:
         return
     files = chosen.sorted()

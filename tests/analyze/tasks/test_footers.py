@@ -167,8 +167,8 @@ def test_renamed_structs_are_told_apart(lake: Lake, footers: Callable[..., Any])
     assert [set(row["columnsStatistics"]) for row in footers(lake).of_type("FILE")] == [{"`s`.`x`"}, {"`t`.`x`"}]
 
 
-def test_repeated_columns_have_a_type_and_no_bounds(lake: Lake, footers: Callable[..., Any]) -> None:
-    """Lists, maps and what lies within them stand in the schema only."""
+def test_repeated_columns_have_bounds_of_plain_elements(lake: Lake, footers: Callable[..., Any]) -> None:
+    """Lists and maps stand in the schema; of what they hold, plain values alone have statistics."""
     lake.write(
         "a.parquet",
         pa.table(
@@ -181,7 +181,7 @@ def test_repeated_columns_have_a_type_and_no_bounds(lake: Lake, footers: Callabl
         ),
     )
     file = footers(lake).one("FILE")
-    assert set(file["columnsStatistics"]) == {"`after`"}
+    assert set(file["columnsStatistics"]) == {"`after`", "`l`.`[element]`", "`m`.`[key]`", "`m`.`[value]`"}
     assert file["columnsStatistics"]["`after`"].max == 3
     types = {column.name: column.type for column in file["schema"].columns}
     assert types == {
