@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import TypeAdapter, ValidationError
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -35,6 +35,7 @@ from metastore.procedures.framework.types import parse_timestamp
 from metastore.pruning.row_id import ROW_ID
 from metastore.spark.own_tables import OwnTable, OwnTableReader, Versions
 from metastore.spark.scan_source import TableScanReader, table_schema, table_version
+from metastore.spark.session_keys import with_keys_of_session
 from metastore.spark.spark_types import require_digits, spark_schema
 
 FORMAT: Final = "metastore"
@@ -85,8 +86,11 @@ class Request:
     push_filters: bool
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Request:
-        """Raises InvalidRequestError for an option that is unknown or wrong, ConfigError for a bad configuration."""
+    def of(cls, options: Mapping[str, str], keys: Mapping[str, str] | None = None) -> Request:
+        """Parse the options; ``keys`` are those of object stores in Spark's configuration.
+
+        Raises InvalidRequestError for an option that is unknown or wrong, ConfigError for a bad configuration.
+        """
         given = {key.lower(): value for key, value in options.items()}
         if unknown := sorted(given.keys() - {name.lower() for name in _OPTIONS}):
             raise InvalidRequestError(f"unknown option {', '.join(unknown)}; there are {', '.join(_OPTIONS[:-1])}")
@@ -96,8 +100,9 @@ class Request:
         if version is not None and (time is not None or not version.isdecimal()):
             raise InvalidRequestError(f"version is the id of one, {version!r}, and excludes asOf")
         columns = given.get("columns")
+        settings = _given_settings(given[SETTINGS]) if SETTINGS in given else load(given.get("conf"))
         return cls(
-            _given_settings(given[SETTINGS]) if SETTINGS in given else load(given.get("conf")),
+            with_keys_of_session(settings, keys or {}),
             given["path"],
             None if version is None else int(version),
             None if time is None else parse_timestamp(time),
@@ -128,6 +133,9 @@ class MetastoreSource(DataSource):
     another.
     """
 
+    keys_of_session: ClassVar[Mapping[str, str]] = {}
+    """Keys of object stores in Spark's configuration, if the source was registered with a session."""
+
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self._versions: Versions | None = None
@@ -139,7 +147,7 @@ class MetastoreSource(DataSource):
 
     def schema(self) -> StructType:
         """Returns the columns, and fixes the version for all later reads."""
-        request = Request.of(self.options)
+        request = Request.of(self.options, self.keys_of_session)
         self._versions = _versions(request)
         table = OwnTable.named(request.name)
         if table is None:
@@ -155,7 +163,7 @@ class MetastoreSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns a reader of these columns, which the user may have declared. Spark asks for one for every scan."""
-        request = Request.of(self.options)
+        request = Request.of(self.options, self.keys_of_session)
         versions = _versions(request) if self._versions is None else self._versions
         table = OwnTable.named(request.name)
         reader: DataSourceReader

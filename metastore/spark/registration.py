@@ -12,6 +12,7 @@ from metastore.session import Session
 from metastore.spark.data_source import FORMAT, SETTINGS, MetastoreSource, settings_option
 from metastore.spark.engine import SparkEngine
 from metastore.spark.session import adopt, quiet_about_pandas
+from metastore.spark.session_keys import OF_HADOOP
 
 _COMPONENTS: Final = "components"
 
@@ -20,10 +21,12 @@ def register_source(spark: SparkSession) -> None:
     """Make ``spark.read.format("metastore")`` known to this session, whether the package is installed or not.
 
     Executors without the package receive it. This call is needed only where Spark does not find the source by itself.
-    Spark finds it if the package is installed on the driver's host, for the Python that Spark runs.
+    Spark finds it if the package is installed on the driver's host, for the Python that Spark runs. Only a source that
+    was made known by this call has the keys of object stores in the session's configuration.
     """
     SparkEngine(adopt(spark)).prepare()
-    spark.dataSource.register(MetastoreSource)
+    keys = {key: value for key, value in spark.conf.getAll.items() if key.startswith(OF_HADOOP)}
+    spark.dataSource.register(type(MetastoreSource.__name__, (MetastoreSource,), {"keys_of_session": keys}))
 
 
 def register(spark: SparkSession, ms: Session, *, prefix: str = "") -> list[str]:

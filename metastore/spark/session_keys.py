@@ -12,7 +12,8 @@ from typing import Final
 
 from metastore.config import Settings
 
-_OF_HADOOP: Final = "spark.hadoop."
+OF_HADOOP: Final = "spark.hadoop."
+"""The beginning of Spark's keys that are for Hadoop."""
 _KINDS: Final[tuple[tuple[str, ...], ...]] = (
     ("fs.s3a.", "s3.", "client."),
     ("fs.gs.", "google.cloud.", "gcs."),
@@ -21,10 +22,15 @@ _KINDS: Final[tuple[tuple[str, ...], ...]] = (
 """Beginnings of the keys of each kind of store, in Hadoop's and in PyIceberg's spelling."""
 
 
+def store_keys(spark_conf: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys of object stores in Spark's configuration, without ``spark.hadoop.``."""
+    hadoop = {key[len(OF_HADOOP) :]: value for key, value in spark_conf.items() if key.startswith(OF_HADOOP)}
+    return {key: value for key, value in hadoop.items() if any(map(key.startswith, _KINDS))}
+
+
 def with_keys_of_session(settings: Settings, spark_conf: Mapping[str, str]) -> Settings:
     """Return ``settings`` in which components, storage plugins and catalogs also have the keys of ``spark_conf``."""
-    hadoop = {key[len(_OF_HADOOP) :]: value for key, value in spark_conf.items() if key.startswith(_OF_HADOOP)}
-    keys = {key: value for key, value in hadoop.items() if any(map(key.startswith, _KINDS))}
+    keys = store_keys(spark_conf)
     if not keys:
         return settings
     return replace(
