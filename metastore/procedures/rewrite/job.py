@@ -17,6 +17,7 @@ from pyiceberg.typedef import TableVersion
 
 from metastore.iceberg.readable_columns import require_writable_columns, stored_schema
 from metastore.iceberg.row_lineage import with_lineage
+from metastore.procedures.rewrite.space_curves import CurveKind
 
 
 class SortKey(NamedTuple):
@@ -28,10 +29,11 @@ class SortKey(NamedTuple):
     nulls_first: bool
 
 
-class ZOrder(NamedTuple):
+class AlongCurve(NamedTuple):
     """A sort key through several columns by field ID: rows are near each other if they are near in all columns."""
 
     source_ids: tuple[int, ...]
+    kind: CurveKind = "zorder"
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class RewriteJob:
     specs: tuple[PartitionSpec, ...]
     output_spec_id: int
     name_mapping: NameMapping | None
-    order: tuple[SortKey | ZOrder, ...]
+    order: tuple[SortKey | AlongCurve, ...]
     sort_order_id: int | None
     keep_going: bool
     format_version: TableVersion = 2

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 
-from metastore.procedures.rewrite.job import SortKey, ZOrder
+from metastore.procedures.rewrite.job import AlongCurve, SortKey
+from metastore.procedures.rewrite.space_curves import Curve
 from metastore.procedures.rewrite.transforms import column, transformed
-from metastore.procedures.rewrite.z_order import Curve
 
 Direction = tuple[str, Literal["ascending", "descending"]]
 
@@ -32,28 +32,28 @@ _BUCKETS: Final = 16
 _OUT_ROWS: Final = 1 << 16
 
 
-_NONE: Final[Mapping[ZOrder, Curve]] = {}
+_NONE: Final[Mapping[AlongCurve, Curve]] = {}
 
 
 class Order:
     """An order of rows of ``schema`` by ``keys``: sorts rows, and computes the values of the keys."""
 
     def __init__(
-        self, schema: Schema, keys: Sequence[SortKey | ZOrder], curves: Mapping[ZOrder, Curve] = _NONE
+        self, schema: Schema, keys: Sequence[SortKey | AlongCurve], curves: Mapping[AlongCurve, Curve] = _NONE
     ) -> None:
         self._schema = schema
         self._keys = tuple(keys)
         self._curves = curves
 
     def fitted(self, sample: pa.Table) -> Order:
-        """Returns this order with curves for rows like those of ``sample``; :meth:`ranks` needs them for a Z-order."""
+        """Returns this order with curves for rows like those of ``sample``; :meth:`ranks` needs them."""
         if self._curves:
             return self
-        wanted = [key for key in self._keys if isinstance(key, ZOrder)]
-        curves = {key: Curve.through(self._columns_of(key, sample)) for key in wanted}
+        wanted = [key for key in self._keys if isinstance(key, AlongCurve)]
+        curves = {key: Curve.through(self._columns_of(key, sample), key.kind) for key in wanted}
         return Order(self._schema, self._keys, curves)
 
-    def _columns_of(self, key: ZOrder, rows: pa.RecordBatch | pa.Table) -> list[pa.Table]:
+    def _columns_of(self, key: AlongCurve, rows: pa.RecordBatch | pa.Table) -> list[pa.Table]:
         ascending = [Order(self._schema, [SortKey(each, IdentityTransform(), False, False)]) for each in key.source_ids]
         return [order.ranks(rows)[0] for order in ascending]
 
@@ -71,7 +71,7 @@ class Order:
             columns.append(column)
 
         for key in self._keys:
-            if isinstance(key, ZOrder):
+            if isinstance(key, AlongCurve):
                 add(self._curves[key].places(self._columns_of(key, rows)), descending=False)
                 continue
             values = self._values(key, rows)

@@ -19,7 +19,7 @@ from metastore.procedures.framework.model import CallContext
 from metastore.procedures.rewrite.commit import Committed
 from metastore.procedures.rewrite.conflicts import Rewritten
 from metastore.procedures.rewrite.groups import Choice, Group, output_files
-from metastore.procedures.rewrite.job import SortKey, ZOrder
+from metastore.procedures.rewrite.job import AlongCurve, SortKey
 from metastore.procedures.rewrite.options import RewriteOptions, Strategy
 from metastore.procedures.rewrite.task import outcomes
 from metastore.stores.files import discard
@@ -49,7 +49,7 @@ class RewriteCall:
     snapshot: Snapshot | None
     expression: BooleanExpression
     strategy: Strategy
-    order: tuple[SortKey | ZOrder, ...]
+    order: tuple[SortKey | AlongCurve, ...]
     sort_order_id: int | None
     options: RewriteOptions
     dry_run: bool

@@ -32,7 +32,7 @@ from metastore.procedures.rewrite.candidates import candidates, refuse_what_is_n
 from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
 from metastore.procedures.rewrite.conflicts import Rewritten
 from metastore.procedures.rewrite.groups import Piece, choose, pieces
-from metastore.procedures.rewrite.job import RewriteJob, SortKey, ZOrder
+from metastore.procedures.rewrite.job import AlongCurve, RewriteJob, SortKey
 from metastore.procedures.rewrite.options import parse_options
 from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, described, done_groups, row_of
 from metastore.procedures.rewrite.sorting import rewriting_order, strategy_of
@@ -62,7 +62,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         options = parse_options(arguments["options"] or {}, table.metadata.properties, strategy)
         if options.output_spec_id is not None:
             _require_usable_spec(target, table, options.output_spec_id)
-        order: tuple[SortKey | ZOrder, ...] = ()
+        order: tuple[SortKey | AlongCurve, ...] = ()
         if strategy == "sort":
             order = rewriting_order(str(target), table.schema(), table.sort_order(), sorted_by)
         branch = MAIN_BRANCH if arguments["branch"] is None else arguments["branch"]

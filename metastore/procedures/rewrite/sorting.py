@@ -12,15 +12,15 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, PrimitiveType
 
 from metastore.errors import InvalidRequestError
-from metastore.procedures.rewrite.job import SortKey, ZOrder
+from metastore.procedures.rewrite.job import AlongCurve, SortKey
 from metastore.procedures.rewrite.options import Strategy
-from metastore.procedures.rewrite.z_order import MOST_COLUMNS
+from metastore.procedures.rewrite.space_curves import MOST_COLUMNS
 
 _KEY: Final = re.compile(
     r"(?P<column>.+?)(?:\s+(?P<way>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?", re.IGNORECASE
 )
 
-_CURVE: Final = re.compile(r"zorder\s*\((?P<columns>.*)\)", re.IGNORECASE | re.DOTALL)
+_CURVE: Final = re.compile(r"(?P<kind>zorder|hilbert)\s*\((?P<columns>.*)\)", re.IGNORECASE | re.DOTALL)
 
 
 def strategy_of(given: str | None, sorted_by: Sequence[str]) -> Strategy:
@@ -37,14 +37,14 @@ def strategy_of(given: str | None, sorted_by: Sequence[str]) -> Strategy:
 
 def rewriting_order(
     name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[str]
-) -> tuple[SortKey | ZOrder, ...]:
-    """Returns the keys as :func:`sort_keys`, or one Z-order for ``zorder(a, b)``, which no other key may be beside."""
+) -> tuple[SortKey | AlongCurve, ...]:
+    """Returns the keys as :func:`sort_keys`, or one along a curve for ``zorder(a, b)`` or ``hilbert(a, b)``, alone."""
     found = [match for text in sorted_by if (match := _CURVE.fullmatch(text.strip()))]
     if not found:
         return sort_keys(name, schema, order, sorted_by)
     if len(sorted_by) > 1:
         raise InvalidRequestError(f"sorted_by: {found[0][0]} cannot be combined with other keys")
-    return (_curve(schema, found[0]["columns"]),)
+    return (_curve(schema, found[0]),)
 
 
 def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[str]) -> tuple[SortKey, ...]:
@@ -69,12 +69,12 @@ def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[s
     )
 
 
-def _curve(schema: Schema, columns: str) -> ZOrder:
-    texts = [text.strip() for text in columns.split(",")]
+def _curve(schema: Schema, found: re.Match[str]) -> AlongCurve:
+    texts = [text.strip() for text in found["columns"].split(",")]
     ids = tuple(_sortable(schema, text) for text in texts)
     if len(set(ids)) < len(ids) or len(ids) > MOST_COLUMNS:
-        raise InvalidRequestError(f"sorted_by: zorder({columns}) needs 1 to {MOST_COLUMNS} columns, each once")
-    return ZOrder(ids)
+        raise InvalidRequestError(f"sorted_by: {found[0]} needs 1 to {MOST_COLUMNS} columns, each once")
+    return AlongCurve(ids, "hilbert" if found["kind"].lower() == "hilbert" else "zorder")
 
 
 def _key(schema: Schema, text: str) -> SortKey:

@@ -17,7 +17,7 @@ from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import MetastoreError
 from metastore.procedures.rewrite.groups import Piece
-from metastore.procedures.rewrite.job import RewriteJob, SortKey, ZOrder
+from metastore.procedures.rewrite.job import AlongCurve, RewriteJob, SortKey
 from metastore.procedures.rewrite.ordering import Order, in_order
 from metastore.procedures.rewrite.reading import read_rows
 from metastore.procedures.rewrite.writing import FileWriter
@@ -79,7 +79,7 @@ def outcomes(batch: pa.RecordBatch) -> Iterator[Outcome]:
             files = []
 
 
-def _keys(job: RewriteJob, piece: Piece) -> list[SortKey | ZOrder]:
+def _keys(job: RewriteJob, piece: Piece) -> list[SortKey | AlongCurve]:
     """Returns the keys of the order. If each row has its own partition, partition values come first."""
     if piece.partition is not None:
         return list(job.order)

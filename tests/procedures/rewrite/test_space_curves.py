@@ -1,4 +1,4 @@
-"""sort_order => 'zorder(a, b)': a condition on either column opens few files, whatever types the columns have."""
+"""sort_order => 'zorder(a, b)' and 'hilbert(a, b)': a condition on either column opens few files."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from pyiceberg.utils.datetime import datetime_to_micros
 from support.rewriting_lake import Lake
 
 from metastore.errors import InvalidRequestError
-from metastore.procedures.rewrite.job import ZOrder
+from metastore.procedures.rewrite.job import AlongCurve
 from metastore.procedures.rewrite.ordering import Order, in_order
-from metastore.procedures.rewrite.z_order import Curve
+from metastore.procedures.rewrite.space_curves import Curve, along_hilbert, interleaved
 
 SIDE = 64
 START = datetime(2021, 1, 1, tzinfo=timezone.utc)
@@ -70,9 +70,13 @@ def files_of(lake: Lake, column: int, value: Any) -> int:
 
 
 @pytest.mark.parametrize(
-    ("x", "y"), [("number", "number"), ("number", "float"), ("small", "moment"), ("text", "number")]
+    ("curve", "x", "y"),
+    [
+        *(("zorder", "number", "number"), ("zorder", "number", "float"), ("zorder", "small", "moment")),
+        *(("hilbert", "number", "number"), ("hilbert", "text", "number")),
+    ],
 )
-def test_either_column_opens_few_files(lake: Lake, x: str, y: str) -> None:
+def test_either_column_opens_few_files(lake: Lake, curve: str, x: str, y: str) -> None:
     """At most twice the square root of all; sorted by the other column, a condition would open all.
 
     The borders of files are not those of squares on the curve, hence twice.
@@ -83,7 +87,7 @@ def test_either_column_opens_few_files(lake: Lake, x: str, y: str) -> None:
     schema, name = ".".join(table.name()).rsplit(".", 1)
     lake.session.sql(
         f"CALL lake.system.rewrite_data_files(table => '{schema}.{name}', strategy => 'sort', "
-        f"sort_order => 'zorder(x, y)', options => map('rewrite-all', 'true', "
+        f"sort_order => '{curve}(x, y)', options => map('rewrite-all', 'true', "
         f"'target-file-size-bytes', '{size // 16}', 'min-file-size-bytes', '1', "
         f"'max-file-size-bytes', '{size // 16 * 9 // 5}'))"
     )
@@ -116,7 +120,7 @@ def test_the_place_grows_with_every_column(rows: list[tuple[Any, ...]], sampled:
     table = pa.table(
         [pa.array(columns[0], pa.int64()), pa.array(columns[1], pa.float64()), pa.array(columns[2])], ["a", "b", "c"]
     )
-    order = Order(schema, [ZOrder((1, 2, 3))]).fitted(table.slice(0, sampled))
+    order = Order(schema, [AlongCurve((1, 2, 3))]).fitted(table.slice(0, sampled))
     places: list[Any] = order.ranks(table)[0].column(0).to_pylist()
 
     def key(value: Any) -> tuple[Any, ...]:
@@ -131,12 +135,22 @@ def test_the_place_grows_with_every_column(rows: list[tuple[Any, ...]], sampled:
                 assert place <= further
 
 
+@pytest.mark.parametrize(("dimensions", "bits"), [(1, 5), (2, 1), (2, 5), (3, 3), (4, 2), (16, 1)])
+def test_neighbours_on_a_hilbert_curve_are_neighbours_in_space(dimensions: int, bits: int) -> None:
+    """It goes through each point once, and moves by one in one dimension with each step."""
+    points = np.stack(np.meshgrid(*[np.arange(1 << bits)] * dimensions), axis=-1).reshape(-1, dimensions)
+    places = interleaved(along_hilbert(list(points.T.copy()), bits), bits)
+    assert sorted(places.tolist()) == list(range(len(points)))
+    steps = np.abs(np.diff(points[np.argsort(places)], axis=0))
+    assert (steps.sum(axis=1) == 1).all()
+
+
 def test_rows_beyond_the_budget_are_all_there() -> None:
     """Sorted in temporary files, they come once each, and near each other as in memory."""
     schema = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", LongType()))
     shuffled = np.random.default_rng(3).permutation(1 << 14)
     table = pa.table([pa.array(shuffled % 128), pa.array(shuffled // 128)], ["a", "b"])
-    order = Order(schema, [ZOrder((1, 2))])
+    order = Order(schema, [AlongCurve((1, 2))])
     found = pa.Table.from_batches(in_order(table.to_batches(1000), order, 1 << 14))
     assert sorted(map(tuple, zip(*found.to_pydict().values(), strict=True))) == [
         (a, b) for a in range(128) for b in range(128)
@@ -158,6 +172,8 @@ def test_columns_with_few_values_weigh_as_much() -> None:
     ("order", "message"),
     [
         ("zorder(x, y), x", "zorder(x, y) cannot be combined with other keys"),
+        ("hilbert(y, x), x", "hilbert(y, x) cannot be combined with other keys"),
+        ("hilbert(x, x)", "hilbert(x, x) needs 1 to 16 columns, each once"),
         ("zorder(x, x)", "needs 1 to 16 columns, each once"),
         ("zorder(x, z)", "there is no column 'z'; there are x, y"),
         ("zorder()", "there is no column ''"),

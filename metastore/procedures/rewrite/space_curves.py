@@ -1,14 +1,17 @@
-"""Places rows on a Z-order curve through several columns, so that a range of any of them lies in few stretches. Pure.
+"""Places rows on a curve through several columns, so that a range of any of them lies in few stretches. Pure.
 
-Each column is cut into ranges with about equally many rows of a sample. The place of a row interleaves the bits of its
-ranges' numbers. So columns of any types have the same weight, whatever their values and common prefixes are.
+Each column is cut into ranges with about equally many rows of a sample. So columns of any types have the same weight,
+whatever their values and common prefixes are. The place of a row on a Z-order curve interleaves the bits of its ranges'
+numbers. A Hilbert curve never jumps: two neighbours on it are neighbours in one column and equal in all others. Its
+places are those of a Z-order of transformed numbers (J. Skilling, "Programming the Hilbert curve", 2004).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import accumulate
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +24,8 @@ _MOST_BITS: Final = 12
 _BORDER: Final = "is_row"
 """This column sorts a border before the rows that are equal to it."""
 
+CurveKind = Literal["zorder", "hilbert"]
+
 Numbers = Any
 """A NumPy array of int64."""
 
@@ -30,22 +35,48 @@ class Curve:
     """The ascending borders between ranges of each column, as rows of a table of sortable columns."""
 
     borders: tuple[pa.Table, ...]
+    kind: CurveKind = "zorder"
 
     @classmethod
-    def through(cls, columns: Sequence[pa.Table]) -> Curve:
+    def through(cls, columns: Sequence[pa.Table], kind: CurveKind = "zorder") -> Curve:
         """Return the curve for rows like those of a sample, whose ranks are ``columns``: one table for each column."""
         ranges = 1 << _bits(len(columns))
-        return cls(tuple(_borders(ranks, ranges) for ranks in columns))
+        return cls(tuple(_borders(ranks, ranges) for ranks in columns), kind)
 
     def places(self, columns: Sequence[pa.Table]) -> Any:
         """Return the place of each row as an Arrow array of int64; ``columns`` are as in :meth:`through`."""
         bits = _bits(len(columns))
         numbers = [_spread(*pair, bits) for pair in zip(self.borders, columns, strict=True)]
-        place: Numbers = np.zeros(len(numbers[0]), dtype=np.int64)
-        for bit in reversed(range(bits)):
-            for number in numbers:
-                place = (place << 1) | ((number >> bit) & 1)
-        return pa.array(place)
+        return pa.array(interleaved(along_hilbert(numbers, bits) if self.kind == "hilbert" else numbers, bits))
+
+
+def interleaved(numbers: Sequence[Numbers], bits: int) -> Numbers:
+    """Return numbers made of the ``bits`` lowest bits of each of ``numbers`` in turn, the first and highest first."""
+    place: Numbers = np.zeros(len(numbers[0]), dtype=np.int64)
+    for bit in reversed(range(bits)):
+        for number in numbers:
+            place = (place << 1) | ((number >> bit) & 1)
+    return place
+
+
+def along_hilbert(numbers: Sequence[Numbers], bits: int) -> list[Numbers]:
+    """Return the numbers that, :func:`interleaved`, are the places on a Hilbert curve through ``numbers``.
+
+    ``numbers`` has the coordinates of all points, from 0 to 2 ** ``bits`` - 1: one array for each dimension.
+    """
+    axes = [number.copy() for number in numbers]
+    for bit in reversed(range(1, bits)):
+        lower = (1 << bit) - 1
+        for axis in axes:
+            is_set = (axis >> bit) & 1 == 1
+            swapped = np.where(is_set, 0, (axes[0] ^ axis) & lower)
+            axes[0] ^= np.where(is_set, lower, swapped)
+            np.bitwise_xor(axis, swapped, out=axis)
+    axes = list(accumulate(axes, np.bitwise_xor))
+    flipped = np.zeros_like(axes[0])
+    for bit in reversed(range(1, bits)):
+        flipped ^= np.where((axes[-1] >> bit) & 1 == 1, (1 << bit) - 1, 0)
+    return [axis ^ flipped for axis in axes]
 
 
 def _bits(columns: int) -> int:
