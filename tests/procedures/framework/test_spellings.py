@@ -37,6 +37,14 @@ PRINTED = [
         "'remove-dangling-deletes', 'true'))"
     ),
     "CALL catalog_name.system.rewrite_data_files(table => 'db.sample', where => 'id = 3 and name = \"foo\"')",
+    (
+        "CALL catalog_name.system.rewrite_data_files(table => 'db.sample', strategy => 'sort', sort_order => "
+        "'zorder(c1,c2)')"
+    ),
+    (
+        "CALL catalog_name.system.rewrite_data_files(table => 'db.sample', strategy => 'sort', sort_order => "
+        "'hilbert(c1,c2)')"
+    ),
     "CALL catalog_name.system.rewrite_manifests('db.sample')",
     "CALL catalog_name.system.rewrite_position_delete_files('db.sample')",
     (
