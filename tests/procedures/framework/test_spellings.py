@@ -93,8 +93,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     with metastore.connect(Settings.from_mapping({"drill.metastore": settings}, environ={})) as opened:
         catalog = opened.catalogs.open("catalog_name")
         catalog.create_namespace("db")
-        table = catalog.create_table("db.sample", pa.table({"id": [1], "name": ["a"]}).schema)
-        table.append(pa.table({"id": [1], "name": ["a"]}))
+        rows = pa.table({"id": [1], "name": ["a"], "c1": [2], "c2": [3]})
+        catalog.create_table("db.sample", rows.schema).append(rows)
         yield opened
 
 
