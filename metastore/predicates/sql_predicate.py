@@ -276,9 +276,18 @@ def _why_unread(node: exp.Expr) -> str | None:
     """The reason why nothing is known of ``node``; None if it can be read."""
     if not isinstance(node, (exp.And, exp.Or, exp.Not)) and node.find(exp.Query) is not None:
         return "a subquery"
+    if any(map(_compares_with_many, _own_nodes(node))):
+        return "ANY and ALL compare with each value of a list, and with none of an empty one"
     if any(type(each) in ARGUMENTS and has_unknown_arguments(each) for each in _own_nodes(node)):
         return "it is written in a way that is not known here"
     return None
+
+
+def _compares_with_many(node: exp.Expr) -> bool:
+    """Whether ``node`` is ``ANY``, ``SOME`` or ``ALL``; such a comparison can be true beside a null, too."""
+    return isinstance(node, (exp.Any, exp.All)) or (
+        isinstance(node, exp.Anonymous) and node.name.lower() in ("all", "some")
+    )
 
 
 def _own_nodes(node: exp.Expr) -> list[exp.Expr]:

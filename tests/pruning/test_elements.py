@@ -243,3 +243,37 @@ def test_only_bounds_and_emptiness_are_kept(session: Session, tmp_path: Path) ->
     for known in map(ColumnStatistics.from_json, texts):
         assert (known.nulls, known.non_nulls, known.rows) == (None, None, None)
     assert not any(is_element(tuple(column.split("."))) for column in units["column"].to_pylist() if column)
+
+
+NULLS_AND_NUMBERS: list[list[int | None]] = [[None, None, None], [1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "NOT (id = SOME(tags))",
+        "NOT (NULL = ANY(tags))",
+        "NOT (id = ANY(tags))",
+        "NULL <> ALL(tags)",
+        "id > ALL(tags)",
+        "NOT (3 < ANY(tags))",
+    ],
+)
+def test_a_comparison_with_no_element_is_true_or_false_even_of_null(
+    session: Session, tmp_path: Path, condition: str
+) -> None:
+    """So nothing is concluded from the NULL: these hold for the empty list."""
+    tags = pa.array([[], [1], None], pa.list_(pa.int64()))
+    folder = tmp_path / "lake" / "t"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, ids in enumerate(NULLS_AND_NUMBERS):
+        columns = {"id": pa.array(ids, pa.int64()), "tags": tags, "n": pa.array([number] * 3)}
+        pq.write_table(pa.table(columns), folder / f"{number}")
+    rows = pa.concat_tables([pq.read_table(folder / name) for name in ("0", "1")])
+    session.analyze("dfs.w.t", format="parquet")
+    query = f"SELECT id, tags, n FROM {{}} WHERE {condition} ORDER BY ALL"
+    with duckdb.connect() as judge:
+        judge.register("rows", rows)
+        expected = judge.execute(query.format("rows")).fetchall()
+    assert [tuple(row.values()) for row in session.sql(query.format("dfs.w.t")).to_pylist()] == expected
+    assert len(expected) >= 2
