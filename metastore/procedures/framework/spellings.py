@@ -30,6 +30,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 """Argument names of other engines, each with our names of the same meaning."""
 
 _PART: Final = re.compile(r"`((?:[^`]|``)+)`|\"((?:[^\"]|\"\")+)\"|([^.`\"]+)")
+_FORMATS: Final = ("parquet", "orc", "avro")
 _COMMA: Final = re.compile(r",(?![^(]*\))")
 _DURATION: Final = re.compile(r"\s*\d+(\.\d+)?\s*[a-zA-Z]+\s*")
 
@@ -71,7 +72,14 @@ def _by_name(names: set[str], catalog: str, given: GivenArgument, now_ms: Callab
         yield replace(given, name="schema" if "schema" in names else "schema_name", value=schema)
         yield replace(given, name="table_name", value=table)
         return
-    if name not in names:
+    if name == "source_table" and {"location", "format"} <= names and isinstance(given.value, str):
+        format_, location = _files_of(given.value, given.place)
+        yield replace(given, name="location", value=location)
+        yield replace(given, name="format", value=format_)
+        return
+    if name == "check_duplicate_files" and "duplicate_file" in names and isinstance(given.value, bool):
+        given = replace(given, name="duplicate_file", value="ERROR" if given.value else "ALLOW")
+    elif name not in names:
         ours = next((each for each in _NAMES.get(name, ()) if each in names), None)
         if ours is not None:
             given = replace(given, name=ours, value=_keys(given.value) if name == "sort_order" else given.value)
@@ -88,6 +96,18 @@ def _table(text: str, catalog: str, place: str | None) -> tuple[str, str]:
         at = f"{place}: " if place else ""
         raise InvalidRequestError(f"{at}table {text!r} names no schema; give schema and name, such as 'db.{text}'")
     return ".".join(parts[:-1]), parts[-1]
+
+
+def _files_of(text: str, place: str | None) -> tuple[str, str]:
+    """Returns the format and the location of Spark's name for files, such as ``parquet`.`/data/t``."""
+    parts = [quoted or double or plain for quoted, double, plain in _PART.findall(text)]
+    if len(parts) != 2 or parts[0].lower() not in _FORMATS:
+        at = f"{place}: " if place else ""
+        raise InvalidRequestError(
+            f"{at}source_table {text!r} names no files by format and path, such as '`parquet`.`/data/t`'; the files of "
+            "a Hive table are added by add_files_from_hive"
+        )
+    return parts[0], parts[1]
 
 
 def _keys(value: Any) -> Any:

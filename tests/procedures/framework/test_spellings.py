@@ -157,6 +157,31 @@ def test_durations_count_back_from_now(session: Session, text: str, back: timede
 
 
 @pytest.mark.parametrize(
+    ("source", "format_", "location"),
+    [
+        ("`parquet`.`s3://bucket/path to/t.v1`", "parquet", "s3://bucket/path to/t.v1"),
+        ("ORC.`/data/t`", "ORC", "/data/t"),
+        ('avro."/data/t"', "avro", "/data/t"),
+    ],
+)
+def test_files_have_sparks_name(session: Session, source: str, format_: str, location: str) -> None:
+    """By format and path; duplicates are checked by a flag, as there."""
+    found = bound(session, "add_files", table="db.t", source_table=source, check_duplicate_files=False)
+    assert (found["format"], found["location"], found["duplicate_file"]) == (format_, location, "ALLOW")
+    assert (
+        bound(session, "add_files", table="db.t", source_table=source, check_duplicate_files=True)["duplicate_file"]
+        == "ERROR"
+    )
+
+
+@pytest.mark.parametrize("source", ["db.src_tbl", "`csv`.`/data/t`", "t"])
+def test_other_sources_of_files_are_refused(session: Session, source: str) -> None:
+    """Tables of Hive have a procedure of their own, which the message names."""
+    with pytest.raises(InvalidRequestError, match="add_files_from_hive"):
+        bound(session, "add_files", table="db.t", source_table=source)
+
+
+@pytest.mark.parametrize(
     ("named", "said"),
     [
         ({"table": "sample"}, "table 'sample' names no schema"),

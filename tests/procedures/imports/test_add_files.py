@@ -48,6 +48,7 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.framework.run import explain
 from metastore.procedures.imports.add_files import add_files
 from metastore.procedures.imports.import_values import bound_bytes
+from metastore.session import Session
 
 Put = Callable[..., str]
 
@@ -95,6 +96,24 @@ def test_a_folder(lake: Lake, rows: Callable[..., pa.Table], put: Put, tmp_path:
     assert summary_of(table)["total-records"] == "3"
     assert "schema.name-mapping.default" in table.properties
     assert duckdb.read_parquet(sorted(paths)).count("*").fetchall() == [(3,)]
+
+
+def test_sparks_name_of_files(session: Session, rows: Callable[..., pa.Table], put: Put, tmp_path: Path) -> None:
+    """A format and a path; the filter chooses among partitions, which are in the paths."""
+    for statement in (
+        "CREATE SCHEMA lake.db",
+        "CREATE TABLE lake.db.t (id BIGINT, city VARCHAR) PARTITIONED BY (city)",
+    ):
+        session.sql(statement)
+    for city in ("a", "b"):
+        put(f"city={city}/a.parquet", rows(1, 2).select(["id"]))
+    call = f"CALL lake.system.add_files(table => 'db.t', source_table => '`parquet`.`{tmp_path}/source`'{{}})"
+    [row] = session.sql(call.format(", partition_filter => map('city', 'a')")).to_pylist()
+    assert row["added_files_count"] == 1
+    assert session.sql("FROM lake.db.t ORDER BY id").to_pylist() == [{"id": 1, "city": "a"}, {"id": 2, "city": "a"}]
+    with pytest.raises(ProcedureError, match="already"):
+        session.sql(call.format(""))
+    assert session.sql("SELECT count(*) AS n FROM lake.db.t").to_pylist() == [{"n": 2}]
 
 
 def test_metrics_are_the_footers(lake: Lake, put: Put) -> None:
