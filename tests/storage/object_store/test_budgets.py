@@ -122,7 +122,8 @@ def test_a_first_commit_of_many_partitions(seen: Seen, settings: Callable[..., S
         units = [unit(f"t{n:03}", key) for n in range(128) for key in ("GENERAL_INFO", "1994")]
         metastore.tables.modify().overwrite(units).execute()
         data = [wave for wave in seen.waves if any(".parquet" in request for request in wave)]
-        assert max(map(len, data)) == 64
+        # The looks at the table run beside the last of them, and may fall into the same wave.
+        assert max(sum(".parquet" in request for request in wave) for wave in data) == 64
         assert len(seen.requests) <= 256 + 9, Counter(request.split()[0] for request in seen.requests)
         assert seen.depth - len(data) <= 4, seen.waves  # manifests, version, base, hint
 
