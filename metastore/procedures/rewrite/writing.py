@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io.pyarrow import (
-    compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
     schema_to_pyarrow,
@@ -28,6 +27,7 @@ from pyiceberg.typedef import Record
 
 from metastore.errors import StorageError
 from metastore.iceberg.iceberg_private import parquet_writer_options
+from metastore.iceberg.metrics_plan import metrics_plan
 from metastore.iceberg.row_lineage import LINEAGE_IDS
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.partition_values import partition_column, partition_value
@@ -150,7 +150,7 @@ class _OpenFile:
         job = self._job
         statistics = data_file_statistics_from_parquet_metadata(
             self._writer.writer.metadata,
-            compute_statistics_plan(job.stored_schema, job.properties),
+            metrics_plan(job.stored_schema, job.properties),
             parquet_path_to_id_mapping(job.stored_schema),
         )
         described = statistics.to_serialized_dict()
