@@ -145,7 +145,12 @@ def test_each_statement_has_its_own_properties(lake: Lake, statement: str, kind:
     lake.sql(statement.format(t=TABLE))
     assert lake.data >= before
     for name in (f"write.{kind}.mode", f"write.{kind}.isolation-level", "write.delete.granularity"):
-        lake.sql(f"ALTER TABLE {TABLE} SET PROPERTIES {name} = 'mor'")
+        with pytest.raises(InvalidRequestError, match=f"^line 1, .*: property {name} is 'mor'; .* are supported"):
+            lake.sql(f"ALTER TABLE {TABLE} SET PROPERTIES {name} = 'mor'")
+        with pytest.raises(InvalidRequestError, match=f"property {name} is 'mor'"):
+            lake.call("set_table_property", key=name, value="mor")
+        with lake.load().transaction() as other_writer:
+            other_writer.set_properties({name: "mor"})
         version, written = lake.load().metadata_location, lake.written
         with pytest.raises(
             InvalidRequestError, match=f"property {name} of {TABLE} is 'mor'; .* are supported: run ALTER"
