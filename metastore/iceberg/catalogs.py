@@ -186,7 +186,8 @@ class ForeignCatalog(CatalogSource):
         if self.settings.type == "sql" and file is not None and not os.path.exists(file[1]):
             raise StorageError(
                 f"{file[1]}, the database of {self._key}.uri, is not there. Is the path right? A new catalog is made "
-                f"there by metastore.connect(conf).catalogs.open({self.name!r})"
+                f"there by CREATE SCHEMA {self.name}.<schema>, or by "
+                f"metastore.connect(conf).catalogs.open({self.name!r})"
             )
 
     def __str__(self) -> str:

@@ -9,11 +9,12 @@ delete files that do not apply to it: if the file was added again after they wer
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.expressions.visitors import bind, extract_field_ids, translate_column_names
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema, schema_to_pyarrow
@@ -26,9 +27,11 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
+from metastore.iceberg.nan_conditions import may_pass_nan
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
 from metastore.iceberg.projection import Projection, partition_constants
 from metastore.iceberg.readable_columns import columns_with_ids, require_readable_columns
+from metastore.mapping.filters import conjuncts
 from metastore.stores.files import open_ranges
 from metastore.stores.read_errors import reading_file
 
@@ -100,27 +103,40 @@ class RowScan:
             projection = Projection(held, self._schema, self._arrow, constants)
             columns = [field.name for field in held.fields if _has(field, self._ids | keys)]
             condition = self._of_file(held, constants)
-            batches = _chosen(file.matching(None if deleted is not None else condition, columns), deleted, condition)
+            pushed = None if condition is None or deleted is not None else _for_row_groups(condition)
+            tested = None if pushed is condition else _in_arrow(condition, held)
+            batches = _chosen(file.matching(_in_arrow(pushed, held), columns), deleted, tested)
             if not equality:
                 return list(map(projection.apply, batches))
             return list(map(projection.apply, self._equality.without(list(batches), held, constants, equality)))
 
-    def _of_file(self, held: Schema, constants: Mapping[int, Any]) -> Any:
-        """Return the condition as an Arrow expression in the file's names; None if there is none."""
+    def _of_file(self, held: Schema, constants: Mapping[int, Any]) -> BooleanExpression | None:
+        """Return the condition in the file's names; None if there is none."""
         if self._condition is None:
             return None
         missing = {own: value for own, value in constants.items() if own not in held.field_ids}
         translated = translate_column_names(self._condition, held, True, missing)
-        return expression_to_pyarrow(bind(held, translated, case_sensitive=True), held)
+        return bind(held, translated, case_sensitive=True)
+
+
+def _for_row_groups(condition: BooleanExpression) -> BooleanExpression | None:
+    """Return the part of a bound condition by which Arrow may choose row groups; None if there is none."""
+    terms = list(conjuncts(condition))
+    safe = [term for term in terms if not may_pass_nan(term)]
+    return condition if len(safe) == len(terms) else reduce(And, safe) if safe else None
+
+
+def _in_arrow(condition: BooleanExpression | None, held: Schema) -> Any:
+    return None if condition is None else expression_to_pyarrow(condition, held)
 
 
 def _chosen(batches: Iterable[pa.RecordBatch], deleted: Positions | None, condition: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that are not deleted; the condition is applied here if deletes count row numbers."""
+    """Yield the rows that are not deleted and match the Arrow expression ``condition``, if any."""
     row = 0
     for batch in batches:
         kept = without(batch, row, deleted)
         row += batch.num_rows
-        if deleted is not None and condition is not None:
+        if condition is not None:
             kept = _true_for(condition, kept)
         if kept.num_rows:
             yield kept

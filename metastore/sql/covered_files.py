@@ -22,14 +22,12 @@ from metastore.duck.queries import Duck
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.live_files import partition_test
 from metastore.iceberg.readable_columns import readable_schema
-from metastore.iceberg.version_3_fields import content_offset
 from metastore.predicates.condition import Condition
 from metastore.sql.composed import Composed
 from metastore.sql.narrowed import fitting
 from metastore.sql.push_down import AskedRows, asked_of
 from metastore.sql.query_text import QueryText
 from metastore.sql.row_writes import Reading
-from metastore.writes.row_changes import LiveRows
 
 _PLAIN: Final = (
     exp.And,
@@ -77,24 +75,13 @@ def covered_files(negated: Composed, reading: Reading) -> list[int]:
             for position, field in enumerate(spec.fields)
             if not isinstance(field.transform, VoidTransform)
         ]
-        if not values or None in values or live_rows(live, number) is None:
+        if not values or None in values or live.row_count(number) is None:
             continue
         if spec.spec_id not in tests:
             tests[spec.spec_id] = partition_test(metadata, spec, expression)
         if not tests[spec.spec_id](data.file.partition):
             found.append(number)
     return found
-
-
-def live_rows(live: LiveRows, number: int) -> int | None:
-    """Return the number of a file's rows that are not deleted; None if only reading them tells."""
-    rows = live.files[number].file.record_count
-    deletes = list(live.tasks[number].delete_files)
-    if not deletes:
-        return rows
-    if len(deletes) == 1 and content_offset(deletes[0]) is not None:
-        return rows - deletes[0].record_count
-    return None
 
 
 def implied_condition(selected: Composed, reading: Reading) -> BooleanExpression | None:

@@ -86,9 +86,12 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
     place = place_of(target, cursor, names)
     with statement.at(names[0].token):
         if place.schema_name not in target.catalogs.schemas(place.catalog_name):
-            target.catalogs.tables(place.catalog_name, place.schema_name)
+            try:
+                target.catalogs.tables(place.catalog_name, place.schema_name)
+            except NotFoundError as error:
+                raise _no_schema(place, str(error)) from error
             if place.source.settings.type != "filesystem":
-                raise NotFoundError(f"schema {place.catalog_name}.{place.schema_name} does not exist")
+                raise _no_schema(place)
         if place.newest_pointer() is not None:
             if if_not_exists:
                 return done(False, f"{place}: exists already")
@@ -185,8 +188,15 @@ class _Creation:
         if isinstance(error, TableAlreadyExistsError):
             return InvalidRequestError(f"table {self._place} exists already")
         if isinstance(error, NoSuchNamespaceError):
-            return NotFoundError(f"schema {self._place.catalog_name}.{self._place.schema_name} does not exist")
+            return _no_schema(self._place)
         return InvalidRequestError(f"{self._place} cannot be created: {error}")
+
+
+def _no_schema(place: TargetTable, problem: str = "") -> NotFoundError:
+    """Returns the error for a schema that is not there; ``problem`` may end with a question about its name."""
+    name = f"{place.catalog_name}.{place.schema_name}"
+    problem = problem or f"schema {name} does not exist"
+    return NotFoundError(f"{problem}{' If not, run' if problem.endswith('?') else ': run'} CREATE SCHEMA {name}")
 
 
 _REFUSED: Final = (TableAlreadyExistsError, NoSuchNamespaceError, ValueError, ValidationError)

@@ -23,7 +23,7 @@ from sqlglot import Token
 
 from metastore.quoting import double_quoted
 from metastore.sql.composed import Composed
-from metastore.sql.covered_files import covered_files, implied_condition, live_rows
+from metastore.sql.covered_files import covered_files, implied_condition
 from metastore.sql.expressions import assignments, expression, positions_of
 from metastore.sql.named_table import NamedTable, named_table
 from metastore.sql.row_writes import Reading, RowPlan, run_change
@@ -54,7 +54,7 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
         reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)))
         with composed.errors():
             rows = rows_of(composed.query(), reading.relations)
-        deleted = rows.num_rows + sum(live_rows(live, number) or 0 for number in covered)
+        deleted = rows.num_rows + sum(live.row_count(number) or 0 for number in covered)
         condition = implied_condition(composed, reading)
         return RowPlan(changes=RowChanges(rows), dropped=covered, condition=condition, counts={"deleted": deleted})
 

@@ -42,6 +42,7 @@ from metastore.sql.table_properties import (
     FORMAT_VERSIONS,
     PARTITIONING,
     SORTED_BY,
+    checked_value,
     partition_terms,
     property_key,
     property_value,
@@ -205,7 +206,7 @@ def _property(cursor: Cursor, made: NewTable, key: str, token: Token | None) -> 
             require_settable(key)
         except InvalidRequestError as error:
             raise cursor.statement.error(str(error), token) from error
-        value = property_value(cursor) or ""
+        value = checked_value(cursor, key) or ""
         if value_token is not None and cursor.statement.source(value_token).upper() == "DEFAULT":
             return
         made.properties[key] = value

@@ -102,6 +102,7 @@ class Relations:
         self._versions: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
         self._addressed: dict[str, LiveRows] = {}
+        self._read: set[str] = set()
 
     def pin(self, target: TargetTable, table: Table, live: LiveRows | None) -> None:
         """Make ``target`` mean the version ``table`` from now on.
@@ -122,6 +123,10 @@ class Relations:
             look_together(
                 each.backing.table for each in (metastore.views, metastore.materialized_views, metastore.tables)
             )
+
+    def has_read(self, target: TargetTable) -> bool:
+        """Returns whether a query has named ``target``, one of its metadata tables, or a view of it."""
+        return str(target) in self._read
 
     def resolve(
         self,
@@ -218,6 +223,7 @@ class Relations:
         base, dollar, kind = name.rpartition("$")
         if dollar:
             target = self._target.catalogs.table(catalog, schema, base)
+            self._read.add(str(target))
             version = None if wanted is None else resolve_version(target.load(), wanted)
             if kind.lower() == CHANGES:
                 table = target.load()
@@ -225,6 +231,7 @@ class Relations:
             rows = metadata_table(target, kind, version)
             return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), in_memory)
         target = self._target.catalogs.target(catalog, schema, name)
+        self._read.add(str(target))
         if target.is_component:
             return self._of_component(target, wanted)
         return self._of_iceberg(target, wanted, unlisted)

@@ -28,7 +28,7 @@ from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
 from metastore.suggestions import did_you_mean
-from metastore.views.statements import DESCRIPTION, column_comments
+from metastore.views.statements import DESCRIPTION, column_comments, rows_of_columns_left_out
 from metastore.views.statements import describe as described
 
 
@@ -100,7 +100,7 @@ def described_columns(target: StatementTarget, statement: Statement, name: list[
         }
         for column in found.schema
     ]
-    return pa.Table.from_pylist(rows, DESCRIPTION)
+    return pa.Table.from_pylist([*rows, *rows_of_columns_left_out(found.left_out)], DESCRIPTION)
 
 
 def _tables_of(target: StatementTarget, parts: list[str]) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from sqlglot import TokenType
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.iceberg_private import upgrade
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
+from metastore.iceberg.row_mode_values import require_row_mode_value
 from metastore.procedures.tables.set_property import require_settable
 from metastore.sql.action_lists import next_item
 from metastore.sql.partition_fields import Change, PartitionChange, PartitionTerm, term_of_text
@@ -50,7 +51,7 @@ def set_properties(cursor: Cursor) -> tuple[Change, str]:
         cursor.expect(TokenType.EQ, "=")
         other = _no_property(cursor, key)
         if other is None:
-            values[key] = property_value(cursor)
+            values[key] = checked_value(cursor, key)
         else:
             others.append(other)
         if not next_item(cursor):
@@ -148,6 +149,16 @@ def property_value(cursor: Cursor) -> str | None:
     if cursor.ahead(TokenType.NUMBER):
         return sign + cursor.advance().text
     raise cursor.unexpected("a text, a number, TRUE, FALSE or DEFAULT")
+
+
+def checked_value(cursor: Cursor, key: str) -> str | None:
+    """Read the value of ``key`` as :func:`property_value` does; a value that the key cannot have is an error."""
+    token = cursor.token
+    value = property_value(cursor)
+    if value is not None and token is not None:
+        with cursor.statement.at(token):
+            require_row_mode_value(key, value)
+    return value
 
 
 def partition_terms(cursor: Cursor) -> list[PartitionTerm]:

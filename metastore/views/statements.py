@@ -83,7 +83,20 @@ def describe(schema: TupleSchema, comments: Mapping[str, str]) -> pa.Table:
         }
         for column in schema.columns
     ]
-    return pa.Table.from_pylist(rows, DESCRIPTION)
+    return pa.Table.from_pylist([*rows, *rows_of_columns_left_out(schema.left_out)], DESCRIPTION)
+
+
+def rows_of_columns_left_out(reasons: Mapping[str, str]) -> list[dict[str, str | None]]:
+    """Returns the rows of columns that reads leave out, behind the others; the comment has type and reason."""
+    return [
+        {
+            "COLUMN_NAME": name,
+            "DATA_TYPE": None,
+            "IS_NULLABLE": None,
+            "COMMENT": f"left out of all reads: {reason}",
+        }
+        for name, reason in reasons.items()
+    ]
 
 
 def _quoted(info: TableInfo) -> str:

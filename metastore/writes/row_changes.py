@@ -21,6 +21,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from metastore.iceberg.delete_index import Delete, Deletes, only_path, unpartitioned_specs
 from metastore.iceberg.live_files import LiveFile, live_files
+from metastore.iceberg.version_3_fields import content_offset
 from metastore.procedures.rewrite.groups import Slice
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.reading import read_rows
@@ -57,6 +58,16 @@ class LiveRows:
     def slice(self, number: int) -> Slice:
         """Returns all rows of one file."""
         return Slice.whole(self.files[number], sorted(map(Delete.of, self.tasks[number].delete_files)))
+
+    def row_count(self, number: int) -> int | None:
+        """Returns the number of a file's rows that are not deleted; None if only reading them tells."""
+        rows = self.files[number].file.record_count
+        deletes = list(self.tasks[number].delete_files)
+        if not deletes:
+            return rows
+        if len(deletes) == 1 and content_offset(deletes[0]) is not None:
+            return rows - deletes[0].record_count
+        return None
 
     def deletes_of(self, numbers: Collection[int]) -> list[LiveFile]:
         """Returns the delete files that are about files ``numbers`` alone: vectors, and position deletes of one file.

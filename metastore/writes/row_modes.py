@@ -8,19 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.row_mode_values import BY_FILE, GRANULARITY, MERGE_ON_READ, ROW_MODE_VALUES, SERIALIZABLE
 
 Kind = Literal["delete", "update", "merge"]
-
-_COPY: Final = "copy-on-write"
-_MERGE: Final = "merge-on-read"
-_SERIALIZABLE: Final = "serializable"
-_SNAPSHOT: Final = "snapshot"
-_GRANULARITY: Final = "write.delete.granularity"
-_PARTITION: Final = "partition"
-_FILE: Final = "file"
 
 
 @dataclass(frozen=True)
@@ -39,7 +32,8 @@ class RowMode:
     def of(cls, name: str, properties: Mapping[str, str], format_version: int, kind: Kind) -> RowMode:
         """Read the properties of table ``name``. Raises InvalidRequestError for an unknown value of one of them."""
 
-        def chosen(key: str, first: str, second: str) -> str:
+        def chosen(key: str) -> str:
+            first, second = ROW_MODE_VALUES[key]
             value = properties.get(key, first)
             if value.lower() not in (first, second):
                 raise InvalidRequestError(
@@ -48,7 +42,6 @@ class RowMode:
                 )
             return value.lower()
 
-        mode = chosen(f"write.{kind}.mode", _MERGE, _COPY)
-        isolation = chosen(f"write.{kind}.isolation-level", _SERIALIZABLE, _SNAPSHOT)
-        granularity = chosen(_GRANULARITY, _PARTITION, _FILE)
-        return cls(mode == _MERGE and format_version > 1, isolation == _SERIALIZABLE, granularity == _FILE)
+        merges = chosen(f"write.{kind}.mode") == MERGE_ON_READ
+        isolation = chosen(f"write.{kind}.isolation-level")
+        return cls(merges and format_version > 1, isolation == SERIALIZABLE, chosen(GRANULARITY) == BY_FILE)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.lake_table import Lake
 
 from metastore.config import Settings
 from metastore.procedures import Argument, Procedure, columns
@@ -41,6 +42,14 @@ def bare(tmp_path: Path) -> Iterator[Session]:
         session.procedures.register("lake", echo)
         session.procedures.register("lake", pair)
         yield session
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    """An empty lake."""
+    made = Lake(tmp_path)
+    with made.session:
+        yield made
 
 
 def _all(

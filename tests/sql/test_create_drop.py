@@ -77,7 +77,12 @@ def test_a_table_has_what_the_statement_says(session: Session) -> None:
     [
         ("CREATE TABLE lake.db.old (a INT)", "table lake.db.old exists already"),
         ("CREATE TABLE lake.db.old AS SELECT 1 AS a", "table lake.db.old exists already"),
-        ("CREATE TABLE lake.nope.t (a INT)", "schema lake.nope does not exist"),
+        ("CREATE TABLE lake.nope.t (a INT)", "schema lake.nope does not exist: run CREATE SCHEMA lake.nope"),
+        ("CREATE TABLE lake.dbb.t AS SELECT 1 AS a", "did you mean db? If not, run CREATE SCHEMA lake.dbb"),
+        (
+            "CREATE TABLE lake.db.t (a INT) TBLPROPERTIES ('write.merge.mode' = 'mor')",
+            "line 1, column 68: property write.merge.mode is 'mor'; merge-on-read and copy-on-write are supported",
+        ),
         ("CREATE TABLE lake.db.t (a INT) TBLPROPERTIES ('format-version' = 4)", "format version 4: this package"),
         ("CREATE TABLE lake.db.t (a INT, A INT)", "column A stands there twice"),
         ("CREATE TABLE lake.db.t (a INT) PARTITIONED BY (days(a))", "line 1, column 48: day(a): a is int"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,131 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.manifest import FileFormat
-from pyiceberg.table import Table
 from support.delete_files import delete_equal, delete_positions, with_ids
+from support.lake_table import TABLE, Lake
 from support.row_lineage import version_3
 
-from metastore.clock import Clock
-from metastore.config import Settings
 from metastore.errors import InvalidRequestError, StorageError
-from metastore.iceberg.live_files import LiveFiles, live_files
-from metastore.metastore import Metastore
-from metastore.session import Session
 
-TABLE = "lake.db.t"
 MODES = ("copy-on-write", "merge-on-read")
-
-
-class Lake:
-    """A session whose catalog ``lake`` has the table ``db.t``; ``meanwhile`` runs once before the next commit."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.meanwhile: Callable[[], object] | None = None
-        catalog = {"type": "sql", "uri": f"sqlite:///{folder}/c.db", "warehouse": f"file://{folder}/wh"}
-        given = {
-            "iceberg.location.base_path": str(folder / "m"),
-            "catalogs.lake": catalog,
-            "engine.processes": 1,
-        }
-        opened = Metastore.open(
-            Settings.from_mapping({"drill.metastore": given}, environ={}), clock=Clock(now_ms=self._now_ms)
-        )
-        self.session = Session(opened)
-        self.session.sql("CREATE SCHEMA lake.db")
-
-    def _now_ms(self) -> int:
-        meanwhile, self.meanwhile = self.meanwhile, None
-        if meanwhile is not None:
-            meanwhile()
-        return Clock().now_ms()
-
-    def create(self, version: int, partitioned: str = "", files: int = 2) -> Lake:
-        """Make the table anew, with five rows in each of its first files: ids from 0 on, ``k`` a or b."""
-        self.sql(f"DROP TABLE IF EXISTS {TABLE}")
-        self.sql(
-            f"CREATE TABLE {TABLE} (id BIGINT, k VARCHAR, n BIGINT) {partitioned} "
-            f"TBLPROPERTIES ('format-version' = {version})"
-        )
-        for number in range(files):
-            first = 5 * number
-            self.sql(f"INSERT INTO {TABLE} SELECT i, ['a', 'b'][i % 2 + 1], 0 FROM range({first}, {first + 5}) r(i)")
-        return self
-
-    def sql(self, statement: str) -> dict[str, Any]:
-        """Run a statement; its row, if it has one."""
-        found = self.session.sql(statement).to_pylist()
-        return dict(found[0]) if found else {}
-
-    def set_properties(self, **values: str) -> None:
-        """Set properties of the table, whose names have dots for underscores."""
-        for name, value in values.items():
-            self.sql(f"ALTER TABLE {TABLE} SET PROPERTIES {name.replace('__', '-').replace('_', '.')} = '{value}'")
-
-    def modes(self, mode: str) -> None:
-        """Set how rows change."""
-        self.set_properties(write_delete_mode=mode, write_update_mode=mode, write_merge_mode=mode)
-
-    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """Call a procedure on the table; its row."""
-        [row] = self.session.call(f"lake.system.{name}", schema="db", table_name="t", **arguments).to_pylist()
-        return dict(row)
-
-    def load(self) -> Table:
-        """The table at its newest version."""
-        return self.session.catalogs.target("lake", "db", "t").load()
-
-    @property
-    def live(self) -> LiveFiles:
-        """The files of the newest snapshot."""
-        table = self.load()
-        current = table.metadata.current_snapshot()
-        assert current is not None
-        return live_files(table.metadata, table.io, current)
-
-    @property
-    def data(self) -> set[str]:
-        """The data files."""
-        return {live.path for live in self.live.data}
-
-    @property
-    def deletes(self) -> list[tuple[FileFormat, int]]:
-        """Format and number of positions of each delete file."""
-        return sorted((live.file.file_format, live.file.record_count) for live in self.live.position_deletes)
-
-    @property
-    def rows(self) -> list[tuple[Any, ...]]:
-        """All rows by SELECT, and by PyIceberg, which must agree."""
-        found = [tuple(row.values()) for row in self.session.sql(f"SELECT id, k, n FROM {TABLE}").to_pylist()]
-        theirs = [tuple(row.values()) for row in self.load().scan().select("id", "k", "n").to_arrow().to_pylist()]
-        assert sorted(found, key=repr) == sorted(theirs, key=repr)
-        return sorted(found, key=repr)
-
-    @property
-    def ids(self) -> list[Any]:
-        """The ids of all rows."""
-        return sorted(row[0] for row in self.rows)
-
-    @property
-    def written(self) -> set[str]:
-        """The files that are on the disk, but metadata."""
-        return {str(path) for path in (self.folder / "wh").rglob("data/**/*") if path.is_file()}
-
-    @property
-    def operation(self) -> str:
-        """The operation of the newest snapshot."""
-        current = self.load().metadata.current_snapshot()
-        assert current is not None
-        assert current.summary is not None
-        return current.summary.operation.value
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    """An empty lake."""
-    made = Lake(tmp_path)
-    with made.session:
-        yield made
 
 
 @pytest.mark.parametrize(("version", "kind"), [(2, FileFormat.PARQUET), (3, FileFormat.PUFFIN)])
@@ -265,7 +145,12 @@ def test_each_statement_has_its_own_properties(lake: Lake, statement: str, kind:
     lake.sql(statement.format(t=TABLE))
     assert lake.data >= before
     for name in (f"write.{kind}.mode", f"write.{kind}.isolation-level", "write.delete.granularity"):
-        lake.sql(f"ALTER TABLE {TABLE} SET PROPERTIES {name} = 'mor'")
+        with pytest.raises(InvalidRequestError, match=f"^line 1, .*: property {name} is 'mor'; .* are supported"):
+            lake.sql(f"ALTER TABLE {TABLE} SET PROPERTIES {name} = 'mor'")
+        with pytest.raises(InvalidRequestError, match=f"property {name} is 'mor'"):
+            lake.call("set_table_property", key=name, value="mor")
+        with lake.load().transaction() as other_writer:
+            other_writer.set_properties({name: "mor"})
         version, written = lake.load().metadata_location, lake.written
         with pytest.raises(
             InvalidRequestError, match=f"property {name} of {TABLE} is 'mor'; .* are supported: run ALTER"

@@ -197,7 +197,6 @@ REFUSED = [
         "INSERT",
     ),
     ("MERGE INTO {t} USING lake.db.nope s ON t.id = s.id WHEN MATCHED THEN DELETE", "lake.db.nope does not exist"),
-    ("INSERT OVERWRITE {t} SELECT 1", "INSERT OVERWRITE is not served"),
     ("INSERT INTO lake.db.nope VALUES (1)", "table lake.db.nope does not exist"),
     ("DELETE FROM t WHERE id = 1", "a table of a catalog is named by three parts"),
     ("DELETE FROM metastore.components.tables", "is the metastore's own"),

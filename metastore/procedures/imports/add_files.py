@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
-from pyiceberg.io.pyarrow import MetricModeTypes, compute_statistics_plan
+from pyiceberg.io.pyarrow import MetricModeTypes
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
@@ -37,6 +37,7 @@ from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.manifests import added
+from metastore.iceberg.metrics_plan import metrics_plan
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
@@ -254,7 +255,7 @@ def _mapping(metadata: TableMetadata) -> Any:
 def _cuts(metadata: TableMetadata) -> dict[int, Cut]:
     """Returns the metrics of each column that the table's properties ask to keep."""
     kept = {}
-    for field_id, column in compute_statistics_plan(metadata.schema(), metadata.properties).items():
+    for field_id, column in metrics_plan(metadata.schema(), metadata.properties).items():
         mode = column.mode.type
         bounds = mode in (MetricModeTypes.TRUNCATE, MetricModeTypes.FULL)
         kept[field_id] = Cut(mode is not MetricModeTypes.NONE, bounds, column.mode.length)

@@ -16,23 +16,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io.pyarrow import (
-    compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
     schema_to_pyarrow,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.partitioning import PartitionField, PartitionKey, partition_record_value
-from pyiceberg.schema import Schema
+from pyiceberg.partitioning import PartitionKey
 from pyiceberg.table.locations import load_location_provider
-from pyiceberg.transforms import IdentityTransform, VoidTransform
 from pyiceberg.typedef import Record
 
 from metastore.errors import StorageError
 from metastore.iceberg.iceberg_private import parquet_writer_options
+from metastore.iceberg.metrics_plan import metrics_plan
 from metastore.iceberg.row_lineage import LINEAGE_IDS
 from metastore.procedures.rewrite.job import RewriteJob
-from metastore.procedures.rewrite.transforms import column, transformed
+from metastore.procedures.rewrite.partition_values import partition_column, partition_value
 from metastore.stores.files import flush
 from metastore.stores.new_files import NewFiles
 
@@ -152,7 +150,7 @@ class _OpenFile:
         job = self._job
         statistics = data_file_statistics_from_parquet_metadata(
             self._writer.writer.metadata,
-            compute_statistics_plan(job.stored_schema, job.properties),
+            metrics_plan(job.stored_schema, job.properties),
             parquet_path_to_id_mapping(job.stored_schema),
         )
         described = statistics.to_serialized_dict()
@@ -216,29 +214,15 @@ def _runs(
         if partition is not None or not fields:
             yield partition or Record(), batch
             continue
-        # A void field has no value, and its column may have been dropped.
-        values = [
-            None
-            if isinstance(field.transform, VoidTransform)
-            else transformed(
-                field.transform, job.schema.find_type(field.source_id), column(job.schema, field.source_id, batch)
-            )
-            for field in fields
-        ]
+        values = [partition_column(field, job.schema, batch) for field in fields]
         for first, end in _equal_runs([each for each in values if each is not None], batch.num_rows):
             record = Record(
                 *(
-                    None if each is None else _partition_value(field, each[first].as_py(), job.schema)
+                    None if each is None else partition_value(field, each[first].as_py(), job.schema)
                     for field, each in zip(fields, values, strict=True)
                 )
             )
             yield record, batch.slice(first, end - first)
-
-
-def _partition_value(field: PartitionField, value: Any, schema: Schema) -> Any:
-    """Returns ``value`` in the form of a manifest. Only identity values need conversion."""
-    is_of_the_column = isinstance(field.transform, IdentityTransform)
-    return partition_record_value(field, value, schema) if is_of_the_column else value
 
 
 def _equal_runs(columns: list[Any], length: int) -> Iterator[tuple[int, int]]:

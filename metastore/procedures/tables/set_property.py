@@ -16,6 +16,7 @@ from pyiceberg.table.update import AssertTableUUID, SetPropertiesUpdate
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.own_properties import OWN_PROPERTIES
+from metastore.iceberg.row_mode_values import require_row_mode_value
 from metastore.procedures.files.guards import require_foreign
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
@@ -78,6 +79,7 @@ def set_table_property(
 ) -> Mapping[str, Any]:
     """Sets one property of a table; the result masks secrets."""
     require_settable(key)
+    require_row_mode_value(key, value)
     target = context.table(schema, table_name)
     require_foreign(
         target,

@@ -1,0 +1,55 @@
+"""Which metrics a manifest entry has of each column: none, counts, or bounds, by the table's properties.
+
+Place in the flow: all writers of data files and ``add_files`` ask here. Columns within structs have bounds as top-level
+columns do, as Iceberg for Java writes them; PyIceberg counts their values only. Elements of lists and maps have no
+bounds, since a row has several of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pyiceberg.io.pyarrow import (
+    MetricModeTypes,
+    MetricsMode,
+    StatisticsCollector,
+    compute_statistics_plan,
+    match_metrics_mode,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.table import TableProperties
+from pyiceberg.types import BinaryType, NestedField, StringType, StructType
+
+_BOUNDED: Final = (MetricModeTypes.TRUNCATE, MetricModeTypes.FULL)
+
+
+def metrics_plan(schema: Schema, properties: Mapping[str, str]) -> dict[int, StatisticsCollector]:
+    """Returns the metrics to keep of each primitive field of ``schema``, by field id.
+
+    Raises ValueError for a mode in ``properties`` that Iceberg does not have.
+    """
+    plan = compute_statistics_plan(schema, dict(properties))
+    for field in _columns(schema.fields):
+        known = plan[field.field_id]
+        plan[field.field_id] = replace(known, mode=_mode(field, known.column_name, properties))
+    return plan
+
+
+def _columns(fields: Iterable[NestedField]) -> Iterator[NestedField]:
+    """Yields the primitive fields that have one value in a row."""
+    for field in fields:
+        if isinstance(field.field_type, StructType):
+            yield from _columns(field.field_type.fields)
+        elif field.field_type.is_primitive:
+            yield field
+
+
+def _mode(field: NestedField, name: str, properties: Mapping[str, str]) -> MetricsMode:
+    default = properties.get(
+        TableProperties.DEFAULT_WRITE_METRICS_MODE, TableProperties.DEFAULT_WRITE_METRICS_MODE_DEFAULT
+    )
+    mode = match_metrics_mode(properties.get(f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{name}") or default)
+    is_cut = isinstance(field.field_type, StringType | BinaryType)
+    return mode if mode.type not in _BOUNDED or is_cut else MetricsMode(MetricModeTypes.FULL)
