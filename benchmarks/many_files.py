@@ -188,6 +188,10 @@ def _unit(kind: MetadataType, first: int, files: int, **values: Any) -> TableMet
         metadata_type=kind.value,
         schema=_SCHEMA_JSON,
         columns_statistics={"`id`": statistics.to_json()},
-        metadata_statistics=(holder_json(Statistic.ROW_COUNT, rows), holder_json(Statistic.LENGTH, 1)),
+        metadata_statistics=(
+            holder_json(Statistic.ROW_COUNT, rows),
+            holder_json(Statistic.LENGTH, 1),
+            holder_json(Statistic.MODIFICATION_TIME_NANOS, 1),
+        ),
         **values,
     )

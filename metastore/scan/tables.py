@@ -21,12 +21,12 @@ from metastore.components.component import Backing
 from metastore.components.requests import of_table
 from metastore.components.tables import TABLES, Tables
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.formats.source_file import Fingerprint
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.predicates.time_zones import zone_named
 from metastore.pruning.file_columns import MODIFIED, pseudo_columns
+from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.prune import UNIT_COLUMNS
 from metastore.pruning.row_id import Ids, decode
 from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
@@ -335,7 +335,9 @@ def _require_ids(source: SourceTable) -> None:
         )
 
 
-def _listing(source: SourceTable, only: Collection[str] | None) -> dict[str, Fingerprint]:
+def _listing(source: SourceTable, only: Collection[str] | None) -> ListedFiles:
     wanted = None if only is None else only.__contains__
     found = source.files(wanted)
-    return {file.path: file.fingerprint for file in found if only is None or metadata_key(file.directories) in only}
+    if only is not None:
+        found = [file for file in found if metadata_key(file.directories) in only]
+    return ListedFiles.of_files(found)
