@@ -14,7 +14,7 @@ pytestmark = pytest.mark.benchmarks
 
 
 def test_all_sides_choose_the_same_files(tmp_path: Path) -> None:
-    """Of three segments one, a tenth of the files, and all, just opened, again and beside a listing; answers are compared."""
+    """Of three segments one, a tenth of the files, and all, just opened, again and listed; answers are compared."""
     series = many_files.run(str(tmp_path), 300, Pace(rounds=1), lambda _: None)
     assert len({one.contender for one in series}) == 4
     assert OURS in {one.contender for one in series}
