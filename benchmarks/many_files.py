@@ -2,9 +2,9 @@
 
 No file is made: all sides know the same names, counts and bounds (:mod:`benchmarks.peers.files_by_bounds`). Ours trusts
 what it knows, as the others do (``list_files=False``), so no directory is listed. One query falls into one segment, one
-touches a tenth of all, and one keeps every file; then fifty conditions, and a list of 10,000 values. "Just opened" is a
-new session, and a table that was just loaded; otherwise they have been used before. PyIceberg is asked of 100,000 files
-at most: it takes minutes to make more.
+touches a tenth of all, and one keeps every file. The last is also compared with a made-up listing. Then come fifty
+conditions, and a list of 10,000 values. "Just opened" is a new session, and a table that was just loaded; else both
+have been used before. PyIceberg is asked of 100,000 files at most: it takes minutes to make more.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ from metastore.model.statistics_json import holder_json
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
+from metastore.pruning.listed_files import ListedFiles
+from metastore.pruning.prune import prune
+from metastore.pruning.stored_units import StoredUnits
 from metastore.session import Session
 
 QUESTION: Final = "prune"
@@ -92,6 +95,9 @@ def run(folder: str, files: int, pace: Pace, say: Callable[[str], None]) -> list
             for name, contenders in ((case, opened), (f"{case}, just opened", just_opened)):
                 say(f"prune: {name}")
                 series += measure(QUESTION, name, files, contenders, pace, items=files)
+        say("prune: every file, compared with a listing")
+        contender = Contender(OURS, _prune_listed(session, f"id >= 0 and id < {rows}", _listing(files)), answer=int)
+        series += measure(QUESTION, "every file, compared with a listing", files, [contender], pace, items=files)
         every_second = range(0, min(rows, _VALUES * 2 * ROWS), 2 * ROWS)
         parts = " or ".join(f"id = {(part * 7919) % rows} and id < {rows}" for part in range(_PARTS // 2))
         for name, question in (
@@ -106,6 +112,17 @@ def run(folder: str, files: int, pace: Pace, say: Callable[[str], None]) -> list
 
 def _prune(session: Session, where: Any) -> Callable[[object], int]:
     return lambda _: len(session.prune(str(TABLE), where, list_files=False).files)
+
+
+def _listing(files: int) -> ListedFiles:
+    """The files as a listing would find them, unchanged."""
+    folders = ((file, f"{_ROOT}/{_key(file // FILES_OF_A_SEGMENT)}") for file in range(files))
+    return ListedFiles.of({f"{folder}/{_name(file)}": (1, 1) for file, folder in folders})
+
+
+def _prune_listed(session: Session, where: str, listing: ListedFiles) -> Callable[[object], int]:
+    tables = session.metastore.tables
+    return lambda _: len(prune(where, StoredUnits(tables, TABLE, tables.metadata.version), listing=listing).files)
 
 
 def _prune_opened(settings: Settings, where: str) -> Callable[[object], int]:
@@ -147,10 +164,18 @@ def fill(settings: Settings, files: int, files_of_a_segment: int, *, row_groups:
         metastore.tables.modify().overwrite(units).execute()
 
 
+def _key(segment: int) -> str:
+    return f"part={segment:06d}"
+
+
+def _name(file: int) -> str:
+    return f"{file:08d}.parquet"
+
+
 def _segment(number: int, files: int, *, row_groups: bool) -> Iterator[TableMetadataUnit]:
-    key = f"part={number:06d}"
+    key = _key(number)
     first = number * files
-    names = [f"{file:08d}.parquet" for file in range(first, first + files)]
+    names = [_name(file) for file in range(first, first + files)]
     place = f"{_ROOT}/{key}"
     shared: dict[str, Any] = {"metadata_key": key, "location": place, "last_modified_time": 0}
     yield _unit(
@@ -188,6 +213,10 @@ def _unit(kind: MetadataType, first: int, files: int, **values: Any) -> TableMet
         metadata_type=kind.value,
         schema=_SCHEMA_JSON,
         columns_statistics={"`id`": statistics.to_json()},
-        metadata_statistics=(holder_json(Statistic.ROW_COUNT, rows), holder_json(Statistic.LENGTH, 1)),
+        metadata_statistics=(
+            holder_json(Statistic.ROW_COUNT, rows),
+            holder_json(Statistic.LENGTH, 1),
+            holder_json(Statistic.MODIFICATION_TIME_NANOS, 1),
+        ),
         **values,
     )

@@ -235,6 +235,7 @@ class Session:
         in ``where`` without a zone. Raises NotFoundError for a table without metadata, InvalidRequestError for a
         predicate that does not fit the table.
         """
+        from metastore.pruning.listed_files import ListedFiles
         from metastore.pruning.prune import prune
         from metastore.pruning.stored_units import StoredUnits, in_newest, require_stored, units_of
         from metastore.pruning.table_units import Units, UnitsWithSchema
@@ -243,7 +244,7 @@ class Session:
         source = self.source(table) if list_files else None
         info = source.table if source else self.table_info(table)
         require = partial(require_stored, tables, info, self.no_metadata)
-        listing = {file.path: file.fingerprint for file in source.files_beside(require)} if source else None
+        listing = ListedFiles.of_files(source.files_beside(require)) if source else None
         if source is None:
             require()
         kept_by = source.provided if source else None

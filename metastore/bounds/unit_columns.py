@@ -5,7 +5,7 @@ Repeated texts (folders, schemas) are kept once. Statistics are kept only for th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,16 @@ class Coded:
     def of_texts(cls, texts: Sequence[str]) -> Coded:
         """The texts of a list."""
         return cls.of(pa.array(texts, pa.string()))
+
+    @classmethod
+    def joined(cls, columns: Iterable[Coded]) -> Coded:
+        """The rows of all ``columns``, one after the other; a text may occur in ``names`` several times."""
+        names: list[str] = []
+        codes: list[Any] = [np.zeros(0, np.int32)]
+        for column in columns:
+            codes.append(np.where(column.codes < 0, -1, column.codes + len(names)))
+            names += column.names
+        return cls(np.concatenate(codes).astype(np.int32), names)
 
     @property
     def nbytes(self) -> int:

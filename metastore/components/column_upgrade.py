@@ -47,18 +47,16 @@ def write_columns(tables: Tables) -> Upgraded:
     while True:
         version = tables.metadata.version
         try:
-            batch = next(_batches(tables, version, done), None)
-            if batch is None:
-                return Upgraded(written, version)
-            count = _write(tables, version, batch)
+            # One plan serves all commits: each of them proves that its own partitions have not changed since.
+            for batch in _batches(tables, version, done):
+                written += _write(tables, version, batch)
+                done |= batch.keys()
+                failures = 0
+            return Upgraded(written, tables.metadata.version)
         except (ConflictError, NotFoundError, StorageError):
             failures += 1
             if failures == _ATTEMPTS or tables.metadata.version == version:
                 raise
-            continue
-        failures = 0
-        written += count
-        done |= batch.keys()
 
 
 def _write(tables: Tables, version: int, batch: dict[PartitionKey, pa.Table]) -> int:

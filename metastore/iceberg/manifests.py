@@ -51,7 +51,8 @@ _READ_AT_ONCE: Final = 8
 
 def key_of(data_file: DataFile) -> PartitionKey:
     """Return the partition values of a data file, in the order of the partition spec."""
-    return tuple(data_file.partition[position] for position in range(len(data_file.partition)))
+    partition = data_file.partition
+    return tuple(map(partition.__getitem__, range(len(partition))))
 
 
 @dataclass(frozen=True)

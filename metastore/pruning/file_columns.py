@@ -33,7 +33,7 @@ from metastore.model.drill_types import DrillType
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.predicates.columns import PredicateColumn
 from metastore.pruning.evaluate import Statistics
-from metastore.pruning.known_files import Fingerprint
+from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.row_id import ROW_ID
 from metastore.sources.directories import directories_of
 
@@ -117,7 +117,7 @@ class FileColumns:
         text: str,
         taken: Iterable[str],
         location: str,
-        listing: Mapping[str, Fingerprint] | None,
+        listing: ListedFiles | None,
         *,
         is_kept: bool = False,
         modified: Mapping[str, int] | None = None,
@@ -129,8 +129,10 @@ class FileColumns:
         """
         absent = {name: why for name, why in NOT_KEPT.items() if is_kept and (modified is None or name != MODIFIED)}
         names = pseudo_columns(text, (*taken, *absent))
-        listed = {path: time for path, (_, time) in (listing or {}).items()} if MODIFIED in names else None
-        return cls(names, location, modified if is_kept else listed, _NOT_IN_CONDITIONS | absent)
+        times = modified if is_kept else None
+        if MODIFIED in names and listing is not None and not is_kept:
+            times = listing.times_by_path()
+        return cls(names, location, times, _NOT_IN_CONDITIONS | absent)
 
     @property
     def schema(self) -> pa.Schema:

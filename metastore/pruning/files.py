@@ -73,7 +73,7 @@ class FileDecisions:
         together = pa.concat_tables([one.columns for one in found] or [KEPT_COLUMNS.empty_table()])
         columns = together.unify_dictionaries().combine_chunks()
         paths = _whole(columns["path"])
-        folders = _joined([one.folders for one in found])
+        folders = Coded.joined(one.folders for one in found)
         places = _places([one.left for one in found])
         parts = [self._row_groups(units, places, paths, folders) for units in portion.row_groups]
         groups = _Groups(len(paths), parts)
@@ -92,14 +92,14 @@ class FileDecisions:
     def _files(self, files: FileUnits) -> _Candidates:
         """The files that their own statistics do not exclude."""
         is_open = np.array([self.why_not(folder) is None for folder in files.folders.names], np.bool_)
-        in_doubt = self.known.are_unchanged(files.paths) & is_open[files.folders.codes]
+        in_doubt = self.known.are_unchanged(files) & is_open[files.folders.codes]
         self.judged = self.judged or bool(in_doubt.any())
         statistics = UnitStatistics(files.columns, files.folders, self.directories, self.spellings)
         excluded = self.evaluation.exclude(in_doubt, self.pseudo.beside(statistics, files.paths))
         self.skipped.add(files.paths, excluded)
         is_left = in_doubt & ~excluded.mask
         left = np.flatnonzero(is_left)
-        paths, sizes = files.paths.take(left), self.known.sizes_now(files)[left]
+        paths, sizes = files.paths.take(left), files.sizes[left]
         known_sizes = pa.array(sizes, mask=sizes == UNKNOWN)
         reasons, schemas = _reasons(statistics.lacking(), left), files.columns.schemas.take(left)
         return _Candidates(is_left, kept_columns(paths, reasons, known_sizes, schemas), files.folders.take(left))
@@ -220,16 +220,6 @@ def _places(left: Sequence[Mask]) -> Longs:
     """For each file of a portion, its place among the candidates, -1 for excluded files."""
     is_left = np.concatenate([np.zeros(0, np.bool_), *left])
     return np.where(is_left, np.cumsum(is_left) - 1, -1)
-
-
-def _joined(columns: Sequence[Coded]) -> Coded:
-    """Joins columns of texts into one."""
-    names: list[str] = []
-    codes: list[Any] = [np.zeros(0, np.int32)]
-    for column in columns:
-        codes.append(column.codes + len(names))
-        names += column.names
-    return Coded(np.concatenate(codes).astype(np.int32), names)
 
 
 def _reasons(lacking: Mapping[str, Mask], left: Longs) -> Coded:

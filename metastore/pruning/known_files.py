@@ -1,162 +1,177 @@
 """Compares the files of the last ANALYZE with the present ones: which files the metadata is still valid for.
 
-The analyzed files arrive portion by portion; unchanged files are only counted.
+A listing is compared by one join of columns over all files; unchanged files are only counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from metastore.bounds.bound_arrays import Mask
+from metastore.bounds.bound_arrays import Mask, mask_of
 from metastore.bounds.portion_columns import PortionColumns
-from metastore.bounds.unit_columns import FileUnits, Longs
+from metastore.bounds.unit_columns import Coded, FileUnits, Longs
 from metastore.mapping.recorded_numbers import UNKNOWN
+from metastore.pruning.listed_files import ListedFiles
 
-Fingerprint = tuple[int, int]
-"""Size in bytes and modification time in epoch nanoseconds."""
+_NOWHERE: Final[Longs] = np.zeros(0, np.int64)
+_NO_FOLDERS: Final = Coded(np.zeros(0, np.int32), ())
 
 
+@dataclass(eq=False)
 class KnownFiles:
-    """The files of a table, passed to :meth:`meet`, compared with ``listing`` (path -> fingerprint.
+    """The analyzed files of a table, compared with a ``listing``; without one, all count as unchanged.
 
-    None trusts the units).
-
-    ``unchanged`` counts the unchanged files by folder. A file without a recorded fingerprint counts as ``changed``
-    (path and folder). After all files were met, ``unknown`` has the paths without a unit.
+    * ``unchanged`` counts the unchanged files by folder, ``row_groups`` their row groups.
+    * ``changed`` and ``unknown`` are positions in the listing, each with folders. A file with several units counts as
+      unknown, because its units may contradict each other. A file without a recorded fingerprint counts as changed.
+    * ``missing`` has the paths of units whose files are not listed.
     """
 
-    def __init__(self, listing: Mapping[str, Fingerprint] | None) -> None:
-        self.listing = listing
-        self.unchanged: Counter[str] = Counter()
-        self.changed: list[tuple[str, str]] = []
-        self.missing: list[str] = []
-        self._gone: set[str] = set()
-        self._listed = None if listing is None else _Listed(listing)
-        self._recorded_size: int | None = 0
-        self.row_groups = 0
-        """Number of row groups of unchanged files."""
+    listing: ListedFiles | None = None
+    unchanged: Counter[str] = field(default_factory=Counter)
+    row_groups: int = 0
+    changed: Longs = field(default_factory=lambda: _NOWHERE)
+    changed_folders: Coded = _NO_FOLDERS
+    unknown: Longs = field(default_factory=lambda: _NOWHERE)
+    unknown_folders: Coded = _NO_FOLDERS
+    missing: Sequence[str] = ()
+    _gone: dict[str, list[pa.Array[Any]]] = field(default_factory=dict)
+    """By folder, the paths whose units are not valid."""
+    _recorded_size: int | None = 0
+
+    @classmethod
+    def compared(cls, listing: ListedFiles, portions: Iterable[PortionColumns], root: str) -> KnownFiles:
+        """Compares all files of ``portions`` with the ``listing`` of the table at ``root``."""
+        recorded = _RecordedFiles.of(portions)
+        places = listing.places_of(recorded.paths)
+        is_listed = places >= 0
+        units = np.bincount(places[is_listed], minlength=len(listing))
+        listed = np.flatnonzero(is_listed)
+        alone = listed[units[places[listed]] == 1]
+        is_same = recorded.are_as_listed(alone, listing, places[alone])
+        is_unchanged = np.zeros(len(places), np.bool_)
+        is_unchanged[alone] = is_same
+        changed, unknown = alone[~is_same], np.flatnonzero(units != 1)
+        missing: list[Any] = recorded.paths.take(np.flatnonzero(~is_listed)).to_pylist()
+        return cls(
+            listing,
+            _counted(recorded.folders, is_unchanged),
+            int(recorded.row_groups[is_unchanged].sum()) + recorded.orphans,
+            places[changed],
+            recorded.folders.take(changed),
+            unknown,
+            listing.folders(unknown, root),
+            missing,
+            recorded.paths_by_folder(np.flatnonzero(~is_unchanged)),
+        )
 
     def meet_portion(self, portion: PortionColumns) -> None:
-        """Records all files of ``portion``, and their row groups."""
+        """Counts all files of ``portion`` and their row groups as unchanged; only without a listing."""
         for files in portion.files:
-            self.meet(files)
+            self.unchanged.update(_counted(files.folders, np.ones(len(files), np.bool_)))
+            is_known = bool((files.sizes != UNKNOWN).all())
+            self._add_size(int(files.sizes.sum()) if is_known else None)
         for each in portion.counted:
             self.unchanged[each.folder] += each.files
             self.row_groups += each.row_groups
-            if self._recorded_size is not None:
-                self._recorded_size = None if each.size is None else self._recorded_size + each.size
-        is_here = self.are_unchanged(portion.paths) if self._gone else None
-        for row_groups in portion.row_groups:
-            self.row_groups += len(row_groups)
-            if is_here is not None:
-                self.row_groups -= int((~is_here[row_groups.files[row_groups.files >= 0]]).sum())
+            self._add_size(each.size)
+        self.row_groups += sum(map(len, portion.row_groups))
 
-    def meet(self, files: FileUnits) -> None:
-        """Records ``files``; call it once for each file."""
-        if self._listed is None:
-            self._count(files, np.ones(len(files), np.bool_))
-            if self._recorded_size is not None:
-                is_known = bool((files.sizes != UNKNOWN).all())
-                self._recorded_size = self._recorded_size + int(files.sizes.sum()) if is_known else None
-            return
-        places = self._listed.meet(files.paths)
-        unchanged = self._listed.as_recorded(places, files)
-        self._count(files, unchanged)
-        for position in np.flatnonzero(~unchanged).tolist():
-            path = files.paths[position].as_py()
-            self._gone.add(path)
-            if places[position] < 0:
-                self.missing.append(path)
-            else:
-                self.changed.append((path, files.folders.names[files.folders.codes[position]]))
+    def _add_size(self, size: int | None) -> None:
+        known = self._recorded_size
+        self._recorded_size = None if known is None or size is None else known + size
 
-    def _count(self, files: FileUnits, which: Mask) -> None:
-        counts = np.bincount(files.folders.codes[which], minlength=len(files.folders.names)).tolist()
-        self.unchanged.update({folder: n for folder, n in zip(files.folders.names, counts, strict=True) if n})
-
-    def are_unchanged(self, paths: pa.ChunkedArray[Any] | pa.Array[Any]) -> Mask:
-        """Which of the recorded files at ``paths`` are unchanged."""
-        if not self._gone:
-            return np.ones(len(paths), np.bool_)
-        return np.array([path not in self._gone for path in paths.to_pylist()], np.bool_)
-
-    def sizes_now(self, files: FileUnits) -> Longs:
-        """Sizes of files by the listing; without a listing, the recorded sizes."""
-        return files.sizes if self._listed is None else self._listed.sizes_of(files.paths)
-
-    def size_now(self, path: str) -> int | None:
-        """Size of a file by the listing; None without a listing."""
-        return None if self.listing is None else self.listing[path][0]
+    def are_unchanged(self, files: FileUnits) -> Mask:
+        """Which of the analyzed ``files`` are unchanged."""
+        gone = [paths for name in files.folders.names for paths in self._gone.get(name, ())]
+        if not gone:
+            return np.ones(len(files), np.bool_)
+        return ~mask_of(pc.is_in(files.paths, pa.chunked_array(gone, pa.string())))
 
     @property
     def folders(self) -> set[str]:
-        """Folders of the recorded files that still exist."""
-        return {*self.unchanged, *(folder for _, folder in self.changed)}
-
-    @property
-    def unknown(self) -> Sequence[str]:
-        """Paths of files that have no unit."""
-        return [] if self._listed is None else self._listed.unmet
+        """Folders of the files that exist now."""
+        named = (of.names[code] for of in (self.changed_folders, self.unknown_folders) for code in np.unique(of.codes))
+        return {*self.unchanged, *named}
 
     @property
     def count(self) -> int:
         """Number of files that exist now, as far as known."""
         return self.unchanged.total() + len(self.changed) + len(self.unknown)
 
-    def total_size(self) -> int | None:
-        """Total size of all files that exist now, None if one size is unknown."""
-        if self._listed is not None:
-            return int(self._listed.sizes.sum())
-        return self._recorded_size
-
-
-class _Listed:
-    """A listing as columns, with a mark at the files that were met."""
-
-    def __init__(self, listing: Mapping[str, Fingerprint]) -> None:
-        self._paths = list(listing)
-        self._places = {path: place for place, path in enumerate(self._paths)}
-        fingerprints = np.array(list(listing.values()), np.int64).reshape(-1, 2)
-        self.sizes, self._times = fingerprints[:, 0], fingerprints[:, 1]
-        self._met = np.zeros(len(self._paths), np.bool_)
-
-    def meet(self, paths: pa.Array[Any]) -> Longs:
-        """The place of each path in the listing; -1 if the path is not listed or was met before."""
-        places = self._found(paths)
-        listed = np.flatnonzero(places >= 0)
-        _, first = np.unique(places[listed], return_index=True)
-        again = np.ones(len(places), np.bool_)
-        again[listed[first]] = self._met[places[listed[first]]]
-        places[again] = -1
-        self._met[places[places >= 0]] = True
-        return places
-
-    def as_recorded(self, places: Longs, files: FileUnits) -> Mask:
-        """Which files have the size and time of the listed file at their ``places``."""
-        if not len(self._paths):
-            return np.zeros(len(places), np.bool_)
-        same = (self.sizes[places] == files.sizes) & (self._times[places] == files.times)
-        found: Mask = (places >= 0) & (files.sizes != UNKNOWN) & (files.times != UNKNOWN) & same
+    def listed_paths(self, places: Longs) -> list[str]:
+        """The paths of listed files at ``places``."""
+        if self.listing is None:
+            return []
+        found: list[Any] = self.listing.paths.take(places).to_pylist()
         return found
 
-    def sizes_of(self, paths: pa.Array[Any]) -> Longs:
-        """Sizes by the listing; UNKNOWN for files that are not listed."""
-        places = self._found(paths)
-        if not len(self._paths):
-            return np.full(len(places), UNKNOWN, np.int64)
-        return np.where(places < 0, UNKNOWN, self.sizes[places])
+    def total_size(self) -> int | None:
+        """Total size of all files that exist now, None if one size is unknown."""
+        return self._recorded_size if self.listing is None else int(self.listing.sizes.sum())
 
-    @property
-    def unmet(self) -> list[str]:
-        """The listed paths that were not met."""
-        return [self._paths[place] for place in np.flatnonzero(~self._met)]
 
-    def _found(self, paths: pa.Array[Any]) -> Longs:
-        of = self._places.get
-        texts: list[Any] = paths.to_pylist()
-        return np.fromiter((of(path, -1) for path in texts), np.int64, len(paths))
+@dataclass(frozen=True, eq=False)
+class _RecordedFiles:
+    """All analyzed files as columns, with their numbers of row groups; ``orphans`` are row groups without a file."""
+
+    paths: pa.ChunkedArray[Any]
+    folders: Coded
+    sizes: Longs
+    times: Longs
+    row_groups: Longs
+    orphans: int
+
+    @classmethod
+    def of(cls, portions: Iterable[PortionColumns]) -> _RecordedFiles:
+        files: list[FileUnits] = []
+        row_groups: list[Longs] = [_NOWHERE]
+        orphans = 0
+        for portion in portions:
+            files += portion.files
+            owners = np.concatenate([_NOWHERE, *(each.files for each in portion.row_groups)])
+            owned = owners[owners >= 0]
+            orphans += len(owners) - len(owned)
+            row_groups.append(np.bincount(owned, minlength=sum(map(len, portion.files))))
+        return cls(
+            pa.chunked_array([each.paths for each in files], pa.string()),
+            Coded.joined([each.folders for each in files]),
+            np.concatenate([_NOWHERE, *(each.sizes for each in files)]),
+            np.concatenate([_NOWHERE, *(each.times for each in files)]),
+            np.concatenate(row_groups),
+            orphans,
+        )
+
+    def are_as_listed(self, which: Longs, listing: ListedFiles, places: Longs) -> Mask:
+        """Which of the files at ``which`` have the size and time of the listed files at ``places``."""
+        sizes, times = self.sizes[which], self.times[which]
+        is_known = (sizes != UNKNOWN) & (times != UNKNOWN)
+        found: Mask = is_known & (sizes == listing.sizes[places]) & (times == listing.times[places])
+        return found
+
+    def paths_by_folder(self, which: Longs) -> dict[str, list[pa.Array[Any]]]:
+        """The paths of the files at ``which`` by folder."""
+        by_folder = which[np.argsort(self.folders.codes[which], kind="stable")]
+        paths: Any = self.paths.take(by_folder).combine_chunks()
+        codes, starts = np.unique(self.folders.codes[by_folder], return_index=True)
+        found: dict[str, list[pa.Array[Any]]] = {}
+        for code, start, length in zip(codes, starts, np.diff(starts, append=len(by_folder)), strict=True):
+            found.setdefault(self.folders.names[code], []).append(paths.slice(start, length))
+        return found
+
+
+def _counted(folders: Coded, which: Mask) -> Counter[str]:
+    """Counts the files ``which`` by folder."""
+    counts = np.bincount(folders.codes[which], minlength=len(folders.names)).tolist()
+    found: Counter[str] = Counter()
+    for name, count in zip(folders.names, counts, strict=True):
+        if count:
+            found[name] += count
+    return found

@@ -32,10 +32,11 @@ from metastore.pruning.decided_files import kept_columns
 from metastore.pruning.evaluate import Evaluation
 from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.files import FileDecisions
-from metastore.pruning.known_files import Fingerprint, KnownFiles
+from metastore.pruning.known_files import KnownFiles
+from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.result import Count, PruneResult, SegmentDecisions
 from metastore.pruning.table_units import TableUnits, Units
-from metastore.sources.directories import DirectoryColumns, directories_of
+from metastore.sources.directories import DirectoryColumns
 from metastore.sources.spellings import spellings_of
 
 __all__ = ["CHANGED", "UNIT_COLUMNS", "UNIT_TYPES", "UNKNOWN", "prune"]
@@ -49,7 +50,7 @@ def prune(
     question: Question,
     units: pa.Table | Units,
     *,
-    listing: Mapping[str, Fingerprint] | None = None,
+    listing: ListedFiles | None = None,
     time_zone: str | None = None,
     directories_tell: bool = True,
     of_files: FileColumns | None = None,
@@ -76,12 +77,8 @@ def prune(
     if pseudo is None:
         taken, is_kept = table.schema.by_name, not directories_tell
         pseudo = FileColumns.asked(str(question), taken, table.root, listing, is_kept=is_kept, modified=modified)
-    known = KnownFiles(listing)
-    if listing is not None:
-        for portion in source.known():
-            known.meet_portion(portion)
-    new_folders = [IDENTIFIER_SEPARATOR.join(directories_of(path, table.root)) for path in known.unknown]
-    directories = table.directories({*table.folders, *known.folders, *new_folders} if directories_tell else set())
+    known = KnownFiles() if listing is None else KnownFiles.compared(listing, source.known(), table.root)
+    directories = table.directories(table.folders | known.folders if directories_tell else set())
     if listing is not None or not directories_tell:
         return _decided(question, source, table, known, directories, time_zone, pseudo)
     # Segments normally name the folders of all files, but another writer may have left some out. The directories'
@@ -89,7 +86,7 @@ def prune(
     try:
         result = _decided(question, source, table, known, directories, time_zone, pseudo)
     except InvalidRequestError:
-        known = KnownFiles(None)
+        known = KnownFiles()
         for portion in source.known():
             known.meet_portion(portion)
         if known.folders <= table.folders:
@@ -98,7 +95,7 @@ def prune(
         if known.folders <= table.folders:
             return result
     directories = table.directories(table.folders | known.folders)
-    return _decided(question, source, table, KnownFiles(None), directories, time_zone, pseudo)
+    return _decided(question, source, table, KnownFiles(), directories, time_zone, pseudo)
 
 
 def _decided(
@@ -136,7 +133,7 @@ def _decided(
         if tests := why_not(folder):
             in_segments[tests] += number
 
-    _decide_unproven(files, table.root)
+    _decide_unproven(files)
     reasons = _reasons(evaluation, files)
     notes = [*predicate.notes, *reasons, *_wide_bounds(table.schema, predicate.columns, reasons)]
     notes += _doubted_footers(table.schema, predicate.columns)
@@ -153,8 +150,8 @@ def _decided(
         row_groups_count=Count(known.row_groups, files.row_groups_kept),
         bytes_count=_bytes(known, files.kept.size),
         directory_columns=directories.columns,
-        unknown=known.unknown,
-        changed=[path for path, _ in known.changed],
+        unknown=known.listed_paths(known.unknown),
+        changed=known.listed_paths(known.changed),
         missing=known.missing,
         skipped_in_segments=in_segments,
         row_groups_skipped_by=dict(files.row_groups_skipped_by.most_common()),
@@ -286,22 +283,20 @@ def _nearest(excluded: Mapping[str, str]) -> Callable[[str], str | None]:
     return nearest
 
 
-def _decide_unproven(files: FileDecisions, root: str) -> None:
+def _decide_unproven(files: FileDecisions) -> None:
     """Decides changed and unknown files, of which only the folders are certain."""
     known = files.known
-    unproven = [(path, folder, CHANGED) for path, folder in known.changed]
-    unproven += [(path, IDENTIFIER_SEPARATOR.join(directories_of(path, root)), UNKNOWN) for path in known.unknown]
-    if not unproven:
+    places = np.concatenate([known.changed, known.unknown])
+    if known.listing is None or not len(places):
         return
-    paths, folders, reasons = (list(column) for column in zip(*unproven, strict=True))
-    of_folders = FolderStatistics(Coded.of_texts(folders), files.directories)
-    all_paths = pa.array(paths, pa.string())
-    excluded = files.evaluation.exclude(np.ones(len(paths), np.bool_), files.pseudo.beside(of_folders, all_paths))
-    files.skipped.add(all_paths, excluded)
+    paths = known.listing.paths.take(places)
+    of_folders = FolderStatistics(Coded.joined([known.changed_folders, known.unknown_folders]), files.directories)
+    excluded = files.evaluation.exclude(np.ones(len(places), np.bool_), files.pseudo.beside(of_folders, paths))
+    files.skipped.add(paths, excluded)
     left = np.flatnonzero(~excluded.mask)
-    sizes = pa.array([known.size_now(paths[i]) for i in left], pa.int64())
-    reasons_left = Coded.of_texts([reasons[i] for i in left])
-    files.kept.add(kept_columns(all_paths.take(left), reasons_left, sizes, None))
+    reasons = Coded((left >= len(known.changed)).astype(np.int32), (CHANGED, UNKNOWN))
+    sizes = pa.array(known.listing.sizes[places[left]])
+    files.kept.add(kept_columns(paths.take(left), reasons, sizes, None))
 
 
 def _bytes(known: KnownFiles, kept: int | None) -> Count | None:

@@ -65,8 +65,6 @@ class StoredUnits:
     upper_columns: tuple[str, ...] = UNIT_COLUMNS
     only: frozenset[str] | None = None
     """Metadata keys of the segments to read, beside the table's own unit; None for all."""
-    by_digest: bool = True
-    """Whether a segment's digest may replace its units; row ids need the segments' own units."""
 
     def upper(self) -> pa.Table:
         """The units of the table and its segments, in ``upper_columns``.
@@ -77,11 +75,11 @@ class StoredUnits:
 
     @cached_property
     def _upper(self) -> pa.Table:
-        question = f"upper {self.upper_columns} {self.by_digest} {self._name}"
+        question = f"upper {self.upper_columns} {self._name}"
         known = self._kept.cache.find(question)
         if isinstance(known, pa.Table):
             return known
-        digests = self._digests if self.by_digest else {}
+        digests = self._digests
         mine = self._mine()
         if digests:
             others = {planned.key[-1] for planned in self._files if planned.key[-1] not in digests}

@@ -6,7 +6,7 @@ InvalidRequestError means that the id never belonged to this table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,19 @@ class LocatedRows:
     positions: Positions
 
 
+def keys_named(table: TableInfo, ids: RowIds, keys: Iterable[str]) -> list[str]:
+    """Return those of the segments' ``keys`` that ``ids`` can name, whatever the segments' states.
+
+    Ids contain a digest of the key, so the segments' units are not needed.
+    """
+    prefixes = {component[: len(segment_prefix(table, ""))] for component in ids.components}
+    return [key for key in keys if segment_prefix(table, key) in prefixes] if prefixes else []
+
+
 def partitions_named(table: TableInfo, ids: RowIds, components: Mapping[str, bytes]) -> list[str]:
-    """Return the keys of the partitions that ``ids`` name, given the current ``components`` of ``table`` by key.
+    """Return the keys of the partitions that ``ids`` name.
+
+    ``components`` are the current ones of ``table`` by key, at least of the segments in :func:`keys_named`.
 
     Raises StaleRowIdError for an id of an earlier state of a partition, InvalidRequestError for one of another table.
     """
@@ -50,10 +61,12 @@ def locate(
 ) -> list[LocatedRows]:
     """Locate the rows of ``ids``, by row group. ``mutated`` has partitions changed since ANALYZE, with the change.
 
-    Raises StaleRowIdError for an id of such a partition, InvalidRequestError for an id that no row has.
+    ``partitions`` are at least those of :func:`keys_named`. Raises StaleRowIdError for an id of a changed partition,
+    InvalidRequestError for an id that no row has.
     """
+    components = {key: partition.component for key, partition in partitions.items()}
+    refuse_mutated(table, partitions_named(table, ids, components), mutated)
     by_component = {partition.component: partition for partition in partitions.values()}
-    refuse_mutated(table, [by_component[component].key for component in ids.components], mutated)
     located = []
     for component, positions in ids.positions():
         partition = by_component[component]

@@ -16,6 +16,7 @@ from pyarrow import fs
 from metastore.errors import InvalidRequestError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.file_columns import FileColumns
+from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.prune import prune
 from metastore.scan.plan import Where
 from metastore.sources.directories import directories_of
@@ -45,7 +46,7 @@ def directories_left(
     """
     location = table_unit["location"][0].as_py() or ""
     # A file that was never analyzed is judged by its directories alone.
-    listing = {f"{location}/{name}/file": (0, 0) for name in names}
+    listing = ListedFiles.of({f"{location}/{name}/file": (0, 0) for name in names})
     try:
         # These are directories, so questions about properties of files do not apply.
         pruned = prune(where, table_unit, listing=listing, time_zone=time_zone, of_files=FileColumns())

@@ -20,7 +20,7 @@ from metastore.errors import InvalidRequestError, StaleRowIdError
 from metastore.model.identity import TableInfo
 from metastore.model.partition_component import component_in
 from metastore.model.statistics_json import read_holders
-from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, MetadataType, Statistic
 
 GROUP_COLUMNS: Final = (
     "metadataType",
@@ -103,6 +103,12 @@ def components_of(table: TableInfo, units: pa.Table) -> dict[str, bytes]:
             )
         found[key] = component
     return found
+
+
+def segment_keys(units: pa.Table) -> list[str]:
+    """Return the metadata keys of the top-level segments among ``units``, by their identifiers."""
+    identifiers = _values(_of_kind(units, MetadataType.SEGMENT), "metadataIdentifier")
+    return [identifier for identifier in identifiers if IDENTIFIER_SEPARATOR not in identifier]
 
 
 def require_row_groups(table: TableInfo, level: str | None) -> None:

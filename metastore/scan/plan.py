@@ -29,7 +29,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question
 from metastore.pruning.file_columns import MODIFIED, FileColumns, pseudo_columns
-from metastore.pruning.known_files import Fingerprint
+from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
 from metastore.pruning.table_units import Units, UnitsWithSchema
@@ -132,7 +132,7 @@ def plan(  # noqa: PLR0913 - all facts of one table
     *,
     groups: Groups,
     where: Where | None = None,
-    listing: Mapping[str, Fingerprint] | None = None,
+    listing: ListedFiles | None = None,
     time_zone: str | None = None,
     row_ids: bool = False,
     kept_by: ReadableTable | None = None,

@@ -7,7 +7,7 @@ and removed files are not.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
@@ -21,20 +21,27 @@ from metastore.components.component import Backing
 from metastore.components.requests import of_table
 from metastore.components.tables import TABLES, Tables
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.formats.source_file import Fingerprint
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.predicates.time_zones import zone_named
 from metastore.pruning.file_columns import MODIFIED, pseudo_columns
+from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.prune import UNIT_COLUMNS
 from metastore.pruning.row_id import Ids, decode
 from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
 from metastore.pruning.table_units import Units
 from metastore.scan.directories import LEVEL
-from metastore.scan.located_rows import LocatedRows, excluded_rows, in_order, locate, partitions_named
+from metastore.scan.located_rows import (
+    LocatedRows,
+    excluded_rows,
+    in_order,
+    keys_named,
+    locate,
+    partitions_named,
+)
 from metastore.scan.narrowing import WORTH_IT, directories_left, top_level_directories
-from metastore.scan.partition_groups import GROUP_COLUMNS, components_of, partitions_of
+from metastore.scan.partition_groups import GROUP_COLUMNS, components_of, partitions_of, segment_keys
 from metastore.scan.plan import PLAN_COLUMNS, ScanPlan, Where, mutated_partitions, only_row_groups, plan
 from metastore.scan.rows import RowNumbers, take_rows
 from metastore.scan.scan import Scan
@@ -118,7 +125,6 @@ class ScannedTables(Tables):
             list_files=list_files,
             at=at,
             row_ids=row_id,
-            numbered=exclude is not None or among is not None,
             names=columns or (),
         )
         if among is not None:
@@ -168,7 +174,7 @@ class ScannedTables(Tables):
             expressions
         )
 
-    def _plan(  # noqa: PLR0913 - the inputs of a plan
+    def _plan(
         self,
         source: SourceTable,
         where: Where | None,
@@ -177,14 +183,10 @@ class ScannedTables(Tables):
         list_files: bool = True,
         at: int | None = None,
         row_ids: bool = False,
-        numbered: bool = False,
         only: Collection[str] | None = None,
         names: Sequence[str] = (),
     ) -> ScanPlan:
-        """Return a plan over the whole table, or over the partitions with the metadata keys ``only``.
-
-        ``numbered`` says that row ids are located in the plan, although its own rows get none.
-        """
+        """Return a plan over the whole table, or over the partitions with the metadata keys ``only``."""
         info = source.table
         kept_by = _kept_by(source)
 
@@ -193,7 +195,7 @@ class ScannedTables(Tables):
 
         def planned_at(version: int) -> ScanPlan:
             keys = None if only is None else frozenset(only)
-            stored = StoredUnits(self, info, version, PLAN_COLUMNS, keys, by_digest=not (row_ids or numbered))
+            stored = StoredUnits(self, info, version, PLAN_COLUMNS, keys)
             units: Units = units_of(stored)
             if not units.upper().num_rows:
                 units = self._unstored(source)
@@ -264,11 +266,7 @@ class ScannedTables(Tables):
         if list_files and is_local(source.location):
             names = top_level_directories(source)
         else:
-            # Manifests have all partitions, whichever units a writer may have left out.
-            read = self.read().metadata_types(MetadataType.SEGMENT, MetadataType.FILE).filter(of_table(source.table))
-            groups = (read if at is None else read.at(at)).groups()
-            keys = {planned.key[-1] for group in groups for planned in group.files}
-            names = [key for key in keys if key and key != DEFAULT_SEGMENT]
+            names = [key for key in self._keys(source.table, at) if key and key != DEFAULT_SEGMENT]
             if list_files and len(names) >= WORTH_IT:  # tables of few partitions save this request
                 names = top_level_directories(source)
         if names is None or len(names) < WORTH_IT:
@@ -277,6 +275,15 @@ class ScannedTables(Tables):
             where, self._units(source.table, UNIT_COLUMNS, (MetadataType.TABLE,), at), names, time_zone
         )
         return None if left is None else {DEFAULT_SEGMENT, *left}
+
+    def _keys(self, table: TableInfo, at: int | None) -> set[str]:
+        """Return the metadata keys of all partitions of ``table``.
+
+        They are read from manifests, which have all partitions, whichever units a writer may have left out.
+        """
+        read = self.read().metadata_types(MetadataType.SEGMENT, MetadataType.FILE).filter(of_table(table))
+        groups = (read if at is None else read.at(at)).groups()
+        return {planned.key[-1] for group in groups for planned in group.files}
 
     def _units(
         self,
@@ -296,8 +303,19 @@ class ScannedTables(Tables):
 
     def _partitions_named(self, source: SourceTable, ids: Ids) -> set[str]:
         """Return the metadata keys of the partitions that ``ids`` name."""
-        segments = self._units(source.table, GROUP_COLUMNS, (MetadataType.SEGMENT,), None)
-        return set(partitions_named(source.table, decode(ids), components_of(source.table, segments)))
+        table, pieces = source.table, decode(ids)
+
+        def named_at(version: int) -> set[str]:
+            keys = self._keys(table, version)
+            if not keys:
+                raise self._places.no_metadata(table)
+            components: Mapping[str, bytes] = {}
+            if named := keys_named(table, pieces, keys):
+                units = self._units(table, GROUP_COLUMNS, (MetadataType.SEGMENT,), version, only=named)
+                components = components_of(table, units)
+            return set(partitions_named(table, pieces, components))
+
+        return in_newest(self, named_at)
 
     def _only_named(self, planned: ScanPlan, ids: Ids) -> ScanPlan:
         """Return ``planned`` with only the row groups that ``ids`` name."""
@@ -309,7 +327,7 @@ class ScannedTables(Tables):
     def _located(self, planned: ScanPlan, ids: Ids) -> list[LocatedRows]:
         table = planned.table
         pieces = decode(ids)
-        keys = set(partitions_named(table, pieces, components_of(table, planned.units.upper())))
+        keys = keys_named(table, pieces, segment_keys(planned.units.upper()))
         mutated = mutated_partitions(planned.pruned, planned.location)
         return locate(table, pieces, partitions_of(table, planned.groups(keys)) if keys else {}, mutated)
 
@@ -335,7 +353,9 @@ def _require_ids(source: SourceTable) -> None:
         )
 
 
-def _listing(source: SourceTable, only: Collection[str] | None) -> dict[str, Fingerprint]:
+def _listing(source: SourceTable, only: Collection[str] | None) -> ListedFiles:
     wanted = None if only is None else only.__contains__
     found = source.files(wanted)
-    return {file.path: file.fingerprint for file in found if only is None or metadata_key(file.directories) in only}
+    if only is not None:
+        found = [file for file in found if metadata_key(file.directories) in only]
+    return ListedFiles.of_files(found)

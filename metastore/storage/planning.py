@@ -19,9 +19,10 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, PrimitiveType
 
-from metastore.iceberg.manifests import DecodedManifest, Manifests, key_of
+from metastore.iceberg.manifests import DecodedManifest, Manifests
 from metastore.mapping.arrow import no_rows
 from metastore.mapping.filters import bound, compiled, partition_schema, projected
+from metastore.mapping.rows import PartitionKey
 from metastore.model.fields import Unit
 from metastore.storage.key_range import SplitFilter, may_hold, range_of
 
@@ -75,15 +76,18 @@ def plan(
     schema: Schema,
     spec: PartitionSpec,
     wanted: SplitFilter,
-) -> Iterator[DataFile]:
+) -> Iterator[tuple[PartitionKey, DataFile]]:
     """Yield data files of partitions that can hold a row that is ``wanted``, in key order within each manifest.
+
+    Each comes with its partition's key.
 
     Only a few manifests are in memory at a time (:meth:`Manifests.each_decoded`).
     """
     test = partition_test(schema, spec, wanted)
     for decoded in manifests.each_decoded([manifest for manifest in listed if test.may_match(manifest)]):
         hits = test.matches(decoded)
-        yield from (entry.data_file for entry, hit in zip(decoded.entries, hits, strict=True) if hit)
+        entries = zip(decoded.keys, decoded.entries, hits, strict=True)
+        yield from ((key, entry.data_file) for key, entry, hit in entries if hit)
 
 
 @dataclass(frozen=True)
@@ -99,11 +103,10 @@ class ManifestRows:
         positions = {field.name: position for position, field in enumerate(spec.fields)}
         return cls([schema.find_field(name) for name in columns], positions)
 
-    def row(self, data_file: DataFile) -> tuple[Any, ...] | None:
-        """Return the file's only row, or None if the manifest does not have all of it."""
+    def row(self, key: PartitionKey, data_file: DataFile) -> tuple[Any, ...] | None:
+        """Return the only row of a file of the partition ``key``, or None if the manifest does not have all of it."""
         if data_file.record_count != 1:
             return None
-        key = key_of(data_file)
         values: list[Any] = []
         for field in self.fields:
             if field.name in self.positions:

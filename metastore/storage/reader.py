@@ -29,7 +29,6 @@ from metastore.bounds.embedded_columns import COLUMNS_ID, EmbeddedPlace
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, MetastoreError, StorageError
 from metastore.iceberg.iceberg_private import metrics_evaluator
-from metastore.iceberg.manifests import key_of
 from metastore.iceberg.open_tables import FileCache
 from metastore.iceberg.snapshot_choice import SeenVersion, SnapshotChoice
 from metastore.mapping.arrow import no_rows, plain_arrow_schema
@@ -198,7 +197,7 @@ class Reader:
         manifests = self.table.manifests(table.io)
         try:
             found = plan(manifests, manifests.of(choose(table.metadata)), schema, spec, wanted)
-            return list(map(_planned, found)), wanted.rest
+            return [_planned(key, data_file) for key, data_file in found], wanted.rest
         except OSError as error:
             raise StorageError(f"cannot read {self.table.name}: {error}") from error
 
@@ -307,15 +306,15 @@ class Reader:
         known = ManifestRows.of(schema, spec, needed)
         in_bounds: Callable[[DataFile], bool] | None = None
         answered, to_open = [], []
-        for data_file in plan(manifests, manifests.of(snapshot), schema, spec, wanted):
-            row = known.row(data_file)
+        for key, data_file in plan(manifests, manifests.of(snapshot), schema, spec, wanted):
+            row = known.row(key, data_file)
             if row is not None:
                 answered.append(row)
                 continue
             if in_bounds is None:
                 in_bounds = _in_bounds(schema, wanted.rest)
             if in_bounds(data_file):
-                to_open.append(_planned(data_file))
+                to_open.append(_planned(key, data_file))
         rows = known.table(answered, self.table.unit_type)
         return _Plan(row_test.passing(rows), to_open, needed, wanted.rest, row_test)
 
@@ -385,13 +384,13 @@ def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataF
     return metrics_evaluator(schema, expression)
 
 
-def _planned(data_file: DataFile) -> PlannedFile:
+def _planned(key: PartitionKey, data_file: DataFile) -> PlannedFile:
     lower = data_file.lower_bounds or {}
     return PlannedFile(
         data_file.file_path,
         data_file.record_count,
         data_file.file_size_in_bytes,
-        key_of(data_file),
+        key,
         lower.get(DIGEST_ID),
         EmbeddedPlace.from_bytes(lower.get(COLUMNS_ID)),
     )

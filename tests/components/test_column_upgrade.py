@@ -16,6 +16,9 @@ from metastore.metastore import Metastore
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+from metastore.operations.read import Read
+
+NAMES = ("tableName", "metadataKey")
 
 
 def unit(kind: str, key: str, table: str, **values: Any) -> TableMetadataUnit:
@@ -86,3 +89,29 @@ def test_only_what_lacks_columns_is_written(metastore: Metastore) -> None:
 def partitions(metastore: Metastore) -> dict[Any, Any]:
     """All partitions."""
     return dict(metastore.tables.read().metadata_types(MetadataType.ALL).partitions())
+
+
+@pytest.mark.parametrize(("is_changed", "plans"), [(False, 1), (True, 2)])
+def test_all_commits_share_one_plan_until_others_write(
+    metastore: Metastore, monkeypatch: pytest.MonkeyPatch, is_changed: bool, plans: int
+) -> None:
+    """Two tables are two commits; the second fails and is planned again if another program wrote its partition."""
+    theirs = FileSystemCatalog("other", str(Path(str(metastore.tables.metadata.location)).parent)).load_table("tables")
+    rows = rows_of(metastore)
+    of_b = [table == "b" and key == "k=0" for table, key in zip(*(rows[n].to_pylist() for n in NAMES), strict=True)]
+    made: list[int] = []
+    planned = Read.partitions
+
+    def noted(self: Read[TableMetadataUnit]) -> Any:
+        found = planned(self)
+        made.append(len(found))
+        if is_changed and len(made) == 1:
+            theirs.overwrite(rows.filter(pa.array(of_b)), "tableName = 'b' and metadataKey = 'k=0'")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Read, "partitions", noted)
+        assert write_columns(metastore.tables).partitions == 5 + 2
+    assert len(made) == plans
+    assert without_columns(metastore) == {GENERAL_INFO, "bare"}
+    assert sorted(map(repr, rows_of(metastore).to_pylist())) == sorted(map(repr, rows.to_pylist()))

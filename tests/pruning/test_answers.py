@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from support.questions import DAYS, INF, MOMENTS, NAN, TEXTS, quoted
 from support.table_on_disk import TableOnDisk
 
+from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.prune import prune
 from metastore.pruning.result import PruneResult
 
@@ -242,7 +243,7 @@ def test_no_row_that_an_engine_finds_is_pruned(
         everything = pa.concat_tables(rows.values())
         zone = data.draw(st.sampled_from([None, "UTC"]))
         for question in questions:
-            result = prune(question.spark, table.units, listing=table.listing, time_zone=zone)
+            result = prune(question.spark, table.units, listing=ListedFiles.of(table.listing), time_zone=zone)
             kept = kept_rows(result, table.places)
             found = engine.execute(f"SELECT id FROM t WHERE {question.duckdb}").fetchall()
             assert {row for (row,) in found} <= kept, question

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -222,18 +221,6 @@ def test_tables_of_nested_directories_are_opened(opened_session: Callable[[], Se
             assert sorted(trusted.paths) == sorted(listed.paths)
 
 
-def test_units_with_and_without_digests_are_told_apart(opened_session: Callable[[], Session], lake: Path) -> None:
-    """In one session, for scans with row ids and for others: their segments stand in another order."""
-    write(lake / "part=15" / "month=1", 15_000)
-    with opened_session() as session:
-        session.analyze(TABLE)
-        units = in_memory(session)
-        for by_digest in (True, False, True):
-            for question in ("n = 2313", "n >= 2800"):
-                found = prune(question, replace(stored(session), by_digest=by_digest))
-                assert said(found) == said(prune(question, units)), (by_digest, question)
-
-
 def test_a_listing_asks_the_files_of_every_segment(opened_session: Callable[[], Session], lake: Path) -> None:
     """One that changed is kept, whatever the digest of its segment says."""
     with opened_session() as session:
@@ -242,3 +229,27 @@ def test_a_listing_asks_the_files_of_every_segment(opened_session: Callable[[], 
         result = session.prune(TABLE, "n = 2313")
         assert sorted(Path(path).parent.name for path in result.paths) == ["part=23", "part=4"]
         assert result.files_count.total == SEGMENTS * FILES
+
+
+def test_row_ids_open_only_the_segments_that_they_name(opened_session: Callable[[], Session], opened: Opened) -> None:
+    """Making, excluding and finding ids opens the units of one segment; ids say which it is."""
+
+    def opened_by(ask: Callable[[Session], pa.Table]) -> list[Any]:
+        opened.clear()
+        with opened_session() as session:
+            rows = ask(session)
+        assert len(set(opened)) == 2, "the files of the table's own unit and of one segment"
+        return sorted(rows["n"].to_pylist())
+
+    with opened_session() as session:
+        session.analyze(TABLE)
+        ids = session.tables.scan(TABLE, "n = 2313", row_id=True).to_arrow()["$row_id"]
+
+    where = "n >= 2310 and n <= 2319"
+    trusted: dict[str, Any] = {"list_files": False}
+    rest = [n for n in range(2310, 2320) if n != 2313]
+    made = opened_by(lambda session: session.tables.scan(TABLE, where, row_id=True, **trusted).to_arrow())
+    assert made == list(range(2310, 2320))
+    assert opened_by(lambda session: session.tables.scan(TABLE, where, exclude=ids, **trusted).to_arrow()) == rest
+    assert opened_by(lambda session: session.tables.scan(TABLE, among=ids).to_arrow()) == list(range(2310, 2315))
+    assert opened_by(lambda session: session.tables.rows_by_id(TABLE, ids)) == [2313]

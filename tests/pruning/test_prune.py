@@ -13,6 +13,7 @@ from pyiceberg.expressions import EqualTo
 from support.table_on_disk import TableOnDisk
 
 from metastore.errors import InvalidRequestError
+from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.prune import CHANGED, UNKNOWN, prune
 
 Names = Callable[..., set[str]]
@@ -40,7 +41,7 @@ def names(table: Any, paths: list[str]) -> list[str]:
 
 def test_levels_narrow_from_segment_to_row_group(table: TableOnDisk) -> None:
     """One segment, one file of it, one of its row groups: everything else is skipped, and the counts say so."""
-    result = prune("big = 203", table.units, listing=table.listing)
+    result = prune("big = 203", table.units, listing=ListedFiles.of(table.listing))
     assert [(s.identifier, s.kept) for s in result.segments] == [
         ("month=1", False),
         ("month=2", True),
@@ -57,7 +58,7 @@ def test_levels_narrow_from_segment_to_row_group(table: TableOnDisk) -> None:
 
 def test_every_decision_has_a_reason(table: TableOnDisk) -> None:
     """Reasons name the column and the bounds; skipped files are counted by the part that excluded them."""
-    result = prune("big = 203", table.units, listing=table.listing)
+    result = prune("big = 203", table.units, listing=ListedFiles.of(table.listing))
     assert result.segments[0].reason == "big: min 101, max 108; asked: = 203"
     assert [skipped.reason for skipped in result.skipped_files] == ["big: min 205, max 208; asked: = 203"]
     assert str(result.files[0].skipped_row_groups[0]) == "big: min 201, max 202; asked: = 203"
@@ -69,7 +70,7 @@ def test_a_changed_file_is_read_whatever_its_segment_says(table: TableOnDisk) ->
     path = table.paths[0]
     size, time = table.listing[path]
     for now in ((size + 1, time), (size, time + 1)):
-        result = prune("big = 203", table.units, listing={**table.listing, path: now})
+        result = prune("big = 203", table.units, listing=ListedFiles.of({**table.listing, path: now}))
         kept = {f.path: f for f in result.files}
         assert (kept[path].row_groups, kept[path].reason) == (None, CHANGED)
         assert len(kept) == 2
@@ -80,9 +81,9 @@ def test_a_new_file_is_read_unless_its_directory_excludes_it(table: TableOnDisk)
     """A file that ANALYZE never saw is kept inside a skipped segment, but not where its directory rules it out."""
     new = [f"{table.root}/month={month}/new.parquet" for month in (1, 2, 9)]
     listing = table.listing | dict.fromkeys(new, (7, 7))
-    by_statistics = prune("big = 203", table.units, listing=listing)
+    by_statistics = prune("big = 203", table.units, listing=ListedFiles.of(listing))
     assert [f.path for f in by_statistics.files if f.reason == UNKNOWN] == new
-    by_directory = prune("month = 9", table.units, listing=listing)
+    by_directory = prune("month = 9", table.units, listing=ListedFiles.of(listing))
     assert [f.path for f in by_directory.files] == [new[2]]
     assert list(by_directory.unknown) == new
 
@@ -90,15 +91,25 @@ def test_a_new_file_is_read_unless_its_directory_excludes_it(table: TableOnDisk)
 def test_a_missing_file_is_gone(table: TableOnDisk) -> None:
     """A file that no longer exists is not read, and not counted."""
     listing = {path: now for path, now in table.listing.items() if path != table.paths[2]}
-    result = prune("big = 203", table.units, listing=listing)
+    result = prune("big = 203", table.units, listing=ListedFiles.of(listing))
     assert list(result.files) == []
     assert list(result.missing) == [table.paths[2]]
     assert result.files_count.total == 5
 
 
+def test_a_file_with_several_units_is_read(table: TableOnDisk) -> None:
+    """Two units of one file may contradict each other, so neither excludes it."""
+    is_first = pc.equal(table.units["path"], pa.scalar(table.paths[0]))
+    doubled = pa.concat_tables([table.units, table.units.filter(is_first)])
+    result = prune("big = 203", doubled, listing=ListedFiles.of(table.listing))
+    assert names(table, result.paths) == ["month=1/0.parquet", "month=2/0.parquet"]
+    assert result.files_count.total == 6
+
+
 def test_without_a_listing_the_metadata_is_trusted(table: TableOnDisk) -> None:
     """No listing gives what an unchanged one gives, sizes included."""
-    trusted, checked = (prune("big > 203", table.units, listing=listing) for listing in (None, table.listing))
+    files = ListedFiles.of(table.listing)
+    trusted, checked = (prune("big > 203", table.units, listing=listing) for listing in (None, files))
     assert list(trusted.files) == list(checked.files)
     assert trusted.bytes_count == checked.bytes_count
 
@@ -107,7 +118,7 @@ def test_a_file_without_fingerprint_counts_as_changed(table: TableOnDisk) -> Non
     """What cannot be compared cannot be trusted."""
     at = table.units.schema.get_field_index("metadataStatistics")
     blind = table.units.set_column(at, "metadataStatistics", pa.nulls(table.units.num_rows, pa.list_(pa.string())))
-    result = prune("big = 203", blind, listing=table.listing)
+    result = prune("big = 203", blind, listing=ListedFiles.of(table.listing))
     assert len(result.files) == len(result.changed) == 6
 
 
@@ -123,7 +134,7 @@ def test_directories_prune_without_statistics(table: TableOnDisk) -> None:
         "month NOT IN (1, 3)",
         EqualTo("month", 2),
     ):
-        result = prune(question, bare, listing=table.listing)
+        result = prune(question, bare, listing=ListedFiles.of(table.listing))
         assert names(table, [f.path for f in result.files]) == ["month=2/0.parquet", "month=2/1.parquet"]
 
 
@@ -133,7 +144,7 @@ def test_a_kept_file_says_what_was_not_known(table: TableOnDisk) -> None:
     stored = [None if text is None else [("`day`", text)] for text in day]
     at = table.units.schema.get_field_index("columnsStatistics")
     only_day = table.units.set_column(at, "columnsStatistics", pa.array(stored, table.units.schema.field(at).type))
-    result = prune("big = 203", only_day, listing=table.listing)
+    result = prune("big = 203", only_day, listing=ListedFiles.of(table.listing))
     assert {f.reason for f in result.files} == {"may match; no statistics for big"}
     assert len(result.files) == 6
 
@@ -174,5 +185,5 @@ def test_alternatives_are_judged_by_each_files_own_bounds(table_on_disk: Callabl
     }
     table = table_on_disk(tmp_path, files, row_group_size=1, count_nans=False)
     # `a >= 5` excludes the second file, and then `a <= 6` the first one.
-    kept = prune("(a >= 5 and a <= 6) or b = 2", table.units, listing=table.listing)
+    kept = prune("(a >= 5 and a <= 6) or b = 2", table.units, listing=ListedFiles.of(table.listing))
     assert names(table, [f.path for f in kept.files]) == ["1.parquet"]

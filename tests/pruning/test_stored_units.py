@@ -21,7 +21,7 @@ from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.model.vocabulary import MetadataType
-from metastore.pruning.known_files import Fingerprint
+from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.stored_units import StoredUnits
 from metastore.pruning.table_units import TableUnits
@@ -109,13 +109,14 @@ def forgetful(session: Session, **limits: int) -> Session:
     return connect(settings_reading(session.settings, cache_bytes=0, **limits))
 
 
-def listed(session: Session) -> dict[str, Fingerprint]:
+def listed(session: Session) -> ListedFiles:
     """The files that exist; one has changed, one is gone and one is new in the eyes of the metastore."""
-    files: dict[str, Fingerprint] = {file.path: file.fingerprint for file in session.source(TABLE).files()}
+    files: dict[str, tuple[int, int]] = {file.path: file.fingerprint for file in session.source(TABLE).files()}
     changed, gone, *_ = sorted(files)
     size, time = files[changed]
     new = str(Path(gone).parent / "new.parquet")
-    return {**{path: now for path, now in files.items() if path != gone}, changed: (size, time + 1), new: (7, 7)}
+    left = {path: now for path, now in files.items() if path != gone}
+    return ListedFiles.of({**left, changed: (size, time + 1), new: (7, 7)})
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
