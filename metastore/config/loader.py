@@ -171,7 +171,9 @@ def _files(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None
     try:
         path = Path(absolute(str(Path(asked if asked is not None else _DIRECTORY).expanduser()), cwd))
     except RuntimeError as error:
-        raise ConfigError(f"{place} {str(asked)!r} begins with a home that cannot be found: {error}") from error
+        raise ConfigError(
+            f"{place} {str(asked)!r} begins with a home directory that cannot be found: {error}"
+        ) from error
     if is_file(path):
         yield from _present(_MAIN_FILES, path.parent)
         yield _OVERRIDE, path

@@ -84,7 +84,7 @@ class Reading:
                     found = (*key[:depth], name)
                     yield (
                         f"unknown key {_spelled(found)} ({self.configuration.origin(found)}); "
-                        f"in quotes it is one name, dots and all: did you mean {dotted(found)}?"
+                        f"in quotes it is one name that contains dots: did you mean {dotted(found)}?"
                     )
 
 

@@ -241,7 +241,7 @@ class HiveClient:
                 for lock in self.locks(wanted.dbname, wanted.tablename):
                     if lock.agentInfo == request.agentInfo:
                         return lock
-            raise StorageError(f"{error}; nothing but a lock was asked for, and nothing was changed") from error
+            raise StorageError(f"{error}; only a lock was requested, and nothing was changed") from error
 
     def _unlock(self, database: str, name: str, lock: int) -> None:
         """Release a lock. Repeating the request is safe: it names one lock. Raises NotFoundError."""
@@ -317,7 +317,9 @@ class HiveClient:
             raise ConflictError(f"the Hive Metastore cannot {what}: {_error_text(error)}") from error
         except MetaException as error:
             if "has been modified" in _error_text(error):
-                raise ConflictError(f"others came first, so that we did not {what}; nothing was changed") from error
+                raise ConflictError(
+                    f"another program was first, so that we did not {what}; nothing was changed, try again"
+                ) from error
             raise StorageError(f"the Hive Metastore cannot {what}: {_error_text(error)}") from error
         except (InvalidOperationException, InvalidObjectException) as error:
             raise InvalidRequestError(f"the Hive Metastore refuses to {what}: {_error_text(error)}") from error

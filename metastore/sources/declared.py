@@ -54,6 +54,6 @@ def _digits(decimal: DrillType) -> tuple[int, ...]:
     digits = given if len(given) > 1 else (*given, 0) if given else (38, 0)
     if len(digits) > 2 or not digits[1] <= digits[0] or not 1 <= digits[0] <= _MOST_DIGITS:
         raise InvalidRequestError(
-            f"{decimal} is no type; a DECIMAL has 1 to {_MOST_DIGITS} digits, and no more of them behind the point"
+            f"{decimal} is no type; a DECIMAL has 1 to {_MOST_DIGITS} digits, and its scale is at most its precision"
         )
     return digits

@@ -70,7 +70,8 @@ def list_files(
         return _listed(location, only_directories, options or {}, passed_over)
     except UnicodeDecodeError as error:
         raise StorageError(
-            f"cannot list {location}: the name {error.object!r} is no UTF-8, as names in the metastore are; rename it"
+            f"cannot list {location}: the name {error.object!r} is not UTF-8, which the metastore requires of "
+            f"names; rename it"
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot list {location}: {error}") from showable(error)

@@ -40,7 +40,9 @@ def insert(target: StatementTarget, statement: Statement) -> pa.Table:
     if start is None:
         raise cursor.unexpected("a query, or VALUES")
     if by_name and columns:
-        raise statement.error("BY NAME takes the names of the query: say it, or columns in brackets", start)
+        raise statement.error(
+            "BY NAME uses the column names of the query: give BY NAME or columns in brackets, not both", start
+        )
     query = query_from(statement, start)
 
     def plan(reading: Reading) -> RowPlan:
@@ -52,7 +54,7 @@ def insert(target: StatementTarget, statement: Statement) -> pa.Table:
         places = positions_of(cursor, schema, list(chosen)) if chosen else list(range(len(schema.fields)))
         if len(places) != rows.num_columns:
             raise statement.error(
-                f"the query has {rows.num_columns} columns, and values are wanted for {len(places)}: "
+                f"the query has {rows.num_columns} columns, and values are expected for {len(places)}: "
                 f"{', '.join(schema.fields[place].name for place in places)}",
                 start,
             )
@@ -89,7 +91,8 @@ def _begins_query(cursor: Cursor) -> bool:
 def insert_overwrite(target: StatementTarget, statement: Statement) -> pa.Table:  # noqa: ARG001 - handlers' signature
     """Refused, because settings of Spark decide which rows it removes."""
     raise InvalidRequestError(
-        f"{statement.place(statement.tokens[0])}: INSERT OVERWRITE is not served: use MERGE INTO, or a DELETE with a "
+        f"{statement.place(statement.tokens[0])}: INSERT OVERWRITE is not supported: use MERGE INTO, or a "
+        f"DELETE with a "
         "condition and then an INSERT INTO"
     )
 

@@ -128,7 +128,7 @@ def _require_one_table(query: exp.Expr) -> None:
     if not isinstance(query, exp.Select):
         raise _CannotSplitError("it is no plain SELECT")
     if (unsteady := next(_unsteady(query), None)) is not None:
-        raise _CannotSplitError(f"{unsteady.sql()} may answer otherwise each time")
+        raise _CannotSplitError(f"{unsteady.sql()} may return another result each time")
     if query.args.get("joins") or query.args.get("laterals"):
         raise _CannotSplitError("it joins")
     tables = list(query.find_all(exp.Table))

@@ -97,8 +97,8 @@ def test_several_actions_are_one_commit(session: Session) -> None:
         ("SET PROPERTIES sorted_by = ARRAY['nothing']", 60, "there is no column 'nothing'"),
         ("ADD COLUMN a INT,", 50, "is expected, not the end"),
         ("ADD COLUMNS (a INT, b INT", 58, ", or ) is expected, not the end"),
-        ("ADD COLUMN a INT, RENAME TO b", 51, "RENAME TO stands alone"),
-        ("RENAME TO b, DROP COLUMN d", 0, "RENAME TO stands alone"),
+        ("ADD COLUMN a INT, RENAME TO b", 51, "RENAME TO cannot be combined"),
+        ("RENAME TO b, DROP COLUMN d", 0, "RENAME TO cannot be combined"),
     ],
 )
 def test_a_wrong_action_changes_nothing(session: Session, actions: str, where: int, message: str) -> None:

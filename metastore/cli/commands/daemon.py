@@ -103,13 +103,11 @@ def _warn_of_unmatched(session: Session, table: TableName) -> None:
     inquiries = Inquiries(settings.daemon.answer_timeout.total_seconds())
     seen, passed_over = look_at(partial(tables_of, session), [table.catalog], inquiries)
     for place, error in passed_over.items():
-        _log.warning(
-            "%s is passed over, so whether policies match anything there is not known: %s", place, message_of(error)
-        )
+        _log.warning("%s is skipped, so its policies could not be checked: %s", place, message_of(error))
     for each in unmatched(settings.policies, seen):
         _log.warning("%s", each)
     if table not in seen.tables and not passed_over:
-        _log.warning("there is no table %s yet", table)
+        _log.warning("the table %s does not exist yet", table)
 
 
 def runs(session: Session, table: str | None, limit: int | None) -> Rows:

@@ -124,7 +124,7 @@ def finish_again(migration: Migration, table: HiveTable) -> Outcome:
     metadata_location = table.parameters.get(METADATA_LOCATION, "")
     backup = backup_of(migration.properties, metadata_location)
     if backup is None:
-        raise ProcedureError(f"{table} is an Iceberg table already, and no migration of this package made it one")
+        raise ProcedureError(f"{table} is an Iceberg table already, but not by a migration of this package")
     if migration.dry_run:
         return Outcome(FINISHED, None, metadata_location)
     migration.client.take_from_the_dead(table.database, table.name)

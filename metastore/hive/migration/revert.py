@@ -113,7 +113,7 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     metadata = _metadata(reversion, table)
     place = metadata.properties.get(BACKUP_PROPERTY)
     if place is None:
-        raise ProcedureError(f"{table} was made an Iceberg table by no migration of this package: there is no way back")
+        raise ProcedureError(f"{table} was not made an Iceberg table by this package, so it cannot be reverted")
     backup = Backup.read(reversion.io, place)
     known = backup.snapshots
     later = [each.snapshot_id for each in metadata.snapshots if each.snapshot_id not in known]
@@ -121,7 +121,7 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     if changed and not reversion.discard_changes:
         raise ProcedureError(
             f"{table} has {len(later)} snapshots since its migration, and what they changed would be lost; "
-            "say discard_changes => true if it may be"
+            "pass discard_changes => true to discard them"
         )
     written = {table.parameters[METADATA_LOCATION], *_written(reversion, metadata)}
     own = _require_files(reversion, table, backup)

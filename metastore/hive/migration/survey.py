@@ -93,7 +93,7 @@ def survey_files(store: Store, table: HiveTable, partitions: tuple[HivePartition
     obstacles += filter(None, (unusable(file.location) for file in files))
     if table.is_partitioned and not partitions and (found := store.contents([table.location], Nested.READ)[0].files):
         obstacles.append(
-            f"the metastore knows no partition of it, and there are {len(found)} files in its folder: bring the "
+            f"the Hive Metastore lists no partition of it, and there are {len(found)} files in its folder: bring the "
             "partitions in first (sync_partition_metadata, or MSCK REPAIR TABLE)"
         )
     warnings = () if obstacles else tuple(_warnings(table, folders, files))
@@ -125,7 +125,7 @@ def _of_columns(table: HiveTable) -> Iterator[str]:
         return
     for name, type_ in partition_columns:
         if type_.name not in PARTITION_TYPES:
-            yield f"partition column {name} has type {type_}, whose values have no one text"
+            yield f"partition column {name} has type {type_}, whose values have several spellings"
 
 
 def _of_folders(folders: Sequence[Folder], nested: Nested) -> Iterator[str]:
