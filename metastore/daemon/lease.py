@@ -77,10 +77,10 @@ class LeaseView:
     errors: int = 0
     trouble: str | None = None
 
-    def failed(self, what: str, error: Exception) -> None:
+    def failed(self, activity: str, error: Exception) -> None:
         """Count a failed request and keep its error."""
         self.errors += 1
-        self.trouble = f"{what}: {error}"
+        self.trouble = f"{activity}: {error}"
 
 
 class Election:

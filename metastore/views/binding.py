@@ -158,13 +158,13 @@ def _columns(schema: TupleSchema) -> dict[str, object]:
     }
 
 
-def _names(asked: exp.Query, qualified: exp.Query, schemas: dict[str, TupleSchema]) -> list[str]:
+def _names(query: exp.Query, qualified: exp.Query, schemas: dict[str, TupleSchema]) -> list[str]:
     """Returns the names of the columns as the query spells them; columns of a star, as the schemas spell them."""
-    written = {each.name.lower(): each.name for alias in asked.find_all(exp.TableAlias) for each in alias.columns}
-    for select in asked.find_all(exp.Select):
+    written = {each.name.lower(): each.name for alias in query.find_all(exp.TableAlias) for each in alias.columns}
+    for select in query.find_all(exp.Select):
         written.update((item.alias_or_name.lower(), item.alias_or_name) for item in select.selects if not item.is_star)
-    written.update((item.alias_or_name.lower(), item.alias_or_name) for item in asked.selects if not item.is_star)
-    listed = {item.alias_or_name.lower() for item in asked.selects if not item.is_star}
+    written.update((item.alias_or_name.lower(), item.alias_or_name) for item in query.selects if not item.is_star)
+    listed = {item.alias_or_name.lower() for item in query.selects if not item.is_star}
     sources = traverse_scope(qualified)[-1].sources
     names = []
     for item in qualified.selects:

@@ -323,9 +323,9 @@ class _Refresh:
         for table, files in every.items():
             known = read.get(table, {})
             if gone := sorted(known.keys() - files.keys()):
-                return f"{_some(gone)} of {table} is gone", {}
+                return f"{_first_paths(gone)} of {table} is gone", {}
             if changed := sorted(path for path in known if files[path] != known[path]):
-                return f"{_some(changed)} of {table} changed", {}
+                return f"{_first_paths(changed)} of {table} changed", {}
             new[table] = {path: fingerprint for path, fingerprint in files.items() if path not in known}
         return "", new
 
@@ -369,7 +369,7 @@ class _Refresh:
         return self._session.tables.scan(table, None, columns, row_id=ROW_ID in more)
 
 
-def _some(paths: list[str]) -> str:
+def _first_paths(paths: list[str]) -> str:
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 

@@ -94,7 +94,7 @@ def explain(invocation: Invocation, table: str) -> Rows:
     for note in values_without_effect(values, name.catalog, settings.policies.plugins):
         if note not in settings.warnings:
             _log.warning("%s", note)
-    rows = ((name, _shown(given.value), given.key, given.origin) for name, given in values.items())
+    rows = ((name, _readable(given.value), given.key, given.origin) for name, given in values.items())
     return Rows(("setting", "value", "key", "set in"), tuple(rows))
 
 
@@ -129,8 +129,8 @@ def report(session: Session, file: Path, table: str | None) -> Rows:
     return Rows(("file", "tables"), ((str(file), shown),))
 
 
-def _runs(found: Sequence[RunUnit]) -> Rows:
-    return Rows.by_name(_RUN_COLUMNS, map(_row, found))
+def _runs(runs: Sequence[RunUnit]) -> Rows:
+    return Rows.by_name(_RUN_COLUMNS, map(_row, runs))
 
 
 def _row(run: RunUnit) -> dict[str, Any]:
@@ -142,5 +142,5 @@ def _row(run: RunUnit) -> dict[str, Any]:
     return row
 
 
-def _shown(value: Any) -> Any:
+def _readable(value: Any) -> Any:
     return spelled(value) if isinstance(value, timedelta) else value

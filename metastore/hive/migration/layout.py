@@ -138,8 +138,8 @@ class _Namer:
         return MappedField(field_id=own, names=[name], fields=inside)
 
 
-def leaf_ids_of(own: int, type_: IcebergType) -> Iterable[int]:
-    """Yields the ids of the leaves of a column, depth first; ``own`` is the column's id."""
+def leaf_ids_of(own_id: int, type_: IcebergType) -> Iterable[int]:
+    """Yields the ids of the leaves of a column, depth first; ``own_id`` is the column's id."""
     match type_:
         case StructType():
             for each in type_.fields:
@@ -150,4 +150,4 @@ def leaf_ids_of(own: int, type_: IcebergType) -> Iterable[int]:
             yield from leaf_ids_of(type_.key_id, type_.key_type)
             yield from leaf_ids_of(type_.value_id, type_.value_type)
         case _:
-            yield own
+            yield own_id

@@ -123,7 +123,7 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
             f"{table} has {len(later)} snapshots since its migration, and what they changed would be lost; "
             "pass discard_changes => true to discard them"
         )
-    written = {table.parameters[METADATA_LOCATION], *_written(reversion, metadata)}
+    written = {table.parameters[METADATA_LOCATION], *_files_written(reversion, metadata)}
     own = _require_files(reversion, table, backup)
     folder = place.rpartition("/")[0]
     # Files outside of the table's folder may be another table's. The attempt's folder is removed as a whole.
@@ -273,7 +273,7 @@ def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
         raise FormatError(f"{place}, the metadata of {table}, is damaged: {error_text(error)}") from error
 
 
-def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
+def _files_written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
     """Yields every file that Iceberg's writers made, metadata files included."""
     data = tuple(f"{metadata.properties[key].rstrip('/')}/" for key in _DATA_PATHS if key in metadata.properties)
     places = (f"{metadata.location.rstrip('/')}/data/", *data)

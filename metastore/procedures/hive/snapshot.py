@@ -102,7 +102,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             read,
             PyArrowFileIO(dict(context.source.properties)),
             folder,
-            wanted=NewTable(context.location, {**context.properties, **_PROPERTIES}, context.format_version),
+            new_table=NewTable(context.location, {**context.properties, **_PROPERTIES}, context.format_version),
             now_ms=context.context.now_ms(),
         )
         Store(context.source.properties).make_durable(folder)
