@@ -77,7 +77,7 @@ class FileSummaries(Sequence[FileSummary]):
 
 
 def summaries(portions: Iterable[Portion], is_wanted: Callable[[str], bool]) -> FileSummaries:
-    """Returns the files in ``portions`` (in :data:`SUMMARY_COLUMNS`) whose identifier is ``is_wanted``, " "sorted by name."""
+    """Returns the files in ``portions`` (in :data:`SUMMARY_COLUMNS`) whose identifier ``is_wanted``, by name."""
     found: list[pa.Table] = [pa.schema(_FIELDS).empty_table()]
     for portion in portions:
         row_groups: Counter[str | None] = Counter()

@@ -221,19 +221,19 @@ class _Writer:
         return self._snapshot(own, None, manifests, Operation.APPEND, counts, tally.partitions)
 
     def replaced(
-        self, first: Snapshot, files: Sequence[DataFile], removed_ids: frozenset[int], new: Sequence[DataFile]
+        self, first: Snapshot, files: Sequence[DataFile], replaced_files: frozenset[int], new: Sequence[DataFile]
     ) -> Snapshot:
-        """Write the second snapshot, which replaces the files with numbers ``removed_ids`` with ``new``, of " "the same rows."""
+        """Write the second snapshot: ``new`` replaces the files numbered ``replaced_files``, of the same rows."""
         own = self._snapshot_id + 1
-        removed = _Tally.of(files[number] for number in sorted(removed_ids))
+        removed = _Tally.of(files[number] for number in sorted(replaced_files))
         arrived = _Tally.of(new)
-        kept = (file for number, file in enumerate(files) if number not in removed_ids)
+        kept = (file for number, file in enumerate(files) if number not in replaced_files)
         total = _Tally.of((*kept, *new))
         number = first.sequence_number or 0
         entries = (
             ManifestEntry.from_args(
-                status=ManifestEntryStatus.DELETED if at in removed_ids else ManifestEntryStatus.EXISTING,
-                snapshot_id=own if at in removed_ids else first.snapshot_id,
+                status=ManifestEntryStatus.DELETED if at in replaced_files else ManifestEntryStatus.EXISTING,
+                snapshot_id=own if at in replaced_files else first.snapshot_id,
                 sequence_number=number,
                 file_sequence_number=number,
                 data_file=file,
