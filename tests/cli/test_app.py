@@ -391,7 +391,7 @@ def test_several_tables_are_analyzed_and_new_ones_found(run: Run, site: Site) ->
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["analyze"], "say which table"),
+        (["analyze"], "name a table"),
         (["analyze", "dfs.shop.sales", "--all"], "--all alone"),
         (["analyze", "dfs.shop.x*"], "no table fits 'dfs.shop.x\\*'"),
         (["analyze", "--all", "--schema", "a INT"], "schema: such options are for one table"),

@@ -112,7 +112,7 @@ def test_a_sleeper_can_do_nothing_any_more(daemons: list[Election], seconds: Sim
     b.campaign()
     seconds.now += 60
     b.campaign()
-    with pytest.raises(ConflictError, match="does not hold the lease"):
+    with pytest.raises(ConflictError, match="no longer holds the lease"):
         a.check()
     assert not a.renew()
     assert a.campaign() is None

@@ -335,7 +335,7 @@ def test_an_alteration_in_the_last_moment(hive: HiveMaker, call: Call, monkeypat
         alter_if(*arguments)
 
     monkeypatch.setattr(switch, "alter_if", meddled)
-    with pytest.raises(ConflictError, match="others came first"):
+    with pytest.raises(ConflictError, match="another program was first"):
         call("migrate", name)
     assert "metadata_location" not in hive.client.table(hive.database, name).parameters
 

@@ -89,7 +89,7 @@ def test_several_actions_are_one_commit(session: Session) -> None:
         ("SET IDENTIFIER FIELDS tags.element", 33, "not a required field"),
         ("DROP IDENTIFIER FIELDS id", 56, "id is no identifier field; there are none"),
         ("ADD COLUMN a INT, WRITE ORDERED BY tags", 68, "tags is list<string>, by which rows cannot be sorted"),
-        ("WRITE ORDERED BY tags.element", 50, "inside of a list or map"),
+        ("WRITE ORDERED BY tags.element", 50, "inside a list or map"),
         ("WRITE ORDERED BY day(id)", 50, "to which the transform does not apply"),
         ("WRITE ORDERED id", 47, "BY is expected, not id"),
         ("WRITE LOCALLY", 46, "ORDERED BY is expected, not the end"),
