@@ -481,7 +481,7 @@ def test_a_value_that_another_tier_or_code_takes_away_is_refused(write_conf: Wri
             write_conf(distrib=f"{place}.fs.s3a.endpoint = x", override=f"{place}.fs.s3a.endpoint.region = y"),
             environ={},
         )
-    with pytest.raises(ConfigError, match=r"endpoint \(given\) is lost"):
+    with pytest.raises(ConfigError, match=r"endpoint \(given\) is overridden"):
         Settings.from_mapping({place: {"fs.s3a.endpoint": "x", "fs.s3a.endpoint.region": "y"}}, environ={})
 
 

@@ -122,7 +122,7 @@ def test_whoever_is_to_stop_is_refused_first() -> None:
     """Without asking the store for the lease."""
     lease = Lease()
     guard = Guard(lease.check, lambda: True, lambda: 0.0)
-    with pytest.raises(StorageError, match="to stop"):
+    with pytest.raises(StorageError, match="is stopping"):
         guard.before_change()
     assert (guard.why, lease.looks) == ("stopped", 0)
 

@@ -76,5 +76,5 @@ def test_what_does_not_answer_is_left_behind(released: threading.Event) -> None:
 def test_who_is_to_stop_waits_no_longer(released: threading.Event) -> None:
     """However long the limit is."""
     inquiries = Inquiries(3600, stopping=lambda: True)
-    with pytest.raises(StorageError, match="the daemon is stopping"):
+    with pytest.raises(StorageError, match="before the daemon had to stop"):
         list(inquiries.ask("catalog a", lambda: [released.wait(60)]))
