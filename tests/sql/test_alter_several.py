@@ -164,7 +164,7 @@ def test_a_table_gets_another_name(session: Session, name: str, expected: str) -
     """In its schema or in another one; its rows and its history stay."""
     before = table(session).metadata.table_uuid
     answer = alter(session, f"RENAME TO {name}")
-    assert answer == {"ok": True, "summary": f"lake.logging.events: is called lake.{expected} now"}
+    assert answer == {"ok": True, "summary": f"lake.logging.events: is renamed to lake.{expected}"}
     assert table(session, expected).metadata.table_uuid == before
     with pytest.raises(NotFoundError):
         session.sql("SELECT * FROM lake.logging.events")
