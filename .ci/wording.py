@@ -1,4 +1,4 @@
-"""Measures plain English: words a sentence and phrases to avoid, in documents and docstrings.
+"""Measures plain English: words a sentence, and phrases to avoid in documents, docstrings and messages.
 
 `python .ci/wording.py` exits with 1 if a limit is exceeded; `make lint` runs it. `--list` also prints each file with
 its average, worst first. Code blocks, tables, headings, links' targets and comments are not counted.
@@ -47,6 +47,35 @@ AVOIDED: Final = {
     }.items()
 }
 """Phrases that make a reader read twice, with what finds them."""
+
+AVOIDED_IN_MESSAGES: Final = AVOIDED | {
+    phrase: re.compile(rf"(?<![\w-]){phrase}(?![\w-])", re.IGNORECASE)
+    for phrase in (
+        "it is open whether",
+        "is passed over",
+        "names nothing",
+        "named by nothing",
+        "known to nothing",
+        "is not served",
+        "stands there",
+        "stands alone",
+        "sign of life",
+        "as you wish",
+        "cannot be told",
+        "cannot be said",
+        "cannot be had",
+        "are wanted",
+        "ask for the other columns",
+        "connect with it",
+        "it never had",
+        "way that is not known here",
+        "something else than",
+        "written anew",
+        "is called .{1,30} now",
+        "mend",
+    )
+}
+"""The same for texts in the code that are no docstrings, such as errors, warnings, log lines and help."""
 
 
 _MOST_CODE: Final = 20
@@ -123,6 +152,32 @@ def docstrings(path: Path) -> Iterator[str]:
             yield from docstring_prose("\n".join([lines[0] if lines else "", *(line[margin:] for line in lines[1:])]))
 
 
+def messages(path: Path) -> Iterator[str]:
+    """The texts of a module that may be shown, each in one line: all but docstrings. An expression in one is X."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
+    hidden = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    hidden |= {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def avoided_in_messages() -> list[str]:
+    """Each phrase to avoid that a message of the package has, with its module."""
+    return [
+        f"{path.relative_to(ROOT).as_posix()}: avoid {phrase!r} in the message: {text[:90]}"
+        for path in sorted((ROOT / "metastore").rglob("*.py"))
+        for text in messages(path)
+        for phrase, found in AVOIDED_IN_MESSAGES.items()
+        if found.search(text)
+    ]
+
+
 def documents(pattern: str) -> list[Measure]:
     """A measure for each document that ``pattern`` finds below the checkout."""
     return [
@@ -168,6 +223,9 @@ def main(arguments: list[str]) -> int:
             for phrase in each.avoided:
                 failed = True
                 print(f"{each.name}: avoid {phrase}")
+    for phrase in avoided_in_messages():
+        failed = True
+        print(phrase)
     return int(failed)
 
 

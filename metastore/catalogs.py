@@ -144,7 +144,7 @@ class Catalogs:
         Raises NotFoundError for a catalog that is not configured, InvalidRequestError for an empty name.
         """
         if not (name and all(_levels(schema))):
-            raise InvalidRequestError(f"{'a schema' if name else 'a table'} of catalog {catalog} is named by nothing")
+            raise InvalidRequestError(f"{'a schema' if name else 'a table'} of catalog {catalog} has an empty name")
         catalog = self.canonical(catalog)
         source = self._source(catalog)
         if source is not None:

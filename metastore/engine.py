@@ -368,7 +368,7 @@ def _guarded(task: Callable[[Chunk], Iterable[pa.RecordBatch]], chunk: Chunk) ->
 
 def _checked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if not batch.schema.equals(schema):
-        raise EngineError(f"a task promised batches of\n{schema}\nand returned\n{batch.schema}")
+        raise EngineError(f"a task declares batches of\n{schema}\nand returned\n{batch.schema}")
     return batch
 
 

@@ -120,7 +120,7 @@ def _suitable(executable: Path) -> Java:
     settings = dict(_SETTING.findall(ran.stderr + ran.stdout))
     if ran.returncode != 0 or len(settings) < 3:
         output = " ".join((ran.stderr or ran.stdout).split())[:200]
-        raise _UnsuitableError(f"{executable} did not tell its version (exit code {ran.returncode}): {output}")
+        raise _UnsuitableError(f"{executable} did not print its version (exit code {ran.returncode}): {output}")
     version, major = settings["java.version"], _major(settings["java.specification.version"])
     if major < OLDEST_MAJOR:
         raise _UnsuitableError(f"{executable} is Java {version}, too old")

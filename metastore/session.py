@@ -302,10 +302,10 @@ class Session:
 
         known = set(map(plain_name, analyzed_tables(self.metastore.tables)))
         if str(table) in known:
-            return NotFoundError(f"the version that was asked for knows nothing of {table}, which the newest one knows")
+            return NotFoundError(f"{table} is not in the version that was requested, but in the newest one")
         near = nearest(str(table), known)
-        hint = f"did you mean {' or '.join(near)}? If not, analyze" if near else "analyze"
-        return NotFoundError(f"the metastore knows nothing of {table}; {hint} the table first")
+        hint = f"did you mean {' or '.join(near)}? If not, run" if near else "run"
+        return NotFoundError(f"{table} has not been analyzed; {hint}: metastore analyze {table}")
 
     def close(self) -> None:
         """Close the metastore and the engines that this session created."""

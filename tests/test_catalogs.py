@@ -118,7 +118,7 @@ def test_what_is_missing(catalogs: Catalogs, name: tuple[str, str, str], said: s
 def test_names_of_nothing(catalogs: Catalogs) -> None:
     """An empty schema or table is a wrong call, and our own catalog is not handed out."""
     for schema, name in (("", "orders"), ("db", ""), ("db.", "orders")):
-        with pytest.raises(InvalidRequestError, match="is named by nothing"):
+        with pytest.raises(InvalidRequestError, match="has an empty name"):
             catalogs.table("lake", schema, name)
     with pytest.raises(InvalidRequestError, match="metastore is the metastore's own"):
         catalogs.open("metastore")

@@ -126,7 +126,7 @@ def test_a_java_home_without_a_java_is_named(tmp_path: Path) -> None:
 def test_a_program_that_is_no_jvm_does_not_suit(tmp_path: Path, make_java: MakeJava, told: bool, code: int) -> None:
     """Some systems ship a java that only asks for an installation; such a one is quoted, not believed."""
     home = make_java("home", "21.0.1", told=told, code=code)
-    with pytest.raises(EngineError, match=f"did not tell its version .exit code {code}.: "):
+    with pytest.raises(EngineError, match=f"did not print its version .exit code {code}.: "):
         find_java(environ(tmp_path, home=home), wheel=no_wheel)
 
 

@@ -142,7 +142,7 @@ def test_text_without_secrets_stays() -> None:
     for text in (
         "abfss://container@account.dfs.core.windows.net/x cannot be read",
         "column token of dfs.w.t is not a number; token = 5 compares it with one",
-        "drill.metastore.daemon.http.token is missing: set one, or serve at 127.0.0.1",
+        "drill.metastore.daemon.http.token is missing: set one, or set the host to 127.0.0.1",
         "no token: a token is needed",
         "s3://bucket/key=1/part-0.parquet at 2026-11-25T10:00:00Z",
     ):

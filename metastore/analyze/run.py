@@ -95,7 +95,7 @@ class Request:
             if columns is not None:
                 columns = named
         elif self.sample is not None:
-            raise InvalidRequestError("a sample is for statistics: ask for these, too")
+            raise InvalidRequestError("a sample applies to statistics only: name their columns, too")
         format_ = "" if self.format is None else format_named(self.format)
         declared = None if self.schema is None else declared_schema(self.schema)
         text = None if self.options is None else TextOptions.of(self.options)
@@ -276,7 +276,7 @@ def _paths(columns: Sequence[str]) -> tuple[ColumnPath, ...]:
 
 def _percent(sample: float) -> float:
     if not 0 < sample <= 100:
-        raise InvalidRequestError(f"a sample of {sample} percent cannot be taken; more than 0 and at most 100 can")
+        raise InvalidRequestError(f"a sample of {sample} percent is out of range; give more than 0 and at most 100")
     return float(sample)
 
 

@@ -42,10 +42,10 @@ def columns_without_bounds(
         if format_ not in FORMATS:
             found[name] = f"the metadata of the {format_} table lacks bounds of it in some file"
         elif was_read or (bounds.source == "auto" and logical == "int96"):
-            found[name] = "its values have no order that all engines agree on, or no bound that can be said"
+            found[name] = "its values have no order that all engines agree on, or no bound that can be stored"
         else:
             doubted = schema.by_name[path[0]].leaf_property(DOUBTED, path)
-            why = doubted or "a footer lacks bounds that can be believed"
+            why = doubted or "a footer lacks bounds that can be trusted"
             found[name] = f"{why}; ANALYZE … BOUNDS ({name}) reads its data"
     return found
 

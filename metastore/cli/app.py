@@ -99,14 +99,15 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
         typer.Option(help="Also distinct values, widths and histograms of these columns: a,b.c; '*' for all."),
     ] = None,
     sample: Annotated[
-        float | None, typer.Option(metavar="PERCENT", help="Estimate these statistics from so many of the rows.")
+        float | None,
+        typer.Option(metavar="PERCENT", help="Estimate these statistics from this percentage of the rows."),
     ] = None,
     format_: Annotated[
         str | None,
-        typer.Option("--format", help="Format of the files, if their suffixes do not tell: csv, json, orc …"),
+        typer.Option("--format", help="Format of the files, if their suffixes do not show it: csv, json, orc …"),
     ] = None,
     schema: Annotated[
-        str | None, typer.Option(help="The table's columns, where the files do not tell: 'a INT, b VARCHAR'.")
+        str | None, typer.Option(help="The table's columns, if the files do not record them: 'a INT, b VARCHAR'.")
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="How delimited text is written: delimiter=';', header=false …")
@@ -152,7 +153,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
         with invocation.output.progress("analyze tables", "tables") as on_progress:
             return many.analyze(invocation.session, None if every else table, vars(asked), on_progress)
     if table is None or every:
-        raise InvalidRequestError("say which table: plugin.workspace.table, a path, a pattern, or --all alone")
+        raise InvalidRequestError("name a table: plugin.workspace.table, a path, a pattern, or --all alone")
     with invocation.output.progress(f"analyze {table}", "files") as on_progress:
         return invocation.session.analyze(table, **vars(asked), **parts, on_progress=on_progress)
 
@@ -220,7 +221,7 @@ def prune(
 @command
 def history(
     invocation: Invocation,
-    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many, the newest ones.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many, newest first.")] = None,
 ) -> object:
     """List the versions of the metastore that are kept."""
     from metastore.cli.commands import versions
@@ -277,7 +278,10 @@ def procedures(
 def inspect(
     invocation: Invocation,
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="catalog.schema.table$files or another; without $, which there are.")
+        str,
+        typer.Argument(
+            metavar="TABLE", help="A metadata table, such as catalog.schema.table$files; without $, list their names."
+        ),
     ],
     at: Annotated[
         str | None, typer.Option("--at", help="As of a snapshot's id, a branch or tag, or a time with its zone.")
@@ -354,7 +358,7 @@ def repair(
 
     session = invocation.session
     if not (dry_run or yes):
-        invocation.output.confirm("Go back to the newest whole versions? Stop all writers first.", "give --yes")
+        invocation.output.confirm("Go back to the newest intact versions? Stop all writers first.", "give --yes")
     with invocation.output.working("repair"):
         return integrity.repair(session, dry_run=dry_run)
 

@@ -153,6 +153,6 @@ def _carry_out(function: Callable[..., object], options: GlobalOptions, argument
         output.failure(error, error.code, str(error))
         return FAILED
     except KeyboardInterrupt:
-        output.note("interrupted; whatever was not committed has changed nothing")
+        output.note("interrupted; only what was committed before has changed anything")
         return INTERRUPTED
     return OK

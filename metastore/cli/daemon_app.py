@@ -34,7 +34,9 @@ AnyIcebergTable = Annotated[str | None, typer.Argument(metavar="TABLE", help="ca
 def daemon(
     invocation: Invocation,
     once: Annotated[bool, typer.Option("--once", help="Do what is due now, then stop.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what is due, and what it would do.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the actions that are due, and what each would do.")
+    ] = False,
     log_format: Annotated[
         LogFormat, typer.Option(help="Format of the log, which goes to standard error.")
     ] = LogFormat.TEXT,
@@ -61,7 +63,7 @@ def policy(
 def runs(
     invocation: Invocation,
     table: AnyIcebergTable = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many, the newest ones.")] = 50,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many, newest first.")] = 50,
 ) -> object:
     """List what the daemon did, newest first."""
     from metastore.cli.commands import daemon as keeping
@@ -74,7 +76,7 @@ def health(
     invocation: Invocation,
     table: AnyIcebergTable = None,
     orphans: Annotated[
-        bool, typer.Option("--orphans", help="Also list the stores, and count files that nothing reaches.")
+        bool, typer.Option("--orphans", help="Also list the stores, and count the files that no table references.")
     ] = False,
 ) -> object:
     """Score how well tables are kept: snapshots, small files, orphans, metadata."""

@@ -27,10 +27,10 @@ __all__ = ["app"]
 @partial(command, group=group)
 def files(
     invocation: Invocation,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Every data file below it is tried.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder whose data files are read, at any depth.")],
     *,
     spark: Annotated[
-        bool, typer.Option("--spark", help="Read the files by Spark too: about a second for each.")
+        bool, typer.Option("--spark", help="Also read the files with Spark: about one second per file.")
     ] = False,
 ) -> object:
     """Analyze each file of a folder by itself, read it through every door, and compare. Changes nothing."""

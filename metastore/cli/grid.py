@@ -48,7 +48,7 @@ class Grid(Table):
         self, *renderables: RenderableType | None, style: StyleType | None = None, end_section: bool = False
     ) -> None:
         """Add a row."""
-        super().add_row(*map(_shown, renderables), style=style, end_section=end_section)
+        super().add_row(*map(_visible_cell, renderables), style=style, end_section=end_section)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the table with Rich, in the chosen widths."""
@@ -66,7 +66,7 @@ class Grid(Table):
             column.width = width
 
 
-def _shown(cell: RenderableType | None) -> RenderableType | None:
+def _visible_cell(cell: RenderableType | None) -> RenderableType | None:
     if isinstance(cell, str):
         return visible(cell)
     if isinstance(cell, Text) and visible(cell.plain) != cell.plain:

@@ -26,7 +26,7 @@ __all__ = ["app"]
 def tables(
     invocation: Invocation,
     database: Annotated[str | None, typer.Argument(help="Show tables of this database only.")] = None,
-    plugin: Annotated[str | None, typer.Option(help="The storage plugin, where there are several of Hive.")] = None,
+    plugin: Annotated[str | None, typer.Option(help="The Hive storage plugin, if there are several.")] = None,
 ) -> object:
     """List the tables of a Hive Metastore, and why some cannot be read from their files."""
     from metastore.cli.commands import hive

@@ -126,10 +126,10 @@ class Output:
     def confirm(self, question: str, otherwise: str) -> None:
         """Ask before an action that cannot be undone. Raises InvalidRequestError for "no", and without a terminal."""
         if not (sys.stdin.isatty() and self._err.is_terminal):
-            raise InvalidRequestError(f"{question} This is no terminal, so it cannot ask: {otherwise}")
+            raise InvalidRequestError(f"{question} Standard input is not a terminal, so nobody can answer: {otherwise}")
         self._err.print(question, "[y/N]", end=" ", markup=False)
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-            raise InvalidRequestError("not done, as you wish")
+            raise InvalidRequestError("cancelled; nothing was changed")
 
     def _document(self, value: object) -> None:
         # A character that the stream has no code for would be written in a way that is not JSON's.
@@ -149,7 +149,7 @@ class Output:
         except UnicodeEncodeError as error:
             raise InvalidRequestError(
                 f"standard output is {encoding}, which has no {text[error.start]!r}; "
-                "set PYTHONIOENCODING=utf-8 to have it all"
+                "set PYTHONIOENCODING=utf-8 to show every character"
             ) from error
         with _writing():
             sys.stdout.write(f"{text}\n")

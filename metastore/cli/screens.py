@@ -47,14 +47,14 @@ def _(result: Initialized) -> RenderableType:
 
 @screen.register
 def _(result: Upgraded) -> RenderableType:
-    return f"Partitions written anew: {result.partitions:,}; version {result.version}"
+    return f"Partitions rewritten: {result.partitions:,}; version {result.version}"
 
 
 @screen.register
 def _(result: Registration) -> RenderableType:
     return Group(
         *(f"Registered {each.table}, version {each.version}, in {each.target}" for each in result.tables),
-        Text("whoever still writes by the old configuration is refused: give all the new one", "dim"),
+        Text("writers that still have the old configuration are refused: give each the new one", "dim"),
     )
 
 
@@ -301,7 +301,7 @@ def _(result: Dropped) -> RenderableType:
 
 @screen.register
 def _(result: Purged) -> RenderableType:
-    return f"Purged: version {result.version} knows no tables. Earlier versions are readable until they expire."
+    return f"Purged: version {result.version} contains no tables. Earlier versions are readable until they expire."
 
 
 @screen.register

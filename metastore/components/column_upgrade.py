@@ -66,7 +66,7 @@ def _write(tables: Tables, version: int, batch: dict[PartitionKey, pa.Table]) ->
         modify = tables.modify().overwrite(pa.concat_tables(units))
         if modify.execute_unless_changed(version, _within(batch)) is None:
             raise ConflictError(
-                "partitions were changed by others while they were written anew; run metastore upgrade again"
+                "partitions were changed by others while they were rewritten; run metastore upgrade again"
             )
     return len(units)
 

@@ -54,5 +54,5 @@ class Runs(Component[RunUnit]):
             present = self.read().metadata_types(MetadataType.ALL).filter(of_day).at(version).execute()
             return self.modify().overwrite([*present, *runs]).execute_unless_changed(version, of_day)
 
-        lost = ConflictError(f"others kept adding runs of {day}; these were not written")
+        lost = ConflictError(f"other writers kept adding runs of {day}; these were not written")
         return on_newest(self.metadata, attempt, lost)

@@ -69,7 +69,7 @@ def _catalog(key: str, catalogs: Section, cwd: Path | None) -> CatalogSettings:
     if not _NAME.fullmatch(key):
         raise catalogs.refusal(key, "a catalog's name is letters, digits and underscores, and begins with no digit")
     if taken := [other for other in catalogs.sections() if other.lower() == key.lower() and other != key]:
-        raise catalogs.refusal(key, f"the catalog {taken[0]} differs only in case, which SQL does not see")
+        raise catalogs.refusal(key, f"the catalog {taken[0]} differs only in case, which SQL ignores")
     kind = section.choice("type", KINDS)
     if kind == "filesystem":
         section.text("warehouse")

@@ -89,8 +89,8 @@ def collisions(written: Iterable[tuple[Assignment, Any]]) -> Iterator[Collision]
 def said_of_lost(lost: str, other: str) -> str:
     """Returns the message that names both keys and their places."""
     return (
-        f"{lost} is lost because of {other}: without quotes the dots in a name make an object of the shorter one, and "
-        "HOCON keeps either the object or the value. Write both names in quotes, dots and all"
+        f"{lost} is overridden by {other}: without quotes the dots in a name make an object of the shorter one, and "
+        "HOCON keeps either the object or the value. Write each full name in quotes"
     )
 
 

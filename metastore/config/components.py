@@ -53,7 +53,8 @@ def components_settings(section: Section) -> dict[str, ComponentSettings]:
             if _holds(other.location, location) or _holds(location, other.location):
                 key = f"{dotted(section.key)}.{other.name}.location"
                 raise component.refusal(
-                    "location", f"it lies within {key} = {other.location}, or the other way round: choose folders apart"
+                    "location",
+                    f"it lies within {key} = {other.location}, or the other way round: choose separate folders",
                 )
         own = component.properties("properties")
         _require_usable(component, own)

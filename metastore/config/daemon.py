@@ -83,5 +83,5 @@ def _part(section: Section, name: str) -> float:
     except ValueError as error:
         raise section.refusal(name, "a number is expected") from error
     if not 0 <= value <= 1:
-        raise section.refusal(name, "a part of an interval is expected, from 0 to 1")
+        raise section.refusal(name, "a fraction of an interval is expected, from 0 to 1")
     return value

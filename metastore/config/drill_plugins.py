@@ -28,51 +28,56 @@ class _Translation:
 
     notes: list[str] = field(default_factory=list)
 
-    def plugin(self, name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    def plugin(self, name: str, declared: Mapping[str, Any]) -> dict[str, Any] | None:
         """Returns the plugin with the metastore's names; None if the metastore lacks its type."""
-        kind = given.get("type", "file")
+        kind = declared.get("type", "file")
         if kind == "file":
-            return self._of_files(name, given)
-        if kind == "hive" and (uri := _at(given, "configProps", "hive.metastore.uris")):
-            keys = {key: value for key, value in given["configProps"].items() if key.startswith("fs")}
-            return {"type": "hive", "uri": uri, "enabled": given.get("enabled", True), "config": keys}
-        if kind == "jdbc" and (url := given.get("url")):
-            login = {"user": given.get("username"), "password": given.get("password")}
+            return self._of_files(name, declared)
+        if kind == "hive" and (uri := _at(declared, "configProps", "hive.metastore.uris")):
+            keys = {key: value for key, value in declared["configProps"].items() if key.startswith("fs")}
+            return {"type": "hive", "uri": uri, "enabled": declared.get("enabled", True), "config": keys}
+        if kind == "jdbc" and (url := declared.get("url")):
+            login = {"user": declared.get("username"), "password": declared.get("password")}
             properties = {key: value for key, value in login.items() if value is not None}
-            return {"type": "jdbc", "connection": url, "enabled": given.get("enabled", True), "properties": properties}
+            return {
+                "type": "jdbc",
+                "connection": url,
+                "enabled": declared.get("enabled", True),
+                "properties": properties,
+            }
         if isinstance(kind, str):
             self._leave_out(f"plugin {name} of type {kind}")
             return None
-        return dict(given)  # a substitution: the settings check its value later
+        return dict(declared)  # a substitution: the settings check its value later
 
-    def _of_files(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        known = {key: given[key] for key in _AS_IN_DRILL if given.get(key) is not None}
-        formats = dict(self._formats(name, given.get("formats")))
-        workspaces = {key: self._workspace(name, key, each) for key, each in _objects(given.get("workspaces"))}
+    def _of_files(self, name: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+        known = {key: declared[key] for key in _AS_IN_DRILL if declared.get(key) is not None}
+        formats = dict(self._formats(name, declared.get("formats")))
+        workspaces = {key: self._workspace(name, key, each) for key, each in _objects(declared.get("workspaces"))}
         replaced = dict.fromkeys(_SHIPPED_WORKSPACES.get(name, ())) if workspaces else {}
-        for key in given.keys() - {*_AS_IN_DRILL, "formats", "workspaces"}:
-            if given[key] is not None:
+        for key in declared.keys() - {*_AS_IN_DRILL, "formats", "workspaces"}:
+            if declared[key] is not None:
                 self._leave_out(f"{key} of plugin {name}")
         return {**known, "formats": formats, "workspaces": {**replaced, **workspaces}}
 
-    def _workspace(self, plugin: str, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        found = {key: value for key, value in given.items() if key in ("location", "writable")}
-        if (default := given.get("defaultInputFormat")) is not None:
+    def _workspace(self, plugin: str, name: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+        found = {key: value for key, value in declared.items() if key in ("location", "writable")}
+        if (default := declared.get("defaultInputFormat")) is not None:
             found["default_format"] = default
-        if given.get("allowAccessOutsideWorkspace") in (True, "true"):
+        if declared.get("allowAccessOutsideWorkspace") in (True, "true"):
             self._leave_out(f"allowAccessOutsideWorkspace of workspace {plugin}.{name}")
         return found
 
-    def _formats(self, plugin: str, given: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for name, each in _objects(given):
+    def _formats(self, plugin: str, declared: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for name, each in _objects(declared):
             kind = each.get("type", name)
             if isinstance(kind, str) and kind.lower() not in _FORMATS:
                 self._leave_out(f"format {name} of type {kind} of plugin {plugin}")
             else:
                 yield name, each
 
-    def _leave_out(self, what: str) -> None:
-        self.notes.append(f"{what} in Drill's {FILE_NAME} has no effect: the metastore does not support it")
+    def _leave_out(self, setting: str) -> None:
+        self.notes.append(f"{setting} in Drill's {FILE_NAME} has no effect: the metastore does not support it")
 
 
 def storage_plugins(document: Document) -> tuple[Document, tuple[str, ...]]:

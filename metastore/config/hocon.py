@@ -139,7 +139,7 @@ def is_present(path: Path) -> bool:
     if path.is_dir():
         raise ConfigError(f"the configuration file {path} is a directory")
     if path.is_symlink() and not path.exists():
-        raise ConfigError(f"the configuration file {path} is a link to nothing")
+        raise ConfigError(f"the configuration file {path} is a symbolic link whose target does not exist")
     return False
 
 
@@ -181,7 +181,9 @@ def _unjoinable(path: Path | None, document: Document) -> ConfigError:
             if each.line is not None
         )
         return ConfigError(said_of_lost(lost, other))
-    return ConfigError(f"{path or 'the given text'} is not HOCON: it puts an object or a list beside something else")
+    return ConfigError(
+        f"{path or 'the given text'} is not HOCON: it joins an object or a list with a value of another kind"
+    )
 
 
 def document_of(mapping: Mapping[str, Any]) -> Document:
@@ -210,7 +212,7 @@ def _pyparsing_restored() -> Iterator[None]:
 def _prepared(text: str, path: Path | None, including: tuple[Path, ...]) -> Iterator[tuple[str, Place]]:
     """Returns the lines for pyhocon, with included files inserted; each line has its origin."""
     if _INCLUDED_HERE in text or _MARK in text:
-        raise ConfigError(f"{path or 'the given text'} is not HOCON: it holds a NUL character, or one of number 2")
+        raise ConfigError(f"{path or 'the given text'} is not HOCON: it contains the character U+0000 or U+0002")
     included: list[Path | None] = []
 
     def rewrite(token: re.Match[str]) -> str:
@@ -266,7 +268,7 @@ def _text_of(quoted: str, place: Place) -> str:
         unknown = [escape["unknown"] for escape in _ESCAPE.finditer(quoted) if escape["unknown"]]
         what = f"the escape \\{unknown[0]}" if unknown else "half of a surrogate pair"
         raise ConfigError(
-            f"{place}: a quoted string holds {what}, which is no escape; write a backslash twice"
+            f"{place}: a quoted string holds {what}, which is not an escape sequence; write each backslash twice"
         ) from error
     return text
 
@@ -284,12 +286,12 @@ def _included(token: re.Match[str], path: Path | None, including: tuple[Path, ..
     statement = f"{_place(token, path)}: {token[0].strip()!r}"
     before = token.string[: token.start()].rstrip(" \t")
     if before and before[-1] not in "\n\r{},":
-        raise ConfigError(f"{statement} stands inside a value; include is a statement of its own")
+        raise ConfigError(f"{statement} is inside a value; write include as a separate statement")
     if token["name"] is None or token["kind"] not in {None, "file"} or "://" in token["name"]:
         raise ConfigError(f'{statement} is refused: only local files are included, as in include "common.conf"')
     file = Path(path.parent if path else "", token["name"][1:-1]).resolve()
     if file in including:
-        raise ConfigError(f"{statement} goes round in a circle: {file} is being read already")
+        raise ConfigError(f"{statement} is circular: {file} is being read already")
     if is_present(file):
         return file
     if token["required"]:

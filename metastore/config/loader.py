@@ -72,7 +72,7 @@ class Configuration:
         self._tiers = tiers
         merged: Node = reduce(overlay, (tier.document.root for tier in tiers), {})
         outside = JavaEnvironment(environ, lambda: absolute("", cwd).rstrip("/") or "/")
-        self._resolution = Resolution(merged, outside, lambda key: str(self._written(key)))
+        self._resolution = Resolution(merged, outside, lambda key: str(self._nearest_origin(key)))
 
     @property
     def sources(self) -> str:
@@ -117,13 +117,13 @@ class Configuration:
             node = tier.document.node(key)
             if node is not ABSENT and not self._resolution.says_nothing(node):
                 return _origin(tier, key)
-        return self._written(key)
+        return self._nearest_origin(key)
 
-    def _written(self, key: KeyPath) -> Origin:
+    def _nearest_origin(self, key: KeyPath) -> Origin:
         for tier in reversed(self._tiers):
             if tier.document.node(key) is not ABSENT:
                 return _origin(tier, key)
-        return self._written(key[:-1])
+        return self._nearest_origin(key[:-1])
 
 
 def absolute(path: str, cwd: Path | None) -> str:
@@ -171,7 +171,9 @@ def _files(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None
     try:
         path = Path(absolute(str(Path(asked if asked is not None else _DIRECTORY).expanduser()), cwd))
     except RuntimeError as error:
-        raise ConfigError(f"{place} {str(asked)!r} begins with a home that cannot be found: {error}") from error
+        raise ConfigError(
+            f"{place} {str(asked)!r} begins with a home directory that cannot be found: {error}"
+        ) from error
     if is_file(path):
         yield from _present(_MAIN_FILES, path.parent)
         yield _OVERRIDE, path

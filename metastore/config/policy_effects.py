@@ -35,7 +35,7 @@ _NOWHERE: Final[Mapping[str, str]] = {
 _NOT_ON_OWN: Final[Mapping[str, str]] = {
     "expire_snapshots.budget.files": _EXPIRATION,
     "expire_snapshots.budget.bytes": _EXPIRATION,
-    "expire_snapshots.owned": "the folders of the metastore's own tables are theirs by the configuration",
+    "expire_snapshots.owned": "the configuration sets the folders of the metastore's own tables",
 }
 
 

@@ -151,7 +151,7 @@ class Resolution:
         if len(values) == 1:
             return values[0]
         if any(isinstance(value, dict | list) for value in values):
-            raise ConfigError(f"{self._key_and_place(key)} puts an object or a list beside something else")
+            raise ConfigError(f"{self._key_and_place(key)} joins an object or a list with a value of another kind")
         text = "".join(_spelled(value) + blanks for value, blanks in parts[:-1])
         return text + _spelled(values[-1])
 

@@ -84,7 +84,7 @@ class Reading:
                     found = (*key[:depth], name)
                     yield (
                         f"unknown key {_spelled(found)} ({self.configuration.origin(found)}); "
-                        f"in quotes it is one name, dots and all: did you mean {dotted(found)}?"
+                        f"in quotes it is one name that contains dots: did you mean {dotted(found)}?"
                     )
 
 
@@ -142,7 +142,7 @@ class Section:
 
     def whole(self, name: str, *, least: int) -> int | None:
         """Returns an integer of at least ``least``, written as a number or a string; None if absent."""
-        value = self._converted(name, _whole)
+        value = self._converted(name, _integer)
         if value is not None and value < least:
             raise self.refusal(name, f"at least {least} is expected")
         return value
@@ -258,7 +258,7 @@ def _boolean(value: Any) -> bool:
     return found
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     try:
         return int(_text(value))
     except ValueError as error:

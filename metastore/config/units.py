@@ -114,7 +114,7 @@ def parse_period(amounts: Iterable[tuple[str, int]]) -> timedelta:
 
 def _period_unit(unit: str) -> Decimal:
     if unit.lower() == "forever":
-        raise ValueError("forever is no length of time that can be waited for; leave the period empty for no end")
+        raise ValueError("forever is not a duration; leave the period empty for no limit")
     return _scale(unit.lower() if unit.lower() in _PERIOD_MILLIS else unit, _PERIOD_MILLIS)
 
 

@@ -298,7 +298,9 @@ class Actions:
             return Facts() if table.catalog not in self._session.catalogs.names() else self._facts(table)
         except Exception as error:  # noqa: BLE001 - why it cannot be read is told by the run, if by anything
             if unforeseen(error):
-                _log.warning("how %s stands now cannot be told: %s", table, message_of(error), exc_info=error)
+                _log.warning(
+                    "the state of %s after the run could not be measured: %s", table, message_of(error), exc_info=error
+                )
             return otherwise
 
 

@@ -65,7 +65,7 @@ def decide(situation: Situation, settings: DaemonSettings, now_ms: int, since_ms
     quiet, committed = _ms(situation.policy.quiet), situation.committed_ms
     if quiet and committed is not None and now_ms < committed + quiet:
         if now_ms - at_ms < _ms(settings.patience):
-            return Decision(situation, due=False, at_ms=committed + quiet, reason="busy: it was committed to just now")
+            return Decision(situation, due=False, at_ms=committed + quiet, reason="busy: the last commit was just now")
         reason = f"{reason}; busy, but due for {settings.patience}"
     return Decision(situation, due=True, at_ms=at_ms, reason=reason)
 

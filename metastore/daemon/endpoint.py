@@ -79,8 +79,8 @@ def require_protection(settings: EndpointSettings) -> None:
     """Raise ConfigError for an address beyond this machine without a token."""
     if settings.port is not None and settings.token is None and not _is_loopback(settings.host):
         raise ConfigError(
-            f"drill.metastore.daemon.http.host = {settings.host} can be reached from elsewhere, and there is no "
-            "drill.metastore.daemon.http.token: set one, or serve at 127.0.0.1"
+            f"drill.metastore.daemon.http.host = {settings.host} can be reached from other machines, and there is no "
+            "drill.metastore.daemon.http.token: set one, or set the host to 127.0.0.1"
         )
 
 

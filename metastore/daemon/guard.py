@@ -64,9 +64,9 @@ class Guard:
     def between(self) -> None:
         """Check time and stopping, without a request to the store. Raises StorageError."""
         if self.stopping():
-            raise self._refused("stopped", "the daemon is to stop")
+            raise self._refused("stopped", "the daemon is stopping")
         if self.budget.seconds is not None and self.seconds() >= self.budget.seconds:
-            raise self._refused("bounded", f"the run took {self.budget.seconds} s, which is its budget")
+            raise self._refused("bounded", f"the run reached its budget of {self.budget.seconds} s")
 
     def admitted(self, chunk: DeletionChunk) -> DeletionChunk:
         """Returns the part of ``chunk`` that the budget allows, and counts it as deleted."""
@@ -158,7 +158,7 @@ class GuardedTable(TargetTable):
         """Returns the answer. When many tables are asked in turn, a hanging catalog costs one wait, not one a table."""
         hanging = None if self.inquiries is None else self.inquiries.hanging_of(self.catalog_name)
         if hanging is not None:
-            raise StorageError(f"it is not asked while {hanging} does not answer")
+            raise StorageError(f"it is not queried while {hanging} does not answer")
         return self._asked(question)
 
 

@@ -56,10 +56,12 @@ PARTS: Final[Mapping[str, Part]] = {
     part.name: part
     for part in (
         Part("snapshots", "snapshots that are kept", 100, 2_000),
-        Part("small_files", "part of the data files that rewriting would save", 0.2, 0.95, by_magnitude=False),
+        Part("small_files", "fraction of the data files that rewriting would save", 0.2, 0.95, by_magnitude=False),
         Part("manifests", "manifests of the current snapshot", 50, 2_000),
         Part("metadata_bytes", "size of the current metadata.json", 1_000_000, 50_000_000),
-        Part("orphans", "bytes that nothing reaches, as part of the data's", 0.02, 0.5, by_magnitude=False),
+        Part(
+            "orphans", "bytes of unreferenced files, as a fraction of the data's bytes", 0.02, 0.5, by_magnitude=False
+        ),
     )
 }
 """The parts of a score, with their thresholds."""
@@ -81,7 +83,7 @@ def health_of(session: Session, table: TableName | None, *, count_orphans: bool)
 
 def warn(place: str, error: Exception) -> None:
     """Log that a catalog or namespace does not answer."""
-    _log.warning("%s is passed over: %s", place, message_of(error), exc_info=unforeseen(error))
+    _log.warning("%s is skipped: %s", place, message_of(error), exc_info=unforeseen(error))
 
 
 def _tried(session: Session, table: TableName, *, count_orphans: bool) -> dict[str, Any]:

@@ -80,8 +80,8 @@ class Inquiries:
         seconds = self.hanging().get(whom)
         if seconds is not None:
             raise StorageError(
-                f"{whom} has not answered for {seconds:.0f} s, and is not asked again before that request ends. Look "
-                "whether its server is well"
+                f"{whom} has not answered for {seconds:.0f} s, and gets no new request before that one ends. "
+                "Check whether its server works"
             )
 
     def _next(self, whom: str, answer: _Answer[T], thread: threading.Thread) -> T | None:
@@ -92,7 +92,7 @@ class Inquiries:
                 part = answer.parts.get(timeout=max(0.0, min(_LOOK_S, until - monotonic())))
             except queue.Empty:
                 if self._stopping():
-                    raise StorageError(f"{whom} is not waited for any longer: the daemon is to stop") from None
+                    raise StorageError(f"{whom} did not answer before the daemon had to stop") from None
                 if monotonic() >= until:
                     self._hanging[whom] = (thread, asked)
                     raise StorageError(

@@ -77,10 +77,10 @@ class LeaseView:
     errors: int = 0
     trouble: str | None = None
 
-    def failed(self, what: str, error: Exception) -> None:
+    def failed(self, activity: str, error: Exception) -> None:
         """Count a failed request and keep its error."""
         self.errors += 1
-        self.trouble = f"{what}: {error}"
+        self.trouble = f"{activity}: {error}"
 
 
 class Election:
@@ -147,8 +147,8 @@ class Election:
                 try:
                     self._store.add(Sign(held.number + 1, self.holder, held.token, released=True))
                 except MetastoreError as error:
-                    self.view.failed("the lease could not be let go", error)
-                    _log.warning("the lease could not be let go: %s", error)
+                    self.view.failed("the lease could not be released", error)
+                    _log.warning("the lease could not be released: %s", error)
 
     def check(self) -> None:
         """Prove that this daemon still holds the lease. Raises ConflictError if not, StorageError if unknown."""
@@ -159,7 +159,7 @@ class Election:
             if held is None or not self._store.is_newest(held.number):
                 self._held = None
                 raise ConflictError(
-                    f"{self.holder} does not hold the lease of the daemon any more: another may be at work. "
+                    f"{self.holder} no longer holds the lease of the daemon: another daemon may be active. "
                     "Nothing further is committed or deleted"
                 )
 
@@ -191,8 +191,8 @@ class Heartbeat:
         try:
             return self._election.renew()
         except (StorageError, FormatError) as error:
-            self._election.view.failed("no sign of life could be given", error)
-            _log.warning("no sign of life could be given, it is tried again: %s", error)
+            self._election.view.failed("the lease could not be renewed", error)
+            _log.warning("the lease could not be renewed, the daemon tries again: %s", error)
             return True
 
     def __enter__(self) -> Heartbeat:

@@ -54,8 +54,8 @@ def lease_store(settings: Settings) -> Iterator[LeaseStore]:
     able = iceberg.catalog.type != "filesystem" and catalog.validates_here
     if kind == "catalog" and not able:
         raise ConfigError(
-            f"drill.metastore.daemon.lease.kind = catalog: {catalog} has no property that can be compared and set; use "
-            "store"
+            f"drill.metastore.daemon.lease.kind = catalog: {catalog} cannot change a property atomically; set it "
+            "to store"
         )
     try:
         yield PropertyLease(CatalogEntry.of(catalog, _component())) if able and kind != "store" else file_lease(iceberg)
@@ -103,7 +103,7 @@ class LeaseFiles:
                     self._store.remove(location)
                 return False
         except OSError as error:
-            raise StorageError(f"it is open whether {location} was made: {error}") from error
+            raise StorageError(f"it is unknown whether {location} was made: {error}") from error
         self._clean(sign.number)
         return True
 
@@ -112,7 +112,7 @@ class LeaseFiles:
         try:
             return not self._stands(number + 1) and self._stands(number)
         except OSError as error:
-            raise StorageError(f"the lease in {self._folder} cannot be looked at: {error}") from error
+            raise StorageError(f"the lease in {self._folder} cannot be inspected: {error}") from error
 
     def _stands(self, number: int) -> bool:
         return self._store.identities([self._location(number)]) != [None]
@@ -178,7 +178,7 @@ class PropertyLease:
         except MetastoreError:
             raise
         except Exception as error:
-            raise StorageError(f"it is open whether the lease in {self._entry.name} was changed: {error}") from error
+            raise StorageError(f"it is unknown whether the lease in {self._entry.name} was changed: {error}") from error
         return True
 
     def is_newest(self, number: int) -> bool:

@@ -108,7 +108,7 @@ class Daemon:
             if self._around.stopping():
                 return []
         else:
-            raise ConflictError("another daemon holds the lease and is at work; nothing was done")
+            raise ConflictError("another daemon holds the lease and is active; nothing was done")
         with ExitStack() as term:
             term.callback(self._election.release)
             term.enter_context(Heartbeat(self._election))
@@ -125,12 +125,12 @@ class Daemon:
         try:
             token = self._election.campaign()
         except Exception as error:  # noqa: BLE001 - it is asked for again
-            self._election.view.failed("the lease cannot be asked for", error)
-            self._trouble("the lease cannot be asked for: %s", error)
+            self._election.view.failed("the lease cannot be requested", error)
+            self._trouble("the lease cannot be requested: %s", error)
             return False
         if token is None:
             return False
-        _log.info("this daemon works now, with token %d", token)
+        _log.info("this daemon is active now, with token %d", token)
         self._history_known = False
         with ExitStack() as term:
             term.callback(self._election.release)
@@ -251,7 +251,7 @@ class Daemon:
             if f"table {table}" in self._inquiries.hanging():
                 self._pass_over(f"table {table}", error)
                 return None
-            text = "%s cannot be looked at, it has its turn and will say why: %s"
+            text = "%s cannot be inspected; its action runs nevertheless and reports the reason: %s"
             _log.warning(text, table, message_of(error), exc_info=unforeseen(error))
             return situation
 
@@ -279,7 +279,7 @@ class Daemon:
 
     def _pass_over(self, place: str, error: Exception) -> None:
         self.state.passed_over = {**self.state.passed_over, place: message_of(error)}
-        self._trouble(f"{place.replace('%', '%%')} is passed over: %s", error)
+        self._trouble(f"{place.replace('%', '%%')} is skipped: %s", error)
 
     def _tell_unmatched(self, found: Sequence[Unmatched]) -> None:
         """Log each policy that matches no table, once until that changes."""

@@ -41,20 +41,23 @@ class Metrics:
         gauges = {
             "leader": ("1 while this daemon holds the lease", int(state.token is not None)),
             "lease_token": ("Fencing token of the lease, 0 without it", state.token or 0),
-            "tables": ("Tables that policies look after", state.tables),
-            "due": ("Actions that are due and not done", state.due),
-            "last_pass_timestamp_seconds": ("When the last look at all tables ended", (state.last_pass_ms or 0) / 1000),
+            "tables": ("Tables that policies cover", state.tables),
+            "due": ("Actions that are due", state.due),
+            "last_pass_timestamp_seconds": (
+                "When the last pass over all tables ended",
+                (state.last_pass_ms or 0) / 1000,
+            ),
             "configuration_refused": ("1 while a new configuration is refused", int(state.refused is not None)),
             "history_unwritten": ("1 while runs cannot be written to the history", int(state.unwritten is not None)),
-            "troubles": ("Troubles that /healthz tells", len(state.troubles)),
+            "troubles": ("Problems that /healthz reports", len(state.troubles)),
         }
         for name, (text, value) in gauges.items():
             yield core.GaugeMetricFamily(f"{_PREFIX}{name}", text, value=value)
         counts = {
-            "passes": ("Looks at all tables", state.passes),
-            "files_removed": ("Data files fewer after runs than before", state.files_removed),
-            "bytes_removed": ("Bytes of data files fewer after runs than before", state.bytes_removed),
-            "lease_errors": ("Questions for the lease, and signs of life, that failed", state.lease.errors),
+            "passes": ("Passes over all tables", state.passes),
+            "files_removed": ("Data files that runs removed, net", state.files_removed),
+            "bytes_removed": ("Bytes of data files that runs removed, net", state.bytes_removed),
+            "lease_errors": ("Requests for the lease, and renewals of it, that failed", state.lease.errors),
             "configuration_refusals": ("New configurations that were refused", state.refusals),
         }
         for name, (text, value) in counts.items():
@@ -69,9 +72,9 @@ class Metrics:
         unmatched = dict.fromkeys((each.key for each in state.unmatched), 1)
         yield self._gauge("policy_unmatched", "1 for a policy that matches nothing", "policy", unmatched)
         holder = {} if state.lease.holder is None else {state.lease.holder: 1}
-        yield self._gauge("lease_holder", "1 for who gave the newest sign of life that was seen", "holder", holder)
+        yield self._gauge("lease_holder", "1 for the daemon that renewed the lease last", "holder", holder)
         at = {} if what is None else {what: seconds}
-        yield self._gauge("at_seconds", "How long it has been at something, or waited for an answer", "what", at)
+        yield self._gauge("at_seconds", "How long the current work, or the wait for an answer, has lasted", "what", at)
 
     def _gauge(self, name: str, text: str, label: str, values: Mapping[str, float]) -> Any:
         family = self._core.GaugeMetricFamily(f"{_PREFIX}{name}", text, labels=[label])

@@ -90,7 +90,7 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
                 require_same_place(settings, fresh)
                 renewed = open_session(fresh)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the daemon goes on
-                text = "the configuration was not taken, the old one stays: %s"
+                text = "the new configuration was refused, the old one stays in force: %s"
                 _log.error(text, message_of(error), exc_info=unforeseen(error))
                 state.refused = message_of(error)
                 state.refusals += 1
@@ -99,10 +99,10 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
             current[0], settings = renewed, fresh
             daemon.renew(renewed)
             state.refused = None
-            _log.info("the configuration was read again, and holds from now on")
+            _log.info("the configuration was reloaded and is in force")
 
         opened.enter_context(signals)
-        _log.info("the daemon of %s begins", settings.iceberg.base_location)
+        _log.info("the daemon of %s starts", settings.iceberg.base_location)
         daemon.run(between)
         _log.info("the daemon ends")
 
@@ -135,7 +135,7 @@ def require_same_place(old: Settings, new: Settings) -> None:
     }
     changed = [key for key, (before, after) in fixed.items() if before != after]
     if changed:
-        raise ConfigError(f"{', '.join(changed)} cannot change while the daemon runs: start it anew")
+        raise ConfigError(f"{', '.join(changed)} cannot change while the daemon runs: restart it")
 
 
 def _folders(settings: Settings) -> dict[str, str]:
@@ -206,6 +206,6 @@ def _noted(number: int, frame: FrameType | None) -> None:
 
 def _abandon() -> None:
     """End the process immediately. Each step survives this like a crash, and the next run completes it."""
-    _log.warning("what is under way does not end within %s s: it is abandoned, and the next run completes it", GRACE_S)
+    _log.warning("the current action did not end within %s s: it is abandoned, and the next run completes it", GRACE_S)
     logging.shutdown()
     os._exit(_ABANDONED)

@@ -54,7 +54,7 @@ class State:
     def troubles(self) -> list[str]:
         """Returns one sentence for each known problem."""
         found = [self.trouble, self.unwritten, self.lease.trouble]
-        found += [f"{place} is passed over: {error}" for place, error in self.passed_over.items()]
+        found += [f"{place} is skipped: {error}" for place, error in self.passed_over.items()]
         found += [str(each) for each in self.unmatched]
         if self.refused is not None:
             found.append("a new configuration was refused; the log says why")

@@ -90,5 +90,5 @@ def _reason(kind: str, name: str, seen: Seen) -> str | None:
     return _missing(name, tables, kind)
 
 
-def _missing(name: str, known: Collection[str], kind: str) -> str:
-    return f"there is no {kind.removesuffix('s')} {name}{did_you_mean(name, sorted(known), most=1)}"
+def _missing(name: str, known_names: Collection[str], kind: str) -> str:
+    return f"there is no {kind.removesuffix('s')} {name}{did_you_mean(name, sorted(known_names), most=1)}"

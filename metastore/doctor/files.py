@@ -158,7 +158,7 @@ def _contradictions(session: Session, table: TableInfo, path: Path, answers: Map
     refusals = {door: answer for door, answer in answers.items() if answer.code is not None}
     if not rows:
         if len({answer.code for answer in refusals.values()}) > 1:
-            yield "doors refuse the file with different errors"
+            yield "engines refuse the file with different errors"
         for door, answer in refusals.items():
             # such an error names the column, which does not depend on the file
             is_of_columns = answer.code == InvalidRequestError.code

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 _NAN: Final = "NaN"
 
 
-def difference(expected: pa.Table, found: pa.Table) -> str | None:
-    """Returns the first difference of ``found`` from ``expected`` as a short text, or None."""
-    if expected.num_rows != found.num_rows:
-        return f"{found.num_rows} rows instead of {expected.num_rows}"
-    if expected.column_names != found.column_names:
-        return f"the columns {found.column_names} instead of {expected.column_names}"
-    for name, ours, theirs in zip(expected.column_names, expected.columns, found.columns, strict=True):
+def difference(expected: pa.Table, actual: pa.Table) -> str | None:
+    """Returns the first difference of ``actual`` from ``expected`` as a short text, or None."""
+    if expected.num_rows != actual.num_rows:
+        return f"{actual.num_rows} rows instead of {expected.num_rows}"
+    if expected.column_names != actual.column_names:
+        return f"the columns {actual.column_names} instead of {expected.column_names}"
+    for name, ours, theirs in zip(expected.column_names, expected.columns, actual.columns, strict=True):
         if ours.type == theirs.type and ours.equals(theirs):
             continue
         if _is_finer(ours.type, theirs.type):

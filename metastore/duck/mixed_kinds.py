@@ -240,6 +240,6 @@ def _require_one_kind(where: str, values: Sequence[exp.Expr | None]) -> None:
 
 def _refused_mix(what: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"DuckDB has no {what} that means what Spark's does: cast one side, such as CAST(s AS BIGINT); Spark can: "
-        "connect with it"
+        f"DuckDB has no {what} with the same result as Spark's: cast one side, such as CAST(s AS BIGINT); run it "
+        "in Spark: metastore.spark.connect(spark, conf)"
     )

@@ -18,8 +18,8 @@ def text_of(node: exp.Expr) -> exp.Expr:
     """Returns CAST to STRING: DuckDB formats floats and bytes differently, and instants with their offset."""
     return phrase(
         "CASE WHEN typeof(:it) IN ('DOUBLE', 'FLOAT', 'BLOB') "
-        "THEN error('Spark spells a ' || typeof(:it) || ' as a text in another way than DuckDB; Spark can: "
-        "connect with it') "
+        "THEN error('Spark spells a ' || typeof(:it) || ' as a text in another way than DuckDB; run it in Spark: "
+        "metastore.spark.connect(spark, conf)') "
         "WHEN typeof(:it) IN ('TIMESTAMP WITH TIME ZONE', 'TIMESTAMPTZ_NS') "
         f"THEN regexp_replace(CAST(:it AS TEXT), '{_OFFSET}', '') "
         "ELSE CAST(:it AS TEXT) END",

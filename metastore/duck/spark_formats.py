@@ -26,7 +26,9 @@ def moment_of_text(node: exp.TsOrDsToDate | exp.StrToTime, type_: str) -> exp.Ex
     """Returns ``to_date(s, pattern)`` or ``to_timestamp(s, pattern)`` as a value of DuckDB's ``type_``."""
     pattern = _pattern(node)
     if (kind := kind_of(node.this)) is not None and kind not in TEXTS:
-        raise InvalidRequestError("a pattern reads texts, and this is none: leave the pattern out")
+        raise InvalidRequestError(
+            "a pattern applies to texts only, and this value is not a text: leave the pattern out"
+        )
     why = text_constant("a text is not written as the pattern says; try_to_date and try_to_timestamp give NULL for it")
     return phrase(
         f"CASE WHEN :it IS NULL THEN NULL "
@@ -47,6 +49,6 @@ def _pattern(node: exp.Expr) -> str:
     if not isinstance(given, exp.Literal) or not _KNOWN.fullmatch(given.name):
         raise InvalidRequestError(
             "where DuckDB runs a query, a pattern of days and times is made of yyyy, MM, dd, HH, mm, ss and signs "
-            "between them; Spark can read more: connect with it"
+            "between them; Spark can read more: metastore.spark.connect(spark, conf)"
         )
     return text_constant(_TWO_DIGITS.sub(r"\1", given.name))

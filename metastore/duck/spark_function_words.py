@@ -162,7 +162,8 @@ def _except_for(*types: str) -> Callable[[Any], exp.Expr]:
 def _rounded(node: exp.Ceil | exp.Floor) -> exp.Expr:
     """Translates rounding: Spark turns NaN and infinity into whole numbers."""
     number = phrase(
-        "CASE WHEN NOT isfinite(CAST(:of AS DOUBLE)) THEN error('this number has no whole one beside it') ELSE :of END",
+        "CASE WHEN NOT isfinite(CAST(:of AS DOUBLE)) THEN error('NaN and infinity cannot be rounded to a "
+        "whole number') ELSE :of END",
         of=node.this.copy(),
     )
     words = node.copy()

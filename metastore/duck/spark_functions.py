@@ -68,4 +68,6 @@ def require_known(node: exp.Func) -> None:
 
 def refused(what: str) -> InvalidRequestError:
     """Returns the error for ``what`` if it has no counterpart in DuckDB."""
-    return InvalidRequestError(f"DuckDB has no {what} that means what Spark's does; Spark can: connect with it")
+    return InvalidRequestError(
+        f"DuckDB has no {what} with the same result as Spark's; run it in Spark: metastore.spark.connect(spark, conf)"
+    )

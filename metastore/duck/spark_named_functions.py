@@ -27,7 +27,7 @@ OCTETS: Final = (
 def unless(*types: str, what: str) -> str:
     """Returns ``:a``, but an error if it is of one of DuckDB's ``types``, which Spark treats differently."""
     tests = " OR ".join(f"typeof(:a) LIKE '{type_}%'" for type_ in types)
-    why = f"DuckDB has no {what}() of such a value that means what Spark''s does: cast it first"
+    why = f"DuckDB has no {what}() of such a value with the same result as Spark''s: cast it first"
     return f"CASE WHEN {tests} THEN error('{why}') ELSE :a END"
 
 

@@ -51,7 +51,10 @@ def _function(name: str, arguments: str, body: str) -> str:
 
 def _refusing(name: str, pattern: str, why: str, body: str) -> str:
     """``try_spark_<name>``: ``body``, but an error for texts to which DuckDB cannot give Spark's value."""
-    refusal = f"error('Spark reads the text ''' || x || ''' as {why}, which DuckDB cannot; Spark can: connect with it')"
+    refusal = (
+        f"error('Spark reads the text ''' || x || ''' as {why}, which DuckDB cannot; run it in Spark: "
+        f"metastore.spark.connect(spark, conf)')"
+    )
     return _function(
         f"try_spark_{name}", "x", f"CASE WHEN regexp_full_match(x, '{pattern}') THEN {refusal} ELSE {body} END"
     )
@@ -59,7 +62,7 @@ def _refusing(name: str, pattern: str, why: str, body: str) -> str:
 
 def _strict(name: str) -> str:
     """``spark_<name>``: an error where ``try_spark_<name>`` has no value."""
-    refusal = f"error('the text ''' || x || ''' is no {name.upper()} as Spark reads it; try_cast takes such for NULL')"
+    refusal = f"error('the text ''' || x || ''' is no {name.upper()} as Spark reads it; try_cast returns NULL for it')"
     return _function(f"spark_{name}", "x", f"coalesce(try_spark_{name}(x), CASE WHEN x IS NOT NULL THEN {refusal} END)")
 
 
@@ -133,7 +136,7 @@ _MINUTE: Final = "coalesce(TRY_CAST(o.minutes || o.more AS INT), 0)"
 _MINUTES: Final = f"(CASE o.sign WHEN '-' THEN -1 ELSE 1 END) * (TRY_CAST(o.hours AS INT) * 60 + {_MINUTE})"
 _UNKNOWN_ZONE: Final = (
     "error('Spark looks up the time zone ''' || zone || ''' of a text, which DuckDB cannot; "
-    "Spark can: connect with it')"
+    "run it in Spark: metastore.spark.connect(spark, conf)')"
 )
 _OFFSET_MINUTES: Final = _function(
     "spark_offset_minutes",
@@ -192,7 +195,7 @@ def _decimal() -> str:
         f"WHEN {power} BETWEEN -400 AND 400 "
         f"THEN {parts}.sign || '0' || spark_shifted_digits({parts}.whole, {parts}.fraction, {power}) "
         "ELSE error('the exponent of the text ''' || x || ''' is too large for DuckDB; "
-        "Spark can: connect with it') END"
+        "run it in Spark: metastore.spark.connect(spark, conf)') END"
     )
 
 

@@ -102,7 +102,9 @@ class _Question:
     def of(cls, where: str, columns: Columns, schema: pa.Schema, zone: tzinfo) -> _Question:
         tree = condition_of(where).copy()
         if tree.find(exp.Query) is not None:
-            raise InvalidRequestError(f"a scan asks one table, without subqueries: {where!r}; ask that in a SELECT")
+            raise InvalidRequestError(
+                f"a condition of a scan uses one table and no subqueries: {where!r}; use a SELECT"
+            )
         tree = _with_decimals_that_fit(tree, columns, where)
         _leave_keys_as_written(tree, columns, where)
         names: dict[ColumnPath, str] = {}
@@ -118,7 +120,7 @@ class _Question:
         try:
             return cls(SparkInDuckDb().generate(in_duckdbs_words(tree)), names)
         except SqlglotError as error:
-            raise InvalidRequestError(f"the predicate {where!r} cannot be said in DuckDB's SQL: {error}") from error
+            raise InvalidRequestError(f"the predicate {where!r} cannot be written in DuckDB's SQL: {error}") from error
 
     def numbers(self, engine: Any, rows: pa.Table) -> pa.Array[Any]:
         """Returns the numbers of the ``rows`` that satisfy the predicate, ascending."""

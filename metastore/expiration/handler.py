@@ -156,7 +156,7 @@ class ExpirationHandler:
             raise StorageError(text) from error
 
     def _cannot_mark(self, error: OSError) -> str:
-        return f"cannot tell which files old versions of {self.table.name} alone reach: {error}"
+        return f"cannot determine which files only old versions of {self.table.name} reference: {error}"
 
     def _is_current(self, table: Table) -> bool:
         fresh = self.table.load()
@@ -209,7 +209,8 @@ class ExpirationHandler:
             raise
         except Exception as error:
             raise OutcomeUnknownError(
-                f"it is open whether versions of {self.table.name} expired: {error_text(error)}. No file was removed; "
+                f"it is unknown whether versions of {self.table.name} expired: {error_text(error)}. No file "
+                f"was removed; "
                 "the next run finds out from the metadata"
             ) from error
         return Table(table.name(), done.metadata, done.metadata_location, table.io, table.catalog)
@@ -238,7 +239,7 @@ def _is_inside(place: Place, file: TableFile) -> bool:
     """Returns whether the file is below the table: metadata may contain files that the table does not own."""
     if place.holds(file.location):
         return True
-    logger.warning("%s is not below the table that names it; it is left alone", file.location)
+    logger.warning("%s is not below the table that names it; it is kept", file.location)
     return False
 
 

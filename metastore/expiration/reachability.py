@@ -43,11 +43,11 @@ class ComponentLister:
                 yield entry.data_file.file_path, TableFile(entry.data_file.file_path, FileKind.DATA)
 
     def sharing(
-        self, kept: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
+        self, kept_files: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
     ) -> list[TableFile]:
         """Compares ranges of keys, because a data file belongs to one partition."""
         ranges = [self._range(manifest) for manifest in doomed] if contents else []
-        return [manifest for manifest in kept if any(_overlap(self._range(manifest), other) for other in ranges)]
+        return [manifest for manifest in kept_files if any(_overlap(self._range(manifest), other) for other in ranges)]
 
     def path(self, location: str) -> str:
         """Returns the location unchanged, because only this package writes these locations."""
@@ -75,8 +75,8 @@ class ComponentLister:
             return ()
 
 
-def _overlap(one: KeyRange | None, other: KeyRange | None) -> bool:
-    if one is None or other is None:
+def _overlap(key_range: KeyRange | None, other: KeyRange | None) -> bool:
+    if key_range is None or other is None:
         return True
-    bounds = zip(one.lower, one.upper, other.lower, other.upper, strict=True)
+    bounds = zip(key_range.lower, key_range.upper, other.lower, other.upper, strict=True)
     return all(low <= other_high and other_low <= high for low, high, other_low, other_high in bounds)

@@ -195,7 +195,7 @@ def require_held(schema: pa.Schema, reader: str = "Arrow", digits: int = 2 * _DI
         if (type_ := (field.metadata or {}).get(WIDER)) is not None:
             raise InvalidRequestError(
                 f"column {field.name!r} is of type {type_.decode()}, {reader} holds {digits} digits: "
-                "ask for the other columns"
+                "select the other columns"
             )
 
 
@@ -206,7 +206,7 @@ def require_narrow_decimals(schema: pa.Schema, reader: str) -> None:
         if (found := _wide_decimal(field.type)) is not None:
             raise InvalidRequestError(
                 f"column {field.name!r} has DECIMAL({found.precision}, {found.scale}), {reader} holds "
-                f"{_DIGITS_OF_128_BITS} digits: ask for the other columns, or take this one as Arrow"
+                f"{_DIGITS_OF_128_BITS} digits: select the other columns, or take this one as Arrow"
             )
 
 

@@ -145,7 +145,7 @@ def _map(values: Any, type_: Any, null: Any, column: str) -> Any:
     """Returns a list of entries as a map. Raises FormatError if a key is null."""
     if values.flatten().field(0).null_count:
         raise FormatError(
-            f"column {column} has a map with a null key, which no map of Arrow holds: ask for the other columns"
+            f"column {column} has a map with a null key, which no map of Arrow holds: select the other columns"
         )
     keys = conformed(values.values.field(0), type_.key_type, f"{column}.key")
     items = conformed(values.values.field(1), type_.item_type, f"{column}.value")

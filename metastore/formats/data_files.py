@@ -138,7 +138,7 @@ def _unreadable_column(file: orc.ORCFile, stripe: int, name: str) -> FormatError
     except pa.ArrowException as error:
         text = f"column {name}: {error}"
         if "nanosecond" in str(error):
-            text += "; only moments from 1677 to 2262 can be read from ORC here: name the columns without this one"
+            text += "; only times from 1677 to 2262 can be read from ORC here: select the other columns"
         return FormatError(text)
     return None
 

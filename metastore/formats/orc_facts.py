@@ -72,7 +72,7 @@ def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
     try:
         return _Footer(footer, Writer.of_orc(footer.number(9, 0), postscript.number(6))).facts()
     except (IndexError, RecursionError) as error:
-        raise FormatError(f"its footer speaks of columns that it has not: {error}") from error
+        raise FormatError(f"its footer refers to columns that do not exist: {error}") from error
 
 
 def require_readable_times(facts: FileFacts) -> None:

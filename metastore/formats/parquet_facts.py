@@ -70,7 +70,7 @@ def _refusal(footer: Footer) -> str:
         for field in footer.metadata.schema.to_arrow_schema()
         if field.name not in footer.accepted.unread and has_map_as_list(field.type)
     ]
-    return f"{'; '.join(found)}: {readers}; write it anew"
+    return f"{'; '.join(found)}: {readers}; rewrite the file"
 
 
 def _meant(footer: Footer, *, old_calendar: bool) -> pa.Schema:

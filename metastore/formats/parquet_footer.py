@@ -157,7 +157,7 @@ def _wrong(leaf: _Leaf, column: Any) -> str:
         if sizes.repetitions and len(sizes.repetitions) != leaf.repetitions:
             return "the histogram of repetition levels does not fit the column"
         if sizes.text_bytes is not None and leaf.type != _BYTE_ARRAY:
-            return "numbers are said to take bytes of text"
+            return "a size of text is recorded for a column of numbers"
     bounds = chunk.statistics
     if bounds is not None and leaf.width is not None:
         for bound in (bounds.max, bounds.min, bounds.max_value, bounds.min_value):

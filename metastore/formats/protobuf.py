@@ -41,7 +41,7 @@ class Message:
         """Returns a number of objects. Raises FormatError for an impossible one."""
         value = self.number(field)
         if value >= 1 << 63:
-            raise FormatError(f"field {field} in its footer counts {value} things")
+            raise FormatError(f"field {field} in its footer claims {value} elements")
         return value
 
     def signed(self, field: int) -> int | None:

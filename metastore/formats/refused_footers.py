@@ -80,7 +80,7 @@ def require_no_unread(unread: Mapping[str, str], columns: Sequence[str], path: s
     """
     found = [f"column {name} is {unread[name]}" for name in columns if name in unread]
     if found:
-        raise FormatError(f"{path} cannot be read whole: {'; '.join(found)}: ask for the other columns")
+        raise FormatError(f"{path} cannot be read whole: {'; '.join(found)}: select the other columns")
 
 
 class _Tree:

@@ -62,4 +62,4 @@ def _columns(opening: Opening, file: SourceFile, schema: pa.Schema) -> Iterator[
 def _avro_text(value: Any) -> str:
     if isinstance(value, UUID):
         return str(value)
-    raise FormatError(f"{value!r} stands in a column of a type that contains itself, which has no columns")
+    raise FormatError(f"{value!r} is in a column whose type contains itself, which is not supported")

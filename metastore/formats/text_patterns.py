@@ -69,7 +69,7 @@ def moment_pattern(java: str) -> MomentPattern:
         elif match.group(3):
             if piece not in _FIELDS:
                 raise InvalidRequestError(
-                    f"the pattern {java!r} has {piece!r}, which is not read; known are {', '.join(_FIELDS)}, "
+                    f"the pattern {java!r} has {piece!r}, which is not supported; supported are {', '.join(_FIELDS)}, "
                     "and .S to .SSSSSS at its end"
                 )
             looks.append(_FIELDS[piece][0])

@@ -231,17 +231,17 @@ class HiveClient:
             with suppress(MetastoreError):  # the service drops it by itself; this error must not hide another
                 self._unlock(database, name, lock.lockid)
 
-    def _lock(self, what: str, request: LockRequest) -> Any:
+    def _lock(self, action: str, request: LockRequest) -> Any:
         """Ask for a lock. If the answer is lost, find the lock by its mark, because it would block this process too."""
         try:
-            return self._change(what, "lock", request)
+            return self._change(action, "lock", request)
         except OutcomeUnknownError as error:
             [wanted] = request.component
             with suppress(MetastoreError):  # without an answer the lock stays until the service drops it
                 for lock in self.locks(wanted.dbname, wanted.tablename):
                     if lock.agentInfo == request.agentInfo:
                         return lock
-            raise StorageError(f"{error}; nothing but a lock was asked for, and nothing was changed") from error
+            raise StorageError(f"{error}; only a lock was requested, and nothing was changed") from error
 
     def _unlock(self, database: str, name: str, lock: int) -> None:
         """Release a lock. Repeating the request is safe: it names one lock. Raises NotFoundError."""
@@ -278,51 +278,53 @@ class HiveClient:
     ) -> None:
         self.close()
 
-    def _ask_again_if_broken(self, what: str, call: str, *arguments: object) -> Any:
+    def _ask_again_if_broken(self, action: str, call: str, *arguments: object) -> Any:
         with self._turn:
             if self._client is not None:
                 # The other side may have closed a kept connection; then a new one is tried.
                 with suppress(*_BROKEN):
-                    return self._answer(what, call, arguments)
+                    return self._result(action, call, arguments)
                 self.close()
-            self._connect(what)
+            self._connect(action)
             try:
-                return self._answer(what, call, arguments)
+                return self._result(action, call, arguments)
             except _BROKEN as error:
                 self.close()
                 raise StorageError(
-                    f"the Hive Metastore at {self.uri} failed to {what}: {_error_text(error)}"
+                    f"the Hive Metastore at {self.uri} failed to {action}: {_error_text(error)}"
                 ) from error
 
-    def _change(self, what: str, call: str, *arguments: object) -> Any:
+    def _change(self, action: str, call: str, *arguments: object) -> Any:
         with self._turn:
             # A dead connection is detected before the call, because a call that changes something is sent only once.
             self._ask_again_if_broken("answer", "getStatus")
             try:
-                return self._answer(what, call, arguments)
+                return self._result(action, call, arguments)
             except _BROKEN as error:
                 self.close()
                 raise OutcomeUnknownError(
-                    f"the Hive Metastore at {self.uri} did not answer the request to {what} ({_error_text(error)}); "
+                    f"the Hive Metastore at {self.uri} did not answer the request to {action} ({_error_text(error)}); "
                     "it may have done it: check before you try again"
                 ) from error
 
-    def _answer(self, what: str, call: str, arguments: Sequence[object]) -> Any:
+    def _result(self, action: str, call: str, arguments: Sequence[object]) -> Any:
         """Returns the call's result. Maps errors of the service; errors of the connection pass unchanged."""
         try:
             return getattr(self._client, call)(*arguments)
         except (NoSuchObjectException, NoSuchLockException, UnknownDBException) as error:
-            raise NotFoundError(f"the Hive Metastore cannot {what}: {_error_text(error)}") from error
+            raise NotFoundError(f"the Hive Metastore cannot {action}: {_error_text(error)}") from error
         except AlreadyExistsException as error:
-            raise ConflictError(f"the Hive Metastore cannot {what}: {_error_text(error)}") from error
+            raise ConflictError(f"the Hive Metastore cannot {action}: {_error_text(error)}") from error
         except MetaException as error:
             if "has been modified" in _error_text(error):
-                raise ConflictError(f"others came first, so that we did not {what}; nothing was changed") from error
-            raise StorageError(f"the Hive Metastore cannot {what}: {_error_text(error)}") from error
+                raise ConflictError(
+                    f"another program was first, so that we did not {action}; nothing was changed, try again"
+                ) from error
+            raise StorageError(f"the Hive Metastore cannot {action}: {_error_text(error)}") from error
         except (InvalidOperationException, InvalidObjectException) as error:
-            raise InvalidRequestError(f"the Hive Metastore refuses to {what}: {_error_text(error)}") from error
+            raise InvalidRequestError(f"the Hive Metastore refuses to {action}: {_error_text(error)}") from error
 
-    def _connect(self, what: str) -> None:
+    def _connect(self, action: str) -> None:
         failures = []
         for host, port in self._servers:
             wire = TSocket(host, port)
@@ -337,7 +339,7 @@ class HiveClient:
             self._transport, self._client = transport, Client(TBinaryProtocolAccelerated(transport))
             return
         raise StorageError(
-            f"cannot {what}: no Hive Metastore answers at {self.uri} ({'; '.join(failures)}); nothing was changed"
+            f"cannot {action}: no Hive Metastore answers at {self.uri} ({'; '.join(failures)}); nothing was changed"
         )
 
 

@@ -80,7 +80,7 @@ class HiveColumns:
             several = found.get(name.lower(), [])
             if len(several) > 1:
                 raise FormatError(
-                    f"column {name} may be any of {', '.join(several)} in it: Hive knows no case; write it anew"
+                    f"column {name} may be any of {', '.join(several)} in it: Hive knows no case; rewrite the file"
                 )
             if several:
                 places[name] = several[0]

@@ -74,7 +74,7 @@ def left_by_the_dead(locks: Iterable[Any]) -> list[int]:
 
 def described(locks: Iterable[Any]) -> str:
     """Returns text about the holders of ``locks``, for messages."""
-    return "; ".join(sorted({_described(lock) for lock in locks})) or "its holder is not told"
+    return "; ".join(sorted({_described(lock) for lock in locks})) or "its holder is unknown"
 
 
 def _described(lock: Any) -> str:

@@ -171,7 +171,7 @@ def _encoder(leaf: Leaf) -> _Encoder | None:
     return bytes_of
 
 
-def _whole(code: str) -> _Encode:
+def _integer_encoder(code: str) -> _Encode:
     packer = struct.Struct(code)
     least, most = -(1 << packer.size * 8 - 1), (1 << packer.size * 8 - 1) - 1
     return lambda bound, _upper, _type: packer.pack(bound) if least <= bound <= most else None
@@ -231,13 +231,13 @@ def _timestamp(bound: datetime, _upper: bool, _type: HiveType) -> bytes | None:
     return struct.pack("<q", (bound.replace(tzinfo=None) - EPOCH) // _MICROSECOND)
 
 
-_INT, _TEXT, _MOMENT = (int, _whole("<i")), (str, _text), (datetime, _timestamp)
+_INT, _TEXT, _MOMENT = (int, _integer_encoder("<i")), (str, _text), (datetime, _timestamp)
 _ENCODERS: Final[Mapping[str, tuple[type, _Encode]]] = {
     "boolean": (bool, lambda bound, _upper, _type: b"\x01" if bound else b"\x00"),
     "tinyint": _INT,
     "smallint": _INT,
     "int": _INT,
-    "bigint": (int, _whole("<q")),
+    "bigint": (int, _integer_encoder("<q")),
     "float": (float, _floating("<f")),
     "double": (float, _floating("<d")),
     "string": _TEXT,

@@ -64,13 +64,13 @@ def folder_value(folder: str) -> tuple[str, str] | None:
     return (unquote(name, errors="strict"), unquote(value, errors="strict")) if equals and name and value else None
 
 
-def chosen(values: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Returns whether a partition has all ``wanted`` values. Names ignore case; the reserved value means null.
+def chosen(values: Mapping[str, str], wanted_values: Mapping[str, str]) -> bool:
+    """Returns whether a partition has all ``wanted_values`` values. Names ignore case; the reserved value means null.
 
     Raises InvalidRequestError for a column that partitions do not have.
     """
     by_lower = {name.lower(): value for name, value in values.items()}
-    for name, value in wanted.items():
+    for name, value in wanted_values.items():
         if name.lower() not in by_lower:
             raise InvalidRequestError(f"{name} is no partition column; the table has {', '.join(values)}")
         if by_lower[name.lower()] != value:

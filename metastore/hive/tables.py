@@ -144,9 +144,9 @@ class HiveTable:
         if sd.storedAsSubDirectories:
             yield "it keeps skewed values in directories of their own"
         if tuple((each.name, each.type) for each in sd.cols or ()) == _SPARK_PLACEHOLDER and provider:
-            yield "Hive cannot say its schema, which stands in Spark's own properties only"
+            yield "its schema is only in Spark's own table properties, which Hive does not read"
         elif not sd.cols:
-            yield "the metastore has no columns of it"
+            yield "the Hive Metastore lists no columns for it"
 
     def _typed(self, columns: Sequence[FieldSchema]) -> Iterator[tuple[str, HiveType]]:
         for each in columns:

@@ -126,7 +126,7 @@ def schema_of(text: str) -> Schema:
     """Parse an Avro file's schema. ValueError if a list's elements take no bytes, because it could be endless."""
     schema = AvroSchemaConversion().avro_to_iceberg(json.loads(text))
     if _is_endless(schema.as_struct()):
-        raise ValueError("its schema has lists of nothing")
+        raise ValueError("its schema has a list without elements' type")
     return schema
 
 

@@ -261,7 +261,7 @@ def _look(source: CatalogSource, identifier: Identifier, *, to_commit: bool) -> 
             ) from showable(error)
         if isinstance(error, FormatError):
             raise
-        text = f"what {source} has of {'.'.join(identifier)} cannot be read as the metadata of an Iceberg table: "
+        text = f"the entry of {source} for {'.'.join(identifier)} cannot be read as the metadata of an Iceberg table: "
         raise FormatError(f"{text}{error_text(error)}") from showable(error)
 
 
@@ -308,7 +308,7 @@ def publish(
                     f"{source} refused the commit: {error_text(error)}; nothing was changed"
                 ) from showable(error)
         if isinstance(error, CommitFailedException):
-            raise OSError(errno.EIO, f"it is open whether {source} took the commit: {error_text(error)}") from error
+            raise OSError(errno.EIO, f"it is unknown whether {source} took the commit: {error_text(error)}") from error
         raise
 
 

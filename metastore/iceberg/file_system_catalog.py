@@ -163,7 +163,7 @@ class FileSystemCatalog(CatalogWithoutViews):
         if versions.current() is None:
             won = versions.publish(1, _first_content(metadata), is_free=True)
         if won is None:
-            raise TableAlreadyExistsError(f"an Iceberg table stands at {metadata.location} already")
+            raise TableAlreadyExistsError(f"an Iceberg table exists at {metadata.location} already")
         if won.identity is not None:
             self._remember(key, won, metadata)
         return self._table(key, metadata, versions.location_of(1))
@@ -228,7 +228,7 @@ class FileSystemCatalog(CatalogWithoutViews):
             )
         except FileNotFoundError as error:
             # When loading raises this, a race was lost; here it has no such meaning.
-            raise OSError(errno.EIO, f"it is open whether version {version} was published: {error}") from error
+            raise OSError(errno.EIO, f"it is unknown whether version {version} was published: {error}") from error
         if won is None:
             return None
         if won.identity is not None:
@@ -350,11 +350,11 @@ class FileSystemCatalog(CatalogWithoutViews):
         try:
             newest = self.load_table(table.name())
         except FormatError as error:
-            raise OSError(errno.EIO, f"it is open whether version {version} landed: {error}") from error
+            raise OSError(errno.EIO, f"it is unknown whether version {version} landed: {error}") from error
         if mark in newest.metadata.properties.get(RECENT_COMMITS, "").split():
             return True
         if _version_of(newest.metadata_location) - version >= _MARKS_KEPT:
-            raise OSError(f"version {version} of {newest.metadata.location} is too long ago to tell whose it was")
+            raise OSError(f"version {version} of {newest.metadata.location} is too old to determine its writer")
         return False
 
     def _versions(self, location: str) -> VersionFiles:

@@ -141,7 +141,7 @@ def _require_known(version: int, before: Mapping[str, Any], after: Mapping[str, 
         if schema["schema-id"] == before["current-schema-id"]:
             read = next(each for each in after["schemas"] if each["schema-id"] == schema["schema-id"])
             if _as_text(schema["fields"]) != _as_text(read["fields"]):
-                raise _refused(version, "changes columns, of which some have what this package does not know")
+                raise _refused(version, "changes columns while others have attributes that this package does not know")
 
 
 def _as_text(fields: object) -> str:

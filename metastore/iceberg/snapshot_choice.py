@@ -39,7 +39,9 @@ def at_version(version: int) -> SnapshotChoice:
     def choose(metadata: TableMetadata) -> Snapshot | None:
         snapshot = metadata.snapshot_by_id(version)
         if snapshot is None and version != 0:
-            raise NotFoundError(f"version {version} is not kept (any more); the history lists the versions that are")
+            raise NotFoundError(
+                f"version {version} is not kept (any more); `metastore history` lists the versions that are"
+            )
         return snapshot
 
     return choose

@@ -109,7 +109,7 @@ class TargetTable:
             if landed is not None:
                 return landed
             raise OutcomeUnknownError(
-                f"the commit to {self} failed, and it is open whether it landed: {error_text(error)}. "
+                f"the commit to {self} failed, and it is unknown whether it landed: {error_text(error)}. "
                 "No file was removed. Look at the table's history before trying again"
             ) from error
         return Table(table.name(), response.metadata, response.metadata_location, table.io, self.source.opened)

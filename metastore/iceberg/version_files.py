@@ -120,7 +120,7 @@ class VersionFiles:
                     return found
             elif (beyond := self._across(found, newest)) is not None:
                 return beyond
-        raise OSError(errno.EBUSY, "versions go faster than they can be looked at", self.folder)
+        raise OSError(errno.EBUSY, "versions expire faster than they can be read", self.folder)
 
     def find_to_publish(self, known: int | None) -> tuple[FoundVersion | None, bool]:
         """Return the newest version, and whether the next one is free to be published. Raises as :meth:`find`.
@@ -167,7 +167,7 @@ class VersionFiles:
             return None
         raise DamageError(
             f"{self.folder}: version {found.version + 1} of the table is missing, while {found.version} and {newest} "
-            f"stand. {_WAY_ON}"
+            f"exist. {_WAY_ON}"
         )
 
     def _lost(self, hint: int, newest: int) -> DamageError:

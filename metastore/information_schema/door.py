@@ -111,7 +111,9 @@ class InformationSchema:
             if known.version == version:
                 others = self.as_of(known.timestamp)
                 return replace(others, versions={**(others.versions or {}), "tables": version})
-        raise NotFoundError(f"version {version} is not kept (any more); the history lists the versions that are")
+        raise NotFoundError(
+            f"version {version} is not kept (any more); `metastore history` lists the versions that are"
+        )
 
     def as_of(self, time: datetime) -> InformationSchema:
         """Returns the state at ``time``, which needs a zone.

@@ -71,4 +71,4 @@ def metadata_table(target: TargetTable, name: str, at: int | None = None) -> pa.
         near = nearest(key, METADATA_TABLES, most=1)
         hint = f"did you mean {target}${near[0]}?" if near else f"there are {', '.join(METADATA_TABLES)}"
         raise NotFoundError(f"{target} has no metadata table {name!r}; {hint}")
-    raise InvalidRequestError(f"{target}${key} tells of the whole table, not of one version of it")
+    raise InvalidRequestError(f"{target}${key} describes the whole table, not of one version of it")

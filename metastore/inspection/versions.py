@@ -26,7 +26,7 @@ def resolve_version(table: Table, version: int | str | datetime) -> int:
     if table.metadata.snapshot_by_id(version) is None:
         newest = table.metadata.current_snapshot_id
         raise NotFoundError(
-            f"table {_name(table)} has no snapshot {version}: it never had, or it has expired; "
+            f"table {_name(table)} has no snapshot {version}: it never existed, or it has expired; "
             + (f"the current one is {newest}" if newest is not None else "the table is empty")
         )
     return version
@@ -42,7 +42,7 @@ def _of_ref(table: Table, name: str) -> int:
 
 def _at_time(table: Table, time: datetime) -> int:
     if time.tzinfo is None:
-        raise InvalidRequestError(f"a point in time needs a zone: {time} could be any of two dozen instants")
+        raise InvalidRequestError(f"a point in time needs a zone: {time} is ambiguous without one, such as +00:00")
     limit = (time - EPOCH_UTC).total_seconds() * 1000
     found = [entry for entry in table.metadata.snapshot_log if entry.timestamp_ms <= limit]
     if not found:

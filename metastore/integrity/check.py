@@ -71,7 +71,7 @@ def _component(component: Component[Any], settings: Settings, now_ms: int) -> tu
     except DamageError as error:
         return nothing, [Finding("error", name, str(error), "metastore repair --dry-run")]
     except MetastoreError as error:
-        return nothing, [Finding("error", name, str(error), "mend the cause, then run metastore check again")]
+        return nothing, [Finding("error", name, str(error), "fix the cause, then run metastore check again")]
     version = current.snapshot_id if current else 0
     findings += some((_of_lost(name, each, version) for each in lost), _SHOWN)
     findings += _overdue(component, settings, now_ms)
@@ -88,7 +88,7 @@ def _pointer(component: Component[Any]) -> Iterator[Finding]:
     try:
         found = VersionFiles(entry.location, store).standing()
     except OSError as error:
-        yield Finding("error", name, f"cannot list {entry.location}/metadata: {error}", "mend access to the store")
+        yield Finding("error", name, f"cannot list {entry.location}/metadata: {error}", "restore access to the store")
         return
     newest = max(found.versions, default=0)
     if newest and found.hint is None:

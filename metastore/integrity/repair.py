@@ -109,7 +109,7 @@ def planned(component: Component[Any]) -> RepairedComponent:
         aside[file] = wrong
     reason = next(iter(aside.values()))
     return RepairedComponent(
-        name, None, {}, obstacle=f"no version in {versions.folder} is whole ({reason}): restore files from a backup"
+        name, None, {}, obstacle=f"no version in {versions.folder} is intact ({reason}): restore files from a backup"
     )
 
 

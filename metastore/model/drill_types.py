@@ -261,12 +261,12 @@ class _TypeReader:
         quoted, bare, _ = match.groups()
         return bare if quoted is None else unquoted(quoted)
 
-    def _take(self, wanted: str) -> bool:
+    def _take(self, expected: str) -> bool:
         match = _TOKEN.match(self._text, self._position)
-        if match is None or wanted != (match.group(3) or (match.group(2) or "").upper()):
+        if match is None or expected != (match.group(3) or (match.group(2) or "").upper()):
             return False
         self._position = match.end()
         return True
 
-    def _error(self, wanted: str) -> FormatError:
-        return FormatError(f"{self._text!r} is no column type: {wanted} is expected at position {self._position + 1}")
+    def _error(self, expected: str) -> FormatError:
+        return FormatError(f"{self._text!r} is no column type: {expected} is expected at position {self._position + 1}")

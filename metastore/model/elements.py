@@ -56,6 +56,6 @@ def is_element(path: ColumnPath) -> bool:
     return len(path) > 1 and path[-1] in (ELEMENT, KEY, VALUE)
 
 
-def of_elements(known: ColumnStatistics) -> ColumnStatistics:
-    """``known`` without counts, except that there is no value."""
-    return replace(known, nulls=None, non_nulls=0 if known.non_nulls == 0 else None, rows=None)
+def of_elements(statistics: ColumnStatistics) -> ColumnStatistics:
+    """``statistics`` without counts, except that there is no value."""
+    return replace(statistics, nulls=None, non_nulls=0 if statistics.non_nulls == 0 else None, rows=None)

@@ -182,12 +182,12 @@ def with_left_out(schema: TupleSchema, reasons: Mapping[str, str]) -> TupleSchem
     return replace(schema, properties={**schema.properties, LEFT_OUT: _json(reasons)}) if reasons else schema
 
 
-def _merge_column(found: list[SchemaColumn], *, everywhere: bool) -> SchemaColumn:
-    type_ = found[0].type
-    for column in found[1:]:
+def _merge_column(columns: list[SchemaColumn], *, everywhere: bool) -> SchemaColumn:
+    type_ = columns[0].type
+    for column in columns[1:]:
         type_ = common_type(type_, column.type)
-    required = everywhere and all(column.required for column in found)
-    return SchemaColumn(found[0].name, type_, required, agreed_properties(found))
+    required = everywhere and all(column.required for column in columns)
+    return SchemaColumn(columns[0].name, type_, required, agreed_properties(columns))
 
 
 def agreed_properties(columns: Sequence[SchemaColumn]) -> Mapping[str, str]:
@@ -214,10 +214,10 @@ def agreed_properties(columns: Sequence[SchemaColumn]) -> Mapping[str, str]:
     return {**agreed, **_doubts(columns), **marks}
 
 
-def _doubts(found: Sequence[SchemaColumn]) -> Mapping[str, str]:
+def _doubts(columns: Sequence[SchemaColumn]) -> Mapping[str, str]:
     """The doubts about leaves of any of the columns, joined."""
     all_: dict[str, dict[str, None]] = {}
-    for column in found:
+    for column in columns:
         for key, doubts in column.properties.items():
             if key.startswith(DOUBTED):
                 all_.setdefault(key, {}).update(dict.fromkeys(doubts.split(_BETWEEN_DOUBTS)))

@@ -166,7 +166,9 @@ class Modify(Generic[U]):
         No other operation may be staged: then it raises InvalidRequestError.
         """
         if self._operations:
-            raise InvalidRequestError("purge stands alone: execute the staged operations first")
+            raise InvalidRequestError(
+                "purge cannot be combined with other operations: execute the staged operations first"
+            )
         return self._run([Delete(AlwaysTrue())])
 
     def _writer_ahead(self) -> BackgroundWriter:

@@ -58,7 +58,7 @@ class Constants:
         """The value of ``node``, None for NULL; raises NotConstant for anything that is not a constant."""
         node = node.unnest()
         if has_unknown_arguments(node):
-            raise NotConstant("it is written in a way that is not known here")
+            raise NotConstant("its form is not supported here")
         if isinstance(node, exp.Null):
             return None
         if isinstance(node, exp.Boolean):
@@ -154,7 +154,7 @@ class Constants:
         """``value`` moved by an interval."""
         steps = steps_of(interval)
         if steps is None or has_unknown_arguments(interval):
-            raise NotConstant("the interval is written in a way that is not known here")
+            raise NotConstant("the form of the interval is not supported here")
         if type(value) is date:
             if steps.micros:
                 raise NotConstant("an interval of hours makes a time of a day")

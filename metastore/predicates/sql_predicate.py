@@ -279,7 +279,7 @@ def _why_unread(node: exp.Expr) -> str | None:
     if any(map(_compares_with_many, _own_nodes(node))):
         return "ANY and ALL compare with each value of a list, and with none of an empty one"
     if any(type(each) in ARGUMENTS and has_unknown_arguments(each) for each in _own_nodes(node)):
-        return "it is written in a way that is not known here"
+        return "its form is not supported here"
     return None
 
 

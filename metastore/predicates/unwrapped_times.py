@@ -63,14 +63,14 @@ def of_unit(context: Context, node: exp.Expr, asked: Comparison) -> BooleanExpre
     if (of_year := _year(node)) is not None:
         year = asked.literal
         if type(year) is not int or not 1 <= year < 9999:
-            raise NotConstant("a year is compared with something else than a whole number of the calendar")
+            raise NotConstant("a year is compared with something other than a whole number of the calendar")
         return _within(context, of_year, "YEAR", datetime(year, 1, 1), asked)
     if (of_part := _part(node)) is not None:
         return _recurring(context, *of_part, asked)
     if isinstance(node, (exp.TimestampTrunc, exp.DateTrunc)):
         unit = unit_named(node.text("unit"))
         if unit not in UNITS:
-            raise NotConstant("truncated to a unit that is not known here")
+            raise NotConstant("truncated to a unit that is not supported here")
         column = context.column_of(node.this)
         is_day = isinstance(node, exp.DateTrunc) or (column is not None and column.type.name == "DATE")
         moment = _moment_of(asked.literal, date_of if is_day else timestamp_of)
@@ -137,7 +137,7 @@ def _recurring(context: Context, part: str, inner: exp.Expr, asked: Comparison) 
     if column is None:
         return None
     if column.type.name not in ("DATE", "TIMESTAMP") or type(asked.literal) is not int:
-        raise NotConstant(f"a {part.lower()} is compared with something else than a whole number, or is of no time")
+        raise NotConstant(f"a {part.lower()} is compared with something other than a whole number, or is of no time")
     every = range(1, PARTS[part].most + 1)
     values = tuple(each for each in every if constant_comparison(each, asked.effective, asked.literal))
     if not values:

@@ -33,7 +33,7 @@ def where_of(tree: exp.Expr, table: exp.Table) -> Condition | str | None:
     if select is None or where is None:
         return None
     if not is_understood(select, exp.Select) or tree.find(exp.Pivot) is not None:
-        return "the query has a clause that is not known here, such as a sample or a pivot"
+        return "the query has a clause that is not supported here, such as a sample or a pivot"
     from_, joins = select.args.get("from_"), select.args.get("joins") or []
     if from_ is None:
         return "the query has no FROM"

@@ -91,12 +91,12 @@ def pseudo_columns(text: str, taken: Iterable[str]) -> tuple[str, ...]:
 
 
 NOT_KEPT: Final = {
-    MODIFIED: "whoever keeps the table tells no times of its files; ask for $path, and the store for the file's time",
-    PARTITION: "the directories of a table that a catalog keeps say nothing; ask for its partition columns",
+    MODIFIED: "the table's metadata records no times of its files; select $path, and ask the store for the time",
+    PARTITION: "directories of a table in a catalog have no meaning; select its partition columns",
 }
 """Why tables of catalogs lack two of the columns, and the alternative; some catalogs do provide files' times."""
 
-_NOT_IN_CONDITIONS: Final = {ROW_ID: "statistics judge no row ids; pass among=ids to a scan, or ask in a SELECT"}
+_NOT_IN_CONDITIONS: Final = {ROW_ID: "statistics cannot test row ids; pass among=ids to a scan, or ask in a SELECT"}
 
 _WORD: Final = re.compile(r"[\w$]+")
 

@@ -50,7 +50,7 @@ class Aggregate:
         """Read ``count(*)``, ``count(x)``, ``min(x)`` or ``max(x)``. InvalidRequestError for anything else."""
         call = _CALL.fullmatch(text)
         if call is None:
-            raise InvalidRequestError(f"{text!r} is none of count(*), count(x), min(x), max(x)")
+            raise InvalidRequestError(f"{text!r} is not supported; use count(*), count(x), min(x) or max(x)")
         function, inside = call.group(1).lower(), call.group(2)
         if inside == "*":
             if function != "count":

@@ -156,7 +156,7 @@ def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
             raise NotFoundError(f"{error}; it is gone since the scan was planned, plan it again") from error
         raise
     except pa.ArrowException as error:
-        raise FormatError(f"rows of {chunk.location} do not fit what is asked of them: {error}; run ANALYZE") from error
+        raise FormatError(f"rows of {chunk.location} cannot be read as requested: {error}; run ANALYZE") from error
 
 
 def _narrowest(schema: pa.Schema, constants: Mapping[str, Any]) -> str:

@@ -84,7 +84,7 @@ class Scan:
         known = plan.columns
         chosen = plan.schema.names if columns is None else [known.resolve_reference(name).path[0] for name in columns]
         if len(set(chosen)) < len(chosen):
-            raise InvalidRequestError(f"a column is asked for twice: {', '.join(chosen)}")
+            raise InvalidRequestError(f"a column is requested twice: {', '.join(chosen)}")
         if not chosen and plan.schema.names and not row_id:
             raise InvalidRequestError("a scan of no columns has no rows; use .count() for their number")
         return cls(plan, [*chosen, ROW_ID] if row_id else chosen, zone, exclude or {})
@@ -150,7 +150,7 @@ class Scan:
         InvalidRequestError for any other expression, and if rows are excluded.
         """
         if self.exclude:
-            raise InvalidRequestError("statistics know nothing of excluded rows; aggregate what to_arrow() returns")
+            raise InvalidRequestError("statistics do not reflect excluded rows; aggregate what to_arrow() returns")
         plan = self.plan
         wanted = [Aggregate.parse(text, plan.columns) for text in expressions]
 
@@ -201,7 +201,7 @@ class Scan:
         """
         if not self.columns:
             raise InvalidRequestError(
-                f"{self.plan.table} has no columns, and DuckDB has no relation without; count() them"
+                f"{self.plan.table} has no columns, and DuckDB has no relation without columns; use .count()"
             )
         engine = connection(self.zone) if connection_ is None else connection_
         dataset = self.to_arrow_dataset()

@@ -340,8 +340,8 @@ def _kept_by(source: SourceTable) -> ReadableTable | None:
     if source.provided is None or isinstance(source.provided, ReadableTable):
         return source.provided
     raise InvalidRequestError(
-        f"{source.table} is {source.provided.format}: its files alone do not say what its rows are, so they "
-        "are read by what keeps the table; ms.prune tells which files such a reader needs"
+        f"{source.table} is {source.provided.format}: its files alone do not define its rows, so read it "
+        "with its own engine; ms.prune lists the files that it needs"
     )
 
 
@@ -349,7 +349,7 @@ def _require_ids(source: SourceTable) -> None:
     if source.provided is not None:
         raise InvalidRequestError(
             f"rows of {source.table} have no row ids: these number row groups in one state of a partition, and "
-            f"{source.provided.format} tells neither; name rows by a key of theirs"
+            f"{source.provided.format} records neither; identify rows by a key"
         )
 
 

@@ -246,14 +246,14 @@ def distinct_values(description: Description, values: int | None) -> float:
     return min(float(values), read * found / max(1.0, read - once + once * read / values))
 
 
-def summary_holders(description: Description, known: ColumnStatistics) -> list[str]:
+def summary_holders(description: Description, statistics: ColumnStatistics) -> list[str]:
     """Returns Drill's statistics of a column, as holders; all of them are estimates, so not marked exact.
 
-    ``known`` are the exact statistics of the same rows.
+    ``statistics`` are the exact statistics of the same rows.
     """
-    values, rows = known.non_nulls, known.rows
-    if rows is None and known.nulls is not None and values is not None:
-        rows = known.nulls + values
+    values, rows = statistics.non_nulls, statistics.rows
+    if rows is None and statistics.nulls is not None and values is not None:
+        rows = statistics.nulls + values
     share = description.values / description.rows if description.rows else 0.0
     if rows is None:
         rows = description.rows
@@ -268,7 +268,7 @@ def summary_holders(description: Description, known: ColumnStatistics) -> list[s
         holders[Statistic.AVERAGE_WIDTH] = description.width / description.values
     texts = [holder_json(name, value, exact=False) for name, value in holders.items()]
     if description.sample is not None:
-        low, high = (_as_number(bound) for bound in (known.min, known.max))
+        low, high = (_as_number(bound) for bound in (statistics.min, statistics.max))
         histogram = description.sample.histogram(values, low, high)
         if histogram is not None:
             texts.append(holder_of(Statistic.HISTOGRAM, histogram_json(*histogram), exact=False))

@@ -149,7 +149,7 @@ def _of_decimals(values: ArrowValues) -> Iterator[Hashes]:
             padded = np.zeros((int(chosen.sum()), 16), np.uint8)
             padded[:, :length] = digits[chosen, :length][:, ::-1]
             halves = padded.view("<u8")
-            hashes[chosen] = _of_blocks([(halves[:, 0], halves[:, 1])], int(length), rest=int(length) % 16)
+            hashes[chosen] = _of_blocks([(halves[:, 0], halves[:, 1])], int(length), remaining=int(length) % 16)
         yield hashes
 
 
@@ -191,13 +191,13 @@ def _empty_hash() -> int:
     return int(_finished(np.array([_SEED], np.uint64), _U64(_SEED), 0)[0])
 
 
-def _of_blocks(blocks: list[tuple[Hashes, Hashes]], length: int, rest: int) -> Hashes:
-    """Returns the hash over blocks of 16 bytes; the last one holds only ``rest`` bytes (0: it is full)."""
+def _of_blocks(blocks: list[tuple[Hashes, Hashes]], length: int, remaining: int) -> Hashes:
+    """Returns the hash over blocks of 16 bytes; the last one holds only ``remaining`` bytes (0: it is full)."""
     first = np.full(len(blocks[0][0]), _SEED, np.uint64)
     second = first.copy()
     for number, (low, high) in enumerate(blocks):
         first ^= _scramble(low, _C1, 31, _C2)
-        is_tail = rest and number == len(blocks) - 1
+        is_tail = remaining and number == len(blocks) - 1
         if not is_tail:
             _rotate(first, 27)
             first += second

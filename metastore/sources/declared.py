@@ -24,7 +24,7 @@ _PARTS: Final = {"ARRAY": 1, "MAP": 2}
 def declared_schema(text: str) -> TupleSchema:
     """Returns the columns of ``a INT, b VARCHAR NOT NULL``. Raises InvalidRequestError if the text is not a schema."""
     try:
-        declared = _whole(parse_type(f"STRUCT<{text}>"))
+        declared = _with_decimal_defaults(parse_type(f"STRUCT<{text}>"))
     except (FormatError, InvalidRequestError) as error:
         raise InvalidRequestError(f"{text!r} declares no columns: {error}") from error
     if not declared.fields:
@@ -34,7 +34,7 @@ def declared_schema(text: str) -> TupleSchema:
     return schema
 
 
-def _whole(type_: DrillType) -> DrillType:
+def _with_decimal_defaults(type_: DrillType) -> DrillType:
     """Returns ``type_`` with the defaults of SQL's decimals filled in.
 
     Raises InvalidRequestError for an impossible type.
@@ -45,8 +45,8 @@ def _whole(type_: DrillType) -> DrillType:
         raise InvalidRequestError(f"{type_} is no type; write ARRAY<type>, MAP<type, type>, or a type without parts")
     if type_.name == "DECIMAL":
         return replace(type_, arguments=_digits(type_))
-    fields = tuple(replace(field, type=_whole(field.type)) for field in type_.fields)
-    return replace(type_, fields=fields, parts=tuple(map(_whole, type_.parts)))
+    fields = tuple(replace(field, type=_with_decimal_defaults(field.type)) for field in type_.fields)
+    return replace(type_, fields=fields, parts=tuple(map(_with_decimal_defaults, type_.parts)))
 
 
 def _digits(decimal: DrillType) -> tuple[int, ...]:
@@ -54,6 +54,6 @@ def _digits(decimal: DrillType) -> tuple[int, ...]:
     digits = given if len(given) > 1 else (*given, 0) if given else (38, 0)
     if len(digits) > 2 or not digits[1] <= digits[0] or not 1 <= digits[0] <= _MOST_DIGITS:
         raise InvalidRequestError(
-            f"{decimal} is no type; a DECIMAL has 1 to {_MOST_DIGITS} digits, and no more of them behind the point"
+            f"{decimal} is no type; a DECIMAL has 1 to {_MOST_DIGITS} digits, and its scale is at most its precision"
         )
     return digits

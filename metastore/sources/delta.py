@@ -96,7 +96,8 @@ class DeltaSource:
         """As :meth:`metastore.sources.provided.ReadableTable.reader`."""
         if unknown := sorted(self._features - _FEATURES):
             raise InvalidRequestError(
-                f"the Delta table at {self.location} asks readers for {', '.join(unknown)}, which scans do not have; "
+                f"the Delta table at {self.location} requires the reader features {', '.join(unknown)}, which "
+                f"scans do not support; "
                 "read it with deltalake (DeltaTable.scan), or by Spark"
             )
         actions = {file.path: action for file, action in self._actions.items()}

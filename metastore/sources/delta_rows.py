@@ -71,7 +71,9 @@ class DeltaRows:
     def _rows_of(self, path: str, schema: pa.Schema, threads: bool) -> Iterator[pa.RecordBatch]:
         file = self.files[path]
         with reading_file(path):
-            for batch in self._kept(path, file, [name for name in schema.names if name not in file.values], threads):
+            for batch in self._undeleted_rows(
+                path, file, [name for name in schema.names if name not in file.values], threads
+            ):
                 columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
                 arrays = [
                     columns[asked.name].cast(asked.type)
@@ -81,7 +83,9 @@ class DeltaRows:
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _kept(self, path: str, file: DeltaFile, names: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
+    def _undeleted_rows(
+        self, path: str, file: DeltaFile, names: Sequence[str], threads: bool
+    ) -> Iterator[pa.RecordBatch]:
         """Returns the rows of one file that are not deleted, in the table's columns ``names``."""
         places = [self.logical.get_field_index(name) for name in names]
         stored = pa.schema([self.stored.field(place) for place in places])

@@ -70,20 +70,21 @@ def list_files(
         return _listed(location, only_directories, options or {}, passed_over)
     except UnicodeDecodeError as error:
         raise StorageError(
-            f"cannot list {location}: the name {error.object!r} is no UTF-8, as names in the metastore are; rename it"
+            f"cannot list {location}: the name {error.object!r} is not UTF-8, which the metastore requires of "
+            f"names; rename it"
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot list {location}: {error}") from showable(error)
 
 
 def data_files(
-    location: str, root: str, found: Iterable[fs.FileInfo], passed_over: Sequence[str]
+    location: str, root: str, infos: Iterable[fs.FileInfo], passed_over: Sequence[str]
 ) -> Sequence[SourceFile]:
-    """Returns the data files among the files ``found`` below ``root``, which is ``location`` on its store.
+    """Returns the data files among the files ``infos`` below ``root``, which is ``location`` on its store.
 
     Raises InvalidRequestError if one of them is a view.
     """
-    return _sorted_out(location, root, _entries(found), passed_over).files
+    return _sorted_out(location, root, _entries(infos), passed_over).files
 
 
 def directories_at(location: str, options: Mapping[str, str] | None = None) -> list[str]:
@@ -127,31 +128,31 @@ def _listed(
     return _sorted_out(location, root, entries, passed_over)
 
 
-def _below(store: fs.FileSystem, root: str, wanted: Callable[[str], bool] | None) -> Sequence[fs.FileInfo]:
+def _below(store: fs.FileSystem, root: str, is_wanted: Callable[[str], bool] | None) -> Sequence[fs.FileInfo]:
     """Yields the entries below a directory, but only the wanted ones of its own directories.
 
     Yields nothing if the directory does not exist.
     """
-    if wanted is None:
+    if is_wanted is None:
         return store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-    return _descend(store, root, wanted)
+    return _descend(store, root, is_wanted)
 
 
-def _walked(root: str, wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
+def _walked(root: str, is_wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
     """Yields the local files below ``root``; only the wanted ones of its own directories are descended into."""
     top = len(root.rstrip("/")) + 1
 
     def descends(path: str, name: str) -> bool:
         if not _is_data_name(name):
             return False
-        return wanted is None or "/" in path[top:] or wanted(name)
+        return is_wanted is None or "/" in path[top:] or is_wanted(name)
 
     return walk(root, descends)
 
 
-def _entries(found: Iterable[fs.FileInfo]) -> Iterator[Entry]:
+def _entries(infos: Iterable[fs.FileInfo]) -> Iterator[Entry]:
     """Yields Arrow's entries in the walk's form; an entry that is neither file nor directory has no bytes."""
-    for info in found:
+    for info in infos:
         # Only files have a size. Arrow makes a new type object for each request, which would cost more than all other
         # work.
         size: int | None = info.size
@@ -160,10 +161,10 @@ def _entries(found: Iterable[fs.FileInfo]) -> Iterator[Entry]:
         yield info.path, info.base_name, size, info.mtime_ns
 
 
-def _descend(store: fs.FileSystem, root: str, wanted: Callable[[str], bool]) -> Sequence[fs.FileInfo]:
+def _descend(store: fs.FileSystem, root: str, is_wanted: Callable[[str], bool]) -> Sequence[fs.FileInfo]:
     first = store.get_file_info(fs.FileSelector(root, allow_not_found=True))
     directories = [entry for entry in first if entry.type == fs.FileType.Directory]
-    chosen = [entry for entry in directories if _is_data_name(entry.base_name) and wanted(entry.base_name)]
+    chosen = [entry for entry in directories if _is_data_name(entry.base_name) and is_wanted(entry.base_name)]
     files = [entry for entry in first if entry.type != fs.FileType.Directory or entry.base_name == SINK_LOG]
     at_once = _LISTING_THREADS_ON_OBJECT_STORES if lists_by_prefix(store) else _LISTING_THREADS
     with ThreadPoolExecutor(at_once) as threads:

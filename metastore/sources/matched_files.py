@@ -52,11 +52,11 @@ def renamed(data: FileData, columns: TableColumns) -> FileData:
     return FileData(schema, batches, data.undeclared, kept.schema.properties, footer)
 
 
-def _type_by(own: Any, wanted: DrillType) -> Any:
-    """Returns a file's type with fields of structs renamed like those of ``wanted`` that differ in case only."""
+def _type_by(own: Any, wanted_type: DrillType) -> Any:
+    """Returns a file's type with fields of structs renamed like those of ``wanted_type`` that differ in case only."""
     if not pa.types.is_struct(own):
         return own
-    names = {field.name.lower(): field for field in wanted.fields}
+    names = {field.name.lower(): field for field in wanted_type.fields}
     fields = []
     for place in range(own.num_fields):
         field = own.field(place)

@@ -70,7 +70,7 @@ def spellings_of(schema: TupleSchema) -> Mapping[str, Sequence[ColumnPath]]:
 
 
 def folded_statistics(
-    found: Mapping[str, ColumnStatistics], schema: TupleSchema, rows: int
+    statistics: Mapping[str, ColumnStatistics], schema: TupleSchema, rows: int
 ) -> dict[str, ColumnStatistics]:
     """Returns statistics of ``rows`` rows, by quoted path, for the columns of a folded ``schema``.
 
@@ -78,9 +78,9 @@ def folded_statistics(
     """
     types = {quote(path): minor_type(type_) for path, type_ in with_elements(schema.leaves())}
     spellings = spellings_of(schema)
-    kept = {key: known for key, known in found.items() if key in types and key not in spellings}
+    kept = {key: known for key, known in statistics.items() if key in types and key not in spellings}
     for leaf, several in spellings.items():
-        parts = [found[key] for path in several if (key := quote(path)) in found]
+        parts = [statistics[key] for path in several if (key := quote(path)) in statistics]
         if len(parts) < len(several):
             continue
         whole = merge([*parts, ColumnStatistics(types[leaf], nulls=0, non_nulls=0, rows=0)])
@@ -158,7 +158,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _values(known: ColumnStatistics, rows: int) -> int | None:
-    if known.non_nulls is not None:
-        return known.non_nulls
-    return None if known.nulls is None else rows - known.nulls
+def _values(statistics: ColumnStatistics, rows: int) -> int | None:
+    if statistics.non_nulls is not None:
+        return statistics.non_nulls
+    return None if statistics.nulls is None else rows - statistics.nulls

@@ -106,13 +106,15 @@ def kept_schema(columns: TupleSchema, directories: Mapping[str, str], stored: Tu
     return TupleSchema((*found, *of_directories), {KEPT: "true"})
 
 
-def kept_statistics(found: Mapping[str, ColumnStatistics], types: Mapping[str, str]) -> dict[str, ColumnStatistics]:
+def kept_statistics(
+    statistics: Mapping[str, ColumnStatistics], types: Mapping[str, str]
+) -> dict[str, ColumnStatistics]:
     """Returns statistics of files in the minor ``types`` of their table, by quoted path.
 
     Bounds of other types are removed.
     """
     kept = {}
-    for key, known in found.items():
+    for key, known in statistics.items():
         if (type_ := types.get(key)) is None:
             continue
         both = merge([known, ColumnStatistics(type_, nulls=0, non_nulls=0, rows=0)])
@@ -136,29 +138,29 @@ def _with_properties(column: SchemaColumn, stored: SchemaColumn | None) -> Schem
     return column if stored is None or stored.type != column.type else replace(column, properties=stored.properties)
 
 
-def _renamed(own: SchemaColumn, name: str, type_: str, wanted: DrillType) -> SchemaColumn:
+def _renamed(own_column: SchemaColumn, name: str, type_: str, wanted_type: DrillType) -> SchemaColumn:
     """Returns a file's column with the table's names for it and its fields; properties of fields move with them."""
-    properties = dict(own.properties)
-    for path, _ in TupleSchema((own,)).leaves():
+    properties = dict(own_column.properties)
+    for path, _ in TupleSchema((own_column,)).leaves():
         for kind in (TIME_ZONE, LOGICAL_TYPE):
             if len(path) > 1 and (value := properties.pop(property_name(kind, path), None)) is not None:
-                properties[property_name(kind, (name, *_spelled_path(path[1:], wanted)))] = value
-    return SchemaColumn(name, type_, own.required, properties)
+                properties[property_name(kind, (name, *_spelled_path(path[1:], wanted_type)))] = value
+    return SchemaColumn(name, type_, own_column.required, properties)
 
 
-def _spelled(type_: DrillType, wanted: DrillType) -> DrillType:
-    """Returns ``type_`` with its fields renamed like those of ``wanted`` that differ in case only."""
-    names = {field.name.lower(): field for field in wanted.fields}
+def _spelled(type_: DrillType, wanted_type: DrillType) -> DrillType:
+    """Returns ``type_`` with its fields renamed like those of ``wanted_type`` that differ in case only."""
+    names = {field.name.lower(): field for field in wanted_type.fields}
     fields = []
     for field in type_.fields:
         same = names.get(field.name.lower())
         fields.append(field if same is None else replace(field, name=same.name, type=_spelled(field.type, same.type)))
-    parts = tuple(_spelled(*pair) for pair in zip(type_.parts, wanted.parts, strict=False))
+    parts = tuple(_spelled(*pair) for pair in zip(type_.parts, wanted_type.parts, strict=False))
     return replace(type_, fields=tuple(fields), parts=parts if len(parts) == len(type_.parts) else type_.parts)
 
 
-def _spelled_path(path: ColumnPath, wanted: DrillType) -> ColumnPath:
+def _spelled_path(path: ColumnPath, wanted_type: DrillType) -> ColumnPath:
     if not path:
         return ()
-    same = next((field for field in wanted.fields if field.name.lower() == path[0].lower()), None)
+    same = next((field for field in wanted_type.fields if field.name.lower() == path[0].lower()), None)
     return path if same is None else (same.name, *_spelled_path(path[1:], same.type))

@@ -98,7 +98,9 @@ class Request:
             raise InvalidRequestError('name a table: load("information_schema.tables"), load("dfs.tmp.nation")')
         version, time = given.get("version"), given.get("asof")
         if version is not None and (time is not None or not version.isdecimal()):
-            raise InvalidRequestError(f"version is the id of one, {version!r}, and excludes asOf")
+            raise InvalidRequestError(
+                f"the option version is the id of a version, not {version!r}, and cannot be combined with asOf"
+            )
         columns = given.get("columns")
         settings = _given_settings(given[SETTINGS]) if SETTINGS in given else load(given.get("conf"))
         return cls(

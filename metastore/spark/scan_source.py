@@ -121,7 +121,8 @@ class TableScanReader(DataSourceReader):
                 judged = ms.tables.scan(self._table, self._where, names, at=self._version, list_files=False)
                 if not judged.filter_is_exact:
                     raise InvalidRequestError(
-                        f"the option where is judged by Arrow, which has no exact words for {self._where!r}; give this "
+                        f"the option where is evaluated by Arrow, which cannot express {self._where!r} "
+                        f"exactly; pass this "
                         "part to the DataFrame's own where, or use metastore.spark.read_table"
                     )
                 chunk = replace(chunk, where=both(chunk.where, judged.row_filter))

@@ -53,7 +53,7 @@ def require_digits(struct: spark.StructType) -> None:
         if (type_ := too_wide(field.dataType)) is not None:
             raise InvalidRequestError(
                 f"column {field.name!r} has DECIMAL({type_.precision}, {type_.scale}), Spark holds {MOST_DIGITS} "
-                "digits: ask for the other columns, or take this one as Arrow"
+                "digits: select the other columns, or take this one as Arrow"
             )
 
 

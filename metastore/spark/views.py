@@ -78,7 +78,7 @@ def frame_of_view(spark: SparkSession, ms: Session, view: TableInfo | str, looku
     """
     info = _info(view)
     if Names(ms.metastore).get(info).text is None:
-        raise InvalidRequestError(f"{info} is a table, which read_table reads")
+        raise InvalidRequestError(f"{info} is a table; use read_table")
     return frame_of_query(spark, ms, exp.select("*").from_(table_named(info)), lookup)
 
 
@@ -172,7 +172,9 @@ def _refuse_raw_literals(spark: SparkSession, query: exp.Query) -> None:
     if spark.conf.get(ESCAPED_LITERALS, "false") == "true":
         for literal in query.find_all(exp.Literal):
             if "\\" in (text := literal.sql(DEFAULT_DIALECT)):
-                raise InvalidRequestError(f"with {ESCAPED_LITERALS} Spark cannot be told {text}; turn the setting off")
+                raise InvalidRequestError(
+                    f"with {ESCAPED_LITERALS} Spark cannot be given the text {text}; turn the setting off"
+                )
 
 
 def _every_view(ms: Session) -> list[TableInfo]:

@@ -51,7 +51,7 @@ def _added(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> tuple
             return
         if required and transaction.table_metadata.snapshots:
             raise cursor.statement.error(
-                f"{_shown(names)} cannot be NOT NULL: rows that are there already have no value for it", token
+                f"{_shown(names)} cannot be NOT NULL: existing rows have no value for it", token
             )
         columns.require_new(transaction, names[:-1], names[-1])
         path = (*columns.path(transaction, names[:-1]), names[-1].text) if names[1:] else (names[0].text,)
@@ -99,7 +99,7 @@ def rename_column(cursor: Cursor) -> tuple[Change, str]:
         with transaction.update_schema() as update:
             update.rename_column(columns.path(transaction, names), new.text)
 
-    return change, f"column {_shown(names)} is called {new.text} now"
+    return change, f"column {_shown(names)} is renamed to {new.text}"
 
 
 def alter_column(cursor: Cursor) -> tuple[Change, str]:
@@ -139,7 +139,8 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
             path = columns.path(transaction, names)
             if transaction.table_metadata.snapshots:
                 raise cursor.statement.error(
-                    f"{shown} cannot become NOT NULL: the table has rows, and nothing says that none of them is NULL",
+                    f"{shown} cannot become NOT NULL: the table has rows, and its metadata does not show that "
+                    f"none of them is NULL",
                     token,
                 )
             with transaction.update_schema(allow_incompatible_changes=True) as update:

@@ -29,7 +29,7 @@ from metastore.views.push_down import asked_of_tables
 _OUTER: Final = "of the query around the view"
 _NAME: Final = "metastore_view"
 
-_STAYS: Final = "it is asked of a view that groups, limits or computes, or that reads the table in several places"
+_STAYS: Final = "it filters a view that groups, limits or computes, or that reads the table in several places"
 
 _OF_BOTH: Final = (exp.Column, exp.Dot, exp.Identifier, exp.Paren, exp.And, exp.Or, exp.Not)
 """Expressions that mean the same in both dialects."""

@@ -165,7 +165,7 @@ def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
         raise cursor.statement.error("a key of a map is a plain constant", first)
     found = dict(zip(keys, values, strict=True))
     if len(found) != len(keys):
-        raise cursor.statement.error("a key of a map stands there twice", first)
+        raise cursor.statement.error("a key of a map is given twice", first)
     return found
 
 

@@ -76,7 +76,10 @@ def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
     if word == "DECIMAL":
         precision, scale = _decimal(cursor)
         if not (0 < precision <= 38 and 0 <= scale <= precision):
-            raise cursor.statement.error(f"DECIMAL({precision}, {scale}) has more digits than there are", token)
+            raise cursor.statement.error(
+                f"DECIMAL({precision}, {scale}) is not possible: at most 38 digits, of which at most all are decimals",
+                token,
+            )
         return DecimalType(precision, scale)
     if word == "FIXED":
         cursor.expect(TokenType.L_PAREN, "(")

@@ -136,7 +136,9 @@ class _Creation:
         try:
             schema = schema_of_columns(rows.schema)
         except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
-            raise self._cursor.statement.error(f"the query gives what Iceberg cannot hold: {error}", token) from error
+            raise self._cursor.statement.error(
+                f"the query returns a type that Iceberg does not support: {error}", token
+            ) from error
         arguments = self._arguments(schema)
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
@@ -156,7 +158,9 @@ class _Creation:
         except CommitFailedException as error:
             writer.remove()
             if self._place.newest_pointer() is None:
-                raise ConflictError(f"{self._place} was not created, since others were faster; try again") from error
+                raise ConflictError(
+                    f"{self._place} was not created, because another writer was faster; try again"
+                ) from error
             raise self._cursor.statement.error(f"table {self._place} exists already", self._token) from error
         except BaseException:
             writer.remove()

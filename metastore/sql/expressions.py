@@ -73,6 +73,6 @@ def positions_of(cursor: Cursor, schema: Schema, names: list[Name]) -> list[int]
     for name in names:
         place = position_of(cursor, schema, name)
         if place in found:
-            raise cursor.statement.error(f"column {name.text} stands there twice", name.token)
+            raise cursor.statement.error(f"column {name.text} is given twice", name.token)
         found.append(place)
     return found

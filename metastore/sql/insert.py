@@ -60,7 +60,9 @@ def _run(target: StatementTarget, statement: Statement, *, overwrites: bool) -> 
     if start is None:
         raise cursor.unexpected("a query, or VALUES")
     if by_name and columns:
-        raise statement.error("BY NAME takes the names of the query: say it, or columns in brackets", start)
+        raise statement.error(
+            "BY NAME uses the column names of the query: give BY NAME or columns in brackets, not both", start
+        )
     query = query_from(statement, start)
 
     def plan(reading: Reading) -> RowPlan:
@@ -76,7 +78,7 @@ def _run(target: StatementTarget, statement: Statement, *, overwrites: bool) -> 
         places = positions_of(cursor, schema, list(chosen)) if chosen else others
         if len(places) != rows.num_columns:
             raise statement.error(
-                f"the query has {rows.num_columns} columns, and values are wanted for {len(places)}: "
+                f"the query has {rows.num_columns} columns, and values are expected for {len(places)}: "
                 f"{', '.join(schema.fields[place].name for place in places)}",
                 start,
             )

@@ -149,7 +149,7 @@ class _Merge:
             places = positions_of(self.cursor, schema, clause.columns)
         if not clause.takes_all and len(places) != len(clause.values):
             raise self.statement.error(
-                f"{len(places)} values are wanted after INSERT, not {len(clause.values)}", clause.token
+                f"{len(places)} values are expected after INSERT, not {len(clause.values)}", clause.token
             )
         return places
 
@@ -181,8 +181,8 @@ class _Merge:
         twice = every.num_rows - _without_doubles(every).num_rows
         if twice:
             raise self.statement.error(
-                f"several rows of the source change one row of {self.named.table}, {twice} times: which one counts is "
-                "open. Make the source have one row for each, such as by GROUP BY",
+                f"several rows of the source change one row of {self.named.table}, {twice} times, so the "
+                "result is undefined. Reduce the source to one row for each, for example by GROUP BY",
                 self.on[0],
             )
 

@@ -46,13 +46,15 @@ def narrowed_by(asked: AskedRows, chosen: IcebergFilter) -> Narrowed:
 
 def in_memory(asked: AskedRows) -> Narrowed:
     """Returns the lines for rows that are not read from files."""
-    lines = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB judges them"]
+    lines = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB filters them"]
     return Narrowed(AlwaysTrue(), lines)
 
 
 def of_changelog(asked: AskedRows, snapshots: int) -> Narrowed:
     """Returns the lines for the changes of some snapshots, which are all read."""
-    return Narrowed(AlwaysTrue(), [f"snapshots: {snapshots}, and DuckDB judges their changed rows", *_notes(asked, ())])
+    return Narrowed(
+        AlwaysTrue(), [f"snapshots: {snapshots}, and DuckDB filters their changed rows", *_notes(asked, ())]
+    )
 
 
 def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> Narrowed:

@@ -130,7 +130,7 @@ def new_table(cursor: Cursor) -> NewTable:
 def _column(cursor: Cursor, made: NewTable) -> NestedField:
     name = cursor.name("the name of a column")
     if any(each.name.lower() == name.text.lower() for each in made.columns):
-        raise cursor.statement.error(f"column {name.text} stands there twice", name.token)
+        raise cursor.statement.error(f"column {name.text} is given twice", name.token)
     kind = column_type(cursor)
     required = cursor.accept_word("NOT")
     if required:
@@ -177,7 +177,7 @@ def _properties(cursor: Cursor, made: NewTable) -> None:
         token = cursor.token
         key = property_key(cursor)
         if key in named:
-            raise cursor.statement.error(f"property {key!r} stands there twice", token)
+            raise cursor.statement.error(f"property {key!r} is given twice", token)
         named.add(key)
         cursor.expect(TokenType.EQ, "=")
         _property(cursor, made, key, token)

@@ -85,7 +85,9 @@ class QueryText:
                 found.append(reference)
         if versions:
             stray = next(iter(versions.values()))
-            raise statement.error("a version is asked for of something that is no table", stray.token)
+            raise statement.error(
+                "only tables have versions: move FOR VERSION or FOR TIMESTAMP AS OF to a table", stray.token
+            )
         return cls(statement, text, tree, tuple(sorted(found, key=lambda each: each.start)))
 
     @cached_property
@@ -141,10 +143,12 @@ def _tree(statement: Statement, text: str) -> exp.Expr:
         first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
         marked = first.get("highlight") or " "
         place = f"line {first.get('line', 1)}, column {max(first.get('col', 1) - len(marked), 0) + 1}"
-        raise InvalidRequestError(f"{place}: this cannot be searched for tables: {first.get('description')}") from error
+        raise InvalidRequestError(
+            f"{place}: the tables of the query cannot be determined: {first.get('description')}"
+        ) from error
     except (SqlglotError, RecursionError) as error:
         place = statement.place(statement.tokens[0])
-        raise InvalidRequestError(f"{place}: this cannot be searched for tables: {error}") from error
+        raise InvalidRequestError(f"{place}: the tables of the query cannot be determined: {error}") from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Query | exp.Pivot | exp.Summarize | exp.Values):
         raise statement.error("a query is expected", statement.tokens[0])
     return trees[0]

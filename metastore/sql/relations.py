@@ -148,7 +148,7 @@ class Relations:
         if (log := self._changelog(parts)) is not None:
             if wanted is not None:
                 raise InvalidRequestError(
-                    f"{parts[0]} has no versions: a changelog is of the snapshots that it was made of"
+                    f"{parts[0]} has no versions: a changelog view shows the snapshots that it was created from"
                 )
             return _of_changelog(log)
         info = self.plugin_name(parts)
@@ -306,7 +306,7 @@ class Relations:
     ) -> Relation | ViewText:
         view = self.text(info)
         if wanted is not None:
-            raise InvalidRequestError(f"{info} has no versions to go back to: only Iceberg tables keep their rows")
+            raise InvalidRequestError(f"{info} has no earlier versions: only Iceberg tables keep earlier rows")
         if view is not None:
             return view
         tables = self._target.tables

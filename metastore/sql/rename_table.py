@@ -31,7 +31,7 @@ def is_rename(cursor: Cursor) -> bool:
 
 def stands_alone(cursor: Cursor) -> InvalidRequestError:
     """Returns the error for RENAME TO beside other actions, at the next token."""
-    message = "RENAME TO stands alone: give the other actions a statement of their own"
+    message = "RENAME TO cannot be combined with other actions: use one statement for each"
     return cursor.statement.error(message, cursor.token)
 
 
@@ -56,7 +56,7 @@ def rename_table(target: StatementTarget, cursor: Cursor, table: TargetTable) ->
         if new.newest_pointer() is not None:
             raise InvalidRequestError(f"table {new} exists already")
         _rename(table, new)
-    return f"{table}: is called {new} now"
+    return f"{table}: is renamed to {new}"
 
 
 def _place(target: StatementTarget, table: TargetTable, names: Sequence[Name]) -> TargetTable:

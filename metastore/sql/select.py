@@ -181,7 +181,7 @@ def _require_had(reference: Reference, meant: AbstractSet[str], found: Relation)
 
 _NOT_HAD: Final = {
     **NOT_KEPT,
-    ROW_ID: "row ids number row groups of analyzed Parquet tables in directories; ask for $path and a key of the rows",
+    ROW_ID: "only analyzed Parquet tables in directories have row ids; select $path and a key of the rows",
 }
 
 

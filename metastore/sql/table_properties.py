@@ -46,7 +46,7 @@ def set_properties(cursor: Cursor) -> tuple[Change, str]:
         token = cursor.token
         key = _settable(cursor, *FORMAT_VERSIONS, SORTED_BY)
         if key in named:
-            raise cursor.statement.error(f"property {key!r} stands there twice", token)
+            raise cursor.statement.error(f"property {key!r} is given twice", token)
         named.append(key)
         cursor.expect(TokenType.EQ, "=")
         other = _no_property(cursor, key)

@@ -27,7 +27,7 @@ def stars_without(query: QueryText, hidden: Mapping[Reference, Sequence[str]]) -
         left_out = ", ".join(map(double_quoted, names))
         start = star.meta.get("start", len(query.text))
         if not query.text.startswith("*", start):
-            raise InvalidRequestError(f"{', '.join(names)}: say SELECT before FROM, with the columns that are wanted")
+            raise InvalidRequestError(f"{', '.join(names)}: write SELECT and the columns before FROM")
         if not star.args.get("except_"):
             yield (start, start + 1), f"* EXCLUDE ({left_out})"
             continue

@@ -102,7 +102,7 @@ def rename(target: StatementTarget, statement: Statement) -> pa.Table:
     if taken is not None:
         raise InvalidRequestError(f"{new} is the name of a {taken.kind.noun} already")
     component.rename(old, new, now_ms=target.metastore.clock.now_ms())
-    return _answer(True, f"{component.noun} {old} is called {new} now")
+    return _answer(True, f"{component.noun} {old} is renamed to {new}")
 
 
 def show_create(target: StatementTarget, statement: Statement) -> pa.Table:

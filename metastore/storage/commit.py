@@ -163,7 +163,7 @@ class Committer:
                     return fate
             self.clock.pause(_FIRST_PAUSE_S * 2**look)
         raise OutcomeUnknownError(
-            f"the commit {commit_id} to {self.table.name} failed, and it is open whether it landed: {cause!r}. "
+            f"the commit {commit_id} to {self.table.name} failed, and it is unknown whether it landed: {cause!r}. "
             f"No file was removed. Look for {COMMIT_ID}={commit_id} in the history before trying again"
         ) from cause
 

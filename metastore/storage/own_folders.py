@@ -48,7 +48,7 @@ def require_apart(settings: Settings) -> None:
             if _holds(folder, location):
                 raise ConfigError(
                     f"{name} = {location} lies in {folder.root}, the metastore's own folder by {key}: "
-                    "what is kept there is no data. Choose another folder for one of them"
+                    "it holds no data files. Choose another folder for one of them"
                 )
 
 

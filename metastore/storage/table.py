@@ -195,7 +195,7 @@ class ComponentTable:
         if trace is not None and table is None:
             raise ConfigError(
                 f"{self.entry.source} has no table {self.name}, but metadata of one is in its folder: {trace}. A "
-                "second table there would take the files of the first for its own orphans. Configure the catalog that "
+                "second table there would treat the files of the first as orphans. Configure the catalog that "
                 "has it, or bring it over by `metastore register`; if this catalog has lost its entry, register the "
                 "newest metadata file as the table again"
             )

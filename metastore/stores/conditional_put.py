@@ -108,7 +108,7 @@ def create_object(
             continue
         return equal if unique or open_ is not None or conflicts > 0 else None
     if open_ is not None:
-        text = f"it is open whether {location} was created: {bucket.error_text(open_)}"
+        text = f"it is unknown whether {location} was created: {bucket.error_text(open_)}"
         raise OSError(errno.EIO, text) from bucket.cause(open_)
     text = f"the store answered {conflicts} times with 409: other requests for this name were under way; try again"
     raise RefusedError(errno.EBUSY, text, location)

@@ -101,7 +101,7 @@ class HdfsPointers:
                 # A datanode that timed out may have created it again after the rename, so check the target.
                 return _holds(cluster, path, content)
         except OSError as error:
-            raise OSError(errno.EIO, f"it is open whether {path} was created: {unknown}") from error
+            raise OSError(errno.EIO, f"it is unknown whether {path} was created: {unknown}") from error
         return self._took(cluster, path, content, unknown)
 
     def _took(self, cluster: WebHdfs, path: str, content: bytes, unknown: OSError) -> bool:
@@ -109,7 +109,7 @@ class HdfsPointers:
         with suppress(OSError):
             if _holds(cluster, path, content):
                 return True
-        raise OSError(errno.EIO, f"it is open whether {path} was created: {unknown}") from unknown
+        raise OSError(errno.EIO, f"it is unknown whether {path} was created: {unknown}") from unknown
 
     def replace(self, location: str, content: bytes) -> None:
         """Replace by rename."""

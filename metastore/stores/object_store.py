@@ -217,7 +217,8 @@ class ObjectPointers:
             if not kept:
                 raise StorageError(
                     f"the store of {place.root} overwrites what should only be created (it does "
-                    "not honour If-None-Match or its like), so two writers could both win a commit and one would be "
+                    "not honour If-None-Match or an equivalent), so two writers could both win a commit and "
+                    "one would be "
                     "lost. Keep the metastore on a store that does, such as Amazon S3, GCS, Azure or a newer release "
                     "of this one, or configure a catalog; nothing was changed"
                 )

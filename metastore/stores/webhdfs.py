@@ -247,7 +247,7 @@ class WebHdfs:
             host, port, timeout = parts.hostname or "", parts.port, self._access.connect_timeout_s
             host.encode("idna")
         except ValueError:  # the message may contain a token
-            raise _NotNow(errno.EIO, "the address of the cluster, or one that it sends to, is none") from None
+            raise _NotNow(errno.EIO, "the address of the cluster, or one that it redirects to, is invalid") from None
         if parts.scheme == "https":
             connection: HTTPConnection = HTTPSConnection(
                 host, port, timeout=timeout, context=ssl.create_default_context()
@@ -266,7 +266,7 @@ class WebHdfs:
         if answer.status in expected and (answer.location or answer.status != _SENT_ON):
             return answer
         if answer.status < 400:
-            text = f"no answer of WebHDFS: {answer.status}; what stands before it may redirect, or want a login"
+            text = f"no answer of WebHDFS: {answer.status}; a proxy may redirect, or require a login"
             raise OSError(errno.EIO, text, path)
         try:
             exception: Mapping[str, str] = json.loads(answer.content)["RemoteException"]

@@ -122,7 +122,7 @@ def _require_names(names: Sequence[str], unnamed: Sequence[exp.Expr], dialect: s
             f"{place_of(unnamed[0])}column {unnamed[0].sql(dialect)} has no name; give it one with AS"
         )
     if twice := next((name for name in names if [n.lower() for n in names].count(name.lower()) > 1), None):
-        raise InvalidRequestError(f"the query gives two columns called {twice!r}; name one of them otherwise with AS")
+        raise InvalidRequestError(f"the query gives two columns called {twice!r}; rename one of them with AS")
 
 
 def _require_told_apart(qualified: exp.Query, schemas: dict[str, TupleSchema], tables: dict[str, TableInfo]) -> None:
@@ -158,13 +158,13 @@ def _columns(schema: TupleSchema) -> dict[str, object]:
     }
 
 
-def _names(asked: exp.Query, qualified: exp.Query, schemas: dict[str, TupleSchema]) -> list[str]:
+def _names(query: exp.Query, qualified: exp.Query, schemas: dict[str, TupleSchema]) -> list[str]:
     """Returns the names of the columns as the query spells them; columns of a star, as the schemas spell them."""
-    written = {each.name.lower(): each.name for alias in asked.find_all(exp.TableAlias) for each in alias.columns}
-    for select in asked.find_all(exp.Select):
+    written = {each.name.lower(): each.name for alias in query.find_all(exp.TableAlias) for each in alias.columns}
+    for select in query.find_all(exp.Select):
         written.update((item.alias_or_name.lower(), item.alias_or_name) for item in select.selects if not item.is_star)
-    written.update((item.alias_or_name.lower(), item.alias_or_name) for item in asked.selects if not item.is_star)
-    listed = {item.alias_or_name.lower() for item in asked.selects if not item.is_star}
+    written.update((item.alias_or_name.lower(), item.alias_or_name) for item in query.selects if not item.is_star)
+    listed = {item.alias_or_name.lower() for item in query.selects if not item.is_star}
     sources = traverse_scope(qualified)[-1].sources
     names = []
     for item in qualified.selects:
@@ -246,7 +246,7 @@ def _refusal(message: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> 
         node = node.parent
     place = place_of(node) if node is not None else ""
     if message.startswith("Unknown table"):
-        return InvalidRequestError(f"{place}the query reads nothing that is called {name}")
+        return InvalidRequestError(f"{place}the query reads no table or subquery called {name}")
     if not message.startswith(("Column", "Unknown column")):
         return InvalidRequestError(f"{place}the query does not fit together: {message}")
     spellings = {column.name.lower(): column.name for schema in schemas.values() for column in schema.columns}
@@ -254,7 +254,7 @@ def _refusal(message: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> 
     if name.lower() in spellings and not qualifier and "for table" not in message:
         holders = sum(any(c.name.lower() == name.lower() for c in schema.columns) for schema in schemas.values())
         if holders > 1:
-            return InvalidRequestError(f"{place}column {name} stands in several tables; say which by table.{name}")
+            return InvalidRequestError(f"{place}column {name} is in several tables; write table.{name}")
     if name.lower() in UNLISTED and name.lower() not in spellings:
         return InvalidRequestError(
             f"{place}unknown column {name}: the rows of a view, a subquery or a join have no file of their own; "

@@ -73,11 +73,11 @@ def to_json(contract: Contract) -> dict[str, Any]:
     }
 
 
-def from_json(found: Mapping[str, Any]) -> dict[TableInfo, KeptSource]:
+def from_json(document: Mapping[str, Any]) -> dict[TableInfo, KeptSource]:
     """Reads the contract from additional metadata; empty if an earlier release or another program created the view."""
     return {
         TableInfo(*parse(name)): KeptSource(kept["columns"], kept["every"])
-        for name, kept in (found.get(SOURCES) or {}).items()
+        for name, kept in (document.get(SOURCES) or {}).items()
     }
 
 

@@ -80,7 +80,7 @@ def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: i
         translated = translate(checked.sql, checked.dialect, dialect)
         if translated.unsupported:
             lost = "; ".join(translated.unsupported)
-            raise InvalidRequestError(f"view {name} cannot be said in {translated.dialect}: {lost}")
+            raise InvalidRequestError(f"view {name} cannot be written in {translated.dialect}: {lost}")
         representations[translated.dialect] = translated.sql
     return ViewMetadataUnit(
         name.storage_plugin,
@@ -114,7 +114,7 @@ def define_materialized_view(
     translated = translate(checked.sql, checked.dialect, DEFAULT_DIALECT)
     if translated.unsupported:
         lost = "; ".join(translated.unsupported)
-        raise InvalidRequestError(f"materialized view {name} cannot be said in {DEFAULT_DIALECT}: {lost}")
+        raise InvalidRequestError(f"materialized view {name} cannot be written in {DEFAULT_DIALECT}: {lost}")
     additional: dict[str, Any] = {DEPENDENCIES: checked.dependencies, SOURCES: to_json(checked.contract)}
     if definition.comment is not None:
         additional[COMMENT] = definition.comment

@@ -42,10 +42,10 @@ def translate(
         with _silent():
             sql = generator.generate(tree)
     except SqlglotError as error:
-        raise InvalidRequestError(f"the query cannot be said in {target}: {error}") from error
+        raise InvalidRequestError(f"the query cannot be written in {target}: {error}") from error
     notes = [message.rstrip(".") for message in generator.unsupported_messages]
     if source != target:
-        notes += [f"{name}() is not known here and was left as it is" for name in _unknown_functions(tree)]
+        notes += [f"{name}() is an unknown function and was left unchanged" for name in _unknown_functions(tree)]
     return Translation(sql, target, tuple(dict.fromkeys(notes)))
 
 

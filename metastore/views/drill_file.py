@@ -38,7 +38,9 @@ def file_text(unit: ViewMetadataUnit) -> str:
     if sql is None:
         translated = translate(unit.sql or "", unit.dialect or DEFAULT_DIALECT, DRILL, pretty=True)
         if translated.unsupported:
-            raise InvalidRequestError(f"view {unit.info} cannot be said in Drill: {'; '.join(translated.unsupported)}")
+            raise InvalidRequestError(
+                f"view {unit.info} cannot be written for Drill: {'; '.join(translated.unsupported)}"
+            )
         sql = translated.sql
     document = {
         "name": unit.name,

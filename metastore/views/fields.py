@@ -41,16 +41,16 @@ def to_json(schema: TupleSchema) -> str:
     return json.dumps(fields_of(schema), ensure_ascii=False)
 
 
-def schema_of(fields: object, what: str) -> TupleSchema:
+def schema_of(fields: object, owner: str) -> TupleSchema:
     """Returns the columns of Drill's list; types that only Drill has become ANY.
 
-    Raises FormatError, naming ``what``, if the list is invalid.
+    Raises FormatError, naming ``owner``, if the list is invalid.
     """
     try:
         assert isinstance(fields, list)
         return TupleSchema(tuple(_column(field) for field in fields if field["name"] != "*"))
     except (AssertionError, KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"the fields of {what} are no list of names and types: {str(fields)[:200]}") from error
+        raise FormatError(f"the fields of {owner} are no list of names and types: {str(fields)[:200]}") from error
 
 
 def _field(column: SchemaColumn) -> dict[str, Any]:

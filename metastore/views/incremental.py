@@ -128,7 +128,7 @@ def _require_one_table(query: exp.Expr) -> None:
     if not isinstance(query, exp.Select):
         raise _CannotSplitError("it is no plain SELECT")
     if (unsteady := next(_unsteady(query), None)) is not None:
-        raise _CannotSplitError(f"{unsteady.sql()} may answer otherwise each time")
+        raise _CannotSplitError(f"{unsteady.sql()} may return another result each time")
     if query.args.get("joins") or query.args.get("laterals"):
         raise _CannotSplitError("it joins")
     tables = list(query.find_all(exp.Table))
@@ -246,14 +246,14 @@ class _Aggregates:
         return self._partial(exp.Sum(this=exp.cast(argument.copy(), wide)), exp.Sum, wide)
 
     def _partial(
-        self, made: exp.Expr, merge: type[exp.AggFunc], type_: exp.DataType | exp.DType | None = None
+        self, aggregate: exp.Expr, merge: type[exp.AggFunc], type_: exp.DataType | exp.DType | None = None
     ) -> exp.Expr:
-        """Returns the state's column for ``made``; ``merge`` merges it, in ``type_`` if engines would widen it."""
-        if made in self._columns:
-            return exp.column(self._columns[made])
-        name = self._columns[made] = f"a{len(self._partials)}"
+        """Returns the state's column for ``aggregate``; ``merge`` merges it, in ``type_`` if engines would widen it."""
+        if aggregate in self._columns:
+            return exp.column(self._columns[aggregate])
+        name = self._columns[aggregate] = f"a{len(self._partials)}"
         merged: exp.Expr = merge(this=exp.column(name))
         if type_ is not None:
-            made, merged = exp.cast(made, type_), exp.cast(merged, type_)
-        self._partials[name] = (made, merged)
+            aggregate, merged = exp.cast(aggregate, type_), exp.cast(merged, type_)
+        self._partials[name] = (aggregate, merged)
         return exp.column(name)

@@ -34,7 +34,7 @@ def _info(name: TableInfo | str) -> TableInfo:
     return name if isinstance(name, TableInfo) else TableInfo.parse(name)
 
 
-def _asked(query: str | Definition) -> Definition:
+def _as_definition(query: str | Definition) -> Definition:
     return query if isinstance(query, Definition) else Definition(query)
 
 
@@ -52,8 +52,8 @@ class DefinedViews(Views):
         return self._freshness
 
     @freshness.setter
-    def freshness(self, wanted: Freshness | str) -> None:
-        self._freshness = Freshness.of(wanted)
+    def freshness(self, requested: Freshness | str) -> None:
+        self._freshness = Freshness.of(requested)
 
     def define(
         self,
@@ -69,7 +69,7 @@ class DefinedViews(Views):
         the name is taken.
         """
         metastore = self._session.metastore
-        unit = define_view(Names(metastore), _info(name), _asked(query), metastore.clock.now_ms())
+        unit = define_view(Names(metastore), _info(name), _as_definition(query), metastore.clock.now_ms())
         return self.create(unit, replace=replace, if_not_exists=if_not_exists)
 
     def in_dialect(self, name: TableInfo | str, dialect: str) -> Translation:
@@ -189,7 +189,7 @@ class RefreshedViews(MaterializedViews):
         taken.
         """
         metastore = self._session.metastore
-        unit = define_materialized_view(Names(metastore), _info(name), _asked(query), metastore.clock.now_ms())
+        unit = define_materialized_view(Names(metastore), _info(name), _as_definition(query), metastore.clock.now_ms())
         return self.create(unit, replace=replace, if_not_exists=if_not_exists)
 
     def refresh(self, name: TableInfo | str, mode: str | None = None) -> RefreshResult:

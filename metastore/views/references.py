@@ -30,7 +30,8 @@ def references(query: exp.Expr) -> Iterator[exp.Table]:
             )
         if table.args.get("version") or table.args.get("when"):
             raise InvalidRequestError(
-                f"{place_of(table)}a view always reads the newest version of {table.name}; travel in time in the query"
+                f"{place_of(table)}a view always reads the newest version of {table.name}; choose a version "
+                f"in the query around the view"
             )
         yield table
 

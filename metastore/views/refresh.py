@@ -309,23 +309,23 @@ class _Refresh:
         if refreshed is None or self._unit.data_location is None:
             return "it was never refreshed", {}
         if refreshed.query != self._digest:
-            return "the query, or that of a view it reads, is another", {}
+            return "the query, or the query of a view that it reads, has changed", {}
         if not refreshed.steady:
-            return "the query may answer otherwise each time", {}
+            return "the query may return another result each time", {}
         if reason := self._other_columns(refreshed):
             return reason, {}
         last = self._last_folder()
         read = last.sources()
         whole = stands(self._session, self._unit, refreshed)
         if read is None or not whole or (isinstance(self._way, Aggregated) and not last.has_state()):
-            return "what the last refresh left is not there any more", {}
+            return "the files of the last refresh no longer exist", {}
         new: dict[str, dict[str, Fingerprint]] = {}
         for table, files in every.items():
             known = read.get(table, {})
             if gone := sorted(known.keys() - files.keys()):
-                return f"{_some(gone)} of {table} is gone", {}
+                return f"{_first_paths(gone)} of {table} is gone", {}
             if changed := sorted(path for path in known if files[path] != known[path]):
-                return f"{_some(changed)} of {table} changed", {}
+                return f"{_first_paths(changed)} of {table} changed", {}
             new[table] = {path: fingerprint for path, fingerprint in files.items() if path not in known}
         return "", new
 
@@ -341,7 +341,7 @@ class _Refresh:
             if other is not None and other not in kept.columns:
                 return f"column {other} of {table} is new"
             if other is not None:
-                return f"the type of column {other} of {table} is another"
+                return f"the type of column {other} of {table} has changed"
         return ""
 
     def _last_folder(self) -> Folder:
@@ -369,7 +369,7 @@ class _Refresh:
         return self._session.tables.scan(table, None, columns, row_id=ROW_ID in more)
 
 
-def _some(paths: list[str]) -> str:
+def _first_paths(paths: list[str]) -> str:
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 

@@ -83,7 +83,7 @@ class DuckDBRunner:
             except failure as error:
                 if (missing := missing_function(str(error))) is not None:
                     raise missing from error
-                raise EngineError(f"DuckDB cannot run the query: {error}; it was {text}") from error
+                raise EngineError(f"DuckDB cannot run the query: {error}; the query is {text}") from error
 
 
 def in_duckdb(query: exp.Query, dialect: str = DEFAULT_DIALECT) -> str:
@@ -93,9 +93,11 @@ def in_duckdb(query: exp.Query, dialect: str = DEFAULT_DIALECT) -> str:
     """
     prepared = in_duckdbs_words(query) if dialect == DEFAULT_DIALECT else query
     translated = translate(prepared, dialect, "duckdb", words=SparkInDuckDb if dialect == DEFAULT_DIALECT else None)
-    lost = [note for note in translated.unsupported if "is not known here" not in note]
+    lost = [note for note in translated.unsupported if "is an unknown function" not in note]
     if lost:
-        raise InvalidRequestError(f"DuckDB cannot run the query ({'; '.join(lost)}); Spark can: connect with it")
+        raise InvalidRequestError(
+            f"DuckDB cannot run the query ({'; '.join(lost)}); run it in Spark: metastore.spark.connect(spark, conf)"
+        )
     return translated.sql
 
 

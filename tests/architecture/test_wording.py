@@ -54,3 +54,13 @@ def test_a_phrase_to_avoid_is_found_in_a_docstring(wording: ModuleType, tmp_path
     measured = wording.measure("module", wording.docstrings(path))
     assert measured.avoided == ("'so many': At most so many files.",)
     assert (measured.words, measured.sentences) == (7, 3)
+
+
+def test_a_phrase_to_avoid_is_found_in_a_message(wording: ModuleType, tmp_path: Path) -> None:
+    """In texts of code, with or without expressions; docstrings are for the other measure."""
+    path = tmp_path / "module.py"
+    path.write_text('"""Is passed over."""\nraise ValueError(f"catalog {name} is " "passed over", "so many")\n')
+    texts = list(wording.messages(path))
+    assert texts == ["catalog X is passed over", "so many"]
+    found = [[phrase for phrase, avoid in wording.AVOIDED_IN_MESSAGES.items() if avoid.search(text)] for text in texts]
+    assert found == [["is passed over"], ["so many"]]

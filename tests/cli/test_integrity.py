@@ -42,7 +42,7 @@ def test_damage_from_end_to_end(conf: Path) -> None:
     ran = run(conf, "check")
     assert ran.exit_code == 1
     assert "v3.metadata.json" in ran.stdout
-    assert "findings must be mended" in ran.stderr
+    assert "findings must be fixed" in ran.stderr
     found = json.loads(run(conf, "check", "--json").stdout)
     assert [each["severity"] for each in found["findings"]] == ["error"]
     planned = run(conf, "repair", "--dry-run")

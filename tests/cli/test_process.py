@@ -36,7 +36,7 @@ def test_a_users_error_is_one_line(process: Run) -> None:
     """Exit code 1, nothing on standard output, and no traceback."""
     ran = process("describe", "dfs.shop.nothing")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("error: the metastore knows nothing of dfs.shop.nothing")
+    assert ran.err.startswith("error: dfs.shop.nothing has not been analyzed; run: metastore analyze dfs.shop.nothing")
     assert len(ran.err.splitlines()) == 1
 
 

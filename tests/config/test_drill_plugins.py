@@ -92,7 +92,7 @@ def test_a_lost_key_is_an_error_here_too(folder: Path) -> None:
     """Hadoop's keys without quotes: one takes the other away."""
     text = 'storage.s3 { connection: "s3a://b", config { fs.s3a.endpoint: "x", fs.s3a.endpoint.region: "y" } }'
     (folder / "storage-plugins-override.conf").write_text(text)
-    with pytest.raises(ConfigError, match=r"fs\.s3a\.endpoint .*is lost because of .*fs\.s3a\.endpoint\.region"):
+    with pytest.raises(ConfigError, match=r"fs\.s3a\.endpoint .*is overridden by .*fs\.s3a\.endpoint\.region"):
         read(folder)
 
 

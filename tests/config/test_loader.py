@@ -96,7 +96,9 @@ def test_what_has_the_name_of_a_file_and_is_none(write_conf: WriteConf, tmp_path
         configuration(directory, tmp_path)
     override.rmdir()
     override.symlink_to("gone.conf")
-    with pytest.raises(ConfigError, match="drill-metastore-override.conf is a link to nothing"):
+    with pytest.raises(
+        ConfigError, match="drill-metastore-override.conf is a symbolic link whose target does not exist"
+    ):
         configuration(directory, tmp_path)
     override.unlink()
     write_conf(override='include "more.conf"')
@@ -118,7 +120,7 @@ def test_places_that_may_not_be_looked_at(write_conf: WriteConf, tmp_path: Path)
 
 def test_places_that_cannot_be_found(write_conf: WriteConf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home of nobody; a working directory that is gone, which only a relative path needs."""
-    with pytest.raises(ConfigError, match="'~nosuchuser/x' begins with a home that cannot be found"):
+    with pytest.raises(ConfigError, match="'~nosuchuser/x' begins with a home directory that cannot be found"):
         configuration("~nosuchuser/x", tmp_path)
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")

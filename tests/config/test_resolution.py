@@ -85,7 +85,7 @@ def test_a_key_goes_before_the_environment() -> None:
         ("a.b=x${nowhere}", r"a\.b \(line of b\) refers to \$\{nowhere\}, which is neither"),
         ("a=${b}\nb=${c}\nc=${a}", r"refers to itself: \w -> \w -> \w -> \w"),
         ("a=${a}", r"a \(line of a\) refers to \$\{a\}"),
-        ("b{x=1}\na=text ${b}", r"a \(line of a\) puts an object or a list beside something else"),
+        ("b{x=1}\na=text ${b}", r"a \(line of a\) joins an object or a list with a value of another kind"),
     ],
 )
 def test_unresolvable(text: str, message: str) -> None:

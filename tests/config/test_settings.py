@@ -467,7 +467,7 @@ def test_a_value_that_another_key_takes_away_is_refused(
     write_conf: WriteConf, lines: str, lost: str, place: str
 ) -> None:
     """In whichever order, at every place where names are free; both keys and their lines are named."""
-    with pytest.raises(ConfigError, match="is lost because of .*in quotes") as caught:
+    with pytest.raises(ConfigError, match="is overridden by .*in quotes") as caught:
         load(write_conf(override=f"{place} {{\n{lines}\n}}"), environ={})
     assert f"{place}.{lost} (" in str(caught.value)
     assert re.search(r"\.conf:\d+\).*\.conf:\d+\)", str(caught.value))
@@ -481,7 +481,7 @@ def test_a_value_that_another_tier_or_code_takes_away_is_refused(write_conf: Wri
             write_conf(distrib=f"{place}.fs.s3a.endpoint = x", override=f"{place}.fs.s3a.endpoint.region = y"),
             environ={},
         )
-    with pytest.raises(ConfigError, match=r"endpoint \(given\) is lost"):
+    with pytest.raises(ConfigError, match=r"endpoint \(given\) is overridden"):
         Settings.from_mapping({place: {"fs.s3a.endpoint": "x", "fs.s3a.endpoint.region": "y"}}, environ={})
 
 

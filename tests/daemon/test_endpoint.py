@@ -167,7 +167,7 @@ def test_a_missing_library_names_its_extra(state: State, monkeypatch: pytest.Mon
 TROUBLES: dict[str, dict[str, Any]] = {
     "a pass that ended early": {"trouble": "this pass ended early: no space left on device"},
     "a history that cannot be written": {"unwritten": "the history cannot be written: no space left on device"},
-    "a lease that cannot be had": {"lease": LeaseView(trouble="the lease cannot be asked for: no space left")},
+    "a lease that cannot be had": {"lease": LeaseView(trouble="the lease cannot be requested: no space left")},
     "a catalog that does not answer": {"passed_over": {"catalog lake": "no answer"}},
     "a policy that matches nothing": {"unmatched": [Unmatched("lake.x", "policies.namespaces.lake.x", "site", "none")]},
     "a configuration that was refused": {"refused": "drill.metastore.x = secret"},

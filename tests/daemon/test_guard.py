@@ -122,7 +122,7 @@ def test_whoever_is_to_stop_is_refused_first() -> None:
     """Without asking the store for the lease."""
     lease = Lease()
     guard = Guard(lease.check, lambda: True, lambda: 0.0)
-    with pytest.raises(StorageError, match="to stop"):
+    with pytest.raises(StorageError, match="is stopping"):
         guard.before_change()
     assert (guard.why, lease.looks) == ("stopped", 0)
 
@@ -209,7 +209,7 @@ def test_a_proof_waits_once_for_a_catalog_that_lists_tables_and_loads_none(
         "aa.s.one (table aa.s.one has not answered within 1 s (drill.metastore.daemon.answer_timeout))" in outcome.error
     )
     for name in ("three", "two"):
-        assert f"aa.s.{name} (it is not asked while table aa.s.one does not answer)" in outcome.error
+        assert f"aa.s.{name} (it is not queried while table aa.s.one does not answer)" in outcome.error
     assert half_deaf.loads == ["one"]
     assert inquiries.hanging_of("aa") == "table aa.s.one"
     assert inquiries.hanging_of("lake") is None

@@ -61,7 +61,7 @@ def test_what_does_not_answer_is_left_behind(released: threading.Event) -> None:
     found: list[int] = []
     with pytest.raises(StorageError, match=r"catalog a has not answered within 0\.05 s .*daemon\.answer_timeout"):
         found.extend(inquiries.ask("catalog a", question))
-    with pytest.raises(StorageError, match="is not asked again before that request ends"):
+    with pytest.raises(StorageError, match="gets no new request before that one ends"):
         list(inquiries.ask("catalog a", question))
     assert list(inquiries.hanging()) == ["catalog a"]
     assert list(inquiries.ask("catalog b", lambda: [2])) == [2]
@@ -76,5 +76,5 @@ def test_what_does_not_answer_is_left_behind(released: threading.Event) -> None:
 def test_who_is_to_stop_waits_no_longer(released: threading.Event) -> None:
     """However long the limit is."""
     inquiries = Inquiries(3600, stopping=lambda: True)
-    with pytest.raises(StorageError, match="the daemon is to stop"):
+    with pytest.raises(StorageError, match="before the daemon had to stop"):
         list(inquiries.ask("catalog a", lambda: [released.wait(60)]))

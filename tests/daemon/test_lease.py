@@ -112,7 +112,7 @@ def test_a_sleeper_can_do_nothing_any_more(daemons: list[Election], seconds: Sim
     b.campaign()
     seconds.now += 60
     b.campaign()
-    with pytest.raises(ConflictError, match="does not hold the lease"):
+    with pytest.raises(ConflictError, match="no longer holds the lease"):
         a.check()
     assert not a.renew()
     assert a.campaign() is None
@@ -234,8 +234,8 @@ def test_what_is_known_of_the_lease_can_be_asked(make_site: Callable[..., Any]) 
     mine.campaign()
     assert other.campaign() is None
     assert (mine.view.holder, other.view.holder) == ("mine", "mine")
-    mine.view.failed("no sign of life could be given", StorageError("no space left"))
-    assert (mine.view.errors, mine.view.trouble) == (1, "no sign of life could be given: no space left")
+    mine.view.failed("the lease could not be renewed", StorageError("no space left"))
+    assert (mine.view.errors, mine.view.trouble) == (1, "the lease could not be renewed: no space left")
     assert mine.renew()
     assert (mine.view.errors, mine.view.trouble) == (1, None)
     mine.release()

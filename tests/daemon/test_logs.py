@@ -133,7 +133,7 @@ Place = Callable[[Any, pytest.MonkeyPatch, Exception], None]
 def test_an_error_that_nobody_foresaw_is_logged_with_where_it_arose(
     make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, place: Place
 ) -> None:
-    """Wherever it is passed over: in a field of the JSON lines, and below the line of the text."""
+    """Wherever it is skipped: in a field of the JSON lines, and below the line of the text."""
     site = make_site(**EXPIRE)
     site.table("orders", commits=2)
     site.later(days=2)

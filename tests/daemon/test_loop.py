@@ -202,7 +202,7 @@ def test_not_even_such_a_catalog_stops_the_rest(make_site: Callable[..., Any], m
     monkeypatch.setattr(Catalogs, "walk_schemas", defective)
     daemon = site.daemon()
     daemon.once()
-    assert daemon.state.trouble == "catalog lake is passed over: DefectError: %d of %s"
+    assert daemon.state.trouble == "catalog lake is skipped: DefectError: %d of %s"
     assert daemon.state.passed_over == {"catalog lake": "DefectError: %d of %s"}
 
 
@@ -240,7 +240,7 @@ def test_a_catalog_that_does_not_answer_is_passed_over(make_site: Callable[..., 
     site.later(days=1)
     daemon = site.daemon()
     assert brief(daemon.once()) == [("metastore.components.tables", "expire_snapshots", "done")]
-    assert "catalog lake is passed over" in daemon.state.trouble
+    assert "catalog lake is skipped" in daemon.state.trouble
     assert len(site.session.tables.metadata.history()) == 1
 
 
@@ -450,7 +450,7 @@ def test_a_catalog_that_never_answers_is_left_behind(
         assert daemon.state.waiting_for is None
         site.later(days=2)
         assert {run.table for run in daemon.once()} >= {"metastore.components.tables"}
-        assert "is not asked again" in daemon.state.passed_over["catalog lake"]
+        assert "gets no new request" in daemon.state.passed_over["catalog lake"]
         assert asked == [1]
     finally:
         released.set()

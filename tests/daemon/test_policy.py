@@ -124,7 +124,7 @@ NO_EFFECT = {
     "catalogs.lake.rewrite_manifests.budget.bytes = 1 GB": "on any table: a run of rewrite_manifests is one commit",
     "catalogs.metastore.expire_snapshots.budget.files = 3": "catalog metastore: the metastore's own",
     'namespaces."metastore.components".expire_snapshots.budget.bytes = 1 GB': "catalog metastore: the metastore's own",
-    'tables."metastore.components.runs".expire_snapshots.owned = ["/srv/runs"]': "catalog metastore: the folders",
+    'tables."metastore.components.runs".expire_snapshots.owned = ["/srv/runs"]': "catalog metastore: the configuration",
     "catalogs.metastore.rewrite_data_files.enabled = true": "own tables need no rewrite_data_files; they",
     "catalogs.metastore.old_metadata.keep = 3": "the metastore's own tables need no old_metadata; they have",
 }

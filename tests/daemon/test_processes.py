@@ -176,10 +176,10 @@ def test_signals_reload_and_end_a_daemon(make_site: Callable[..., Any]) -> None:
     file = conf_of(site, "")
     arguments = ("-m", "metastore.cli", "--conf", str(file), "daemon", "--log-format", "json")
     with started(*arguments) as daemon:
-        said(daemon, "works now, with token 1")
+        said(daemon, "is active now, with token 1")
         conf_of(site, f'{enabled} "61 * * * *" }}')
         daemon.send_signal(signal.SIGHUP)
-        refused = json.loads(said(daemon, "was not taken"))
+        refused = json.loads(said(daemon, "was refused"))
         assert refused["level"] == "error"
         assert "expire_snapshots.schedule" in refused["message"]
         conf_of(site, f'{enabled} "1 day" }}')
@@ -204,9 +204,9 @@ def test_no_reload_ends_a_daemon(make_site: Callable[..., Any]) -> None:
     site.table("orders", commits=3)
     file = conf_of(site, "")
     with started("-c", DEFECTIVE, "--conf", str(file), "daemon") as daemon:
-        said(daemon, "works now, with token 1")
+        said(daemon, "is active now, with token 1")
         daemon.send_signal(signal.SIGHUP)
-        assert "LookupError: unheard of" in said(daemon, "was not taken, the old one stays")
+        assert "LookupError: unheard of" in said(daemon, "was refused, the old one stays")
         said(daemon, "in defective")
         with file.open("a") as more:
             more.write(f"\ndrill.metastore.catalogs.new {{ type = filesystem, warehouse = {site.folder}/none }}")

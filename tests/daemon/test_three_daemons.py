@@ -150,7 +150,7 @@ def test_leadership_moves_and_nothing_runs_twice(make_site: Callable[..., Any]) 
         assert three.heard("pausing before its commit") == (first, "pausing before its commit\n")
         os.waitid(os.P_PID, three.processes[first].pid, os.WSTOPPED | os.WNOWAIT)
         others = "abc".replace(first, "")
-        second, told = three.heard("this daemon works now", others)
+        second, told = three.heard("this daemon is active now", others)
         assert re.search(r"token ([2-9]|\d\d)", told)
         assert three.heard("expire_snapshots on lake.shop.paused: done", others)[0] == second
         # What others do while it sleeps is what it would undo.

@@ -23,7 +23,7 @@ _AS_SPARK_SHOWS: Final = {
     "TIMESTAMP_NTZ": "epoch_us({})",
 }
 
-_REFUSAL: Final = "Spark can: connect with it"
+_REFUSAL: Final = "run it in Spark: metastore.spark.connect(spark, conf)"
 
 
 def values(engine: Any, texts: list[str], type_: str, *, safe: bool) -> list[str | None]:

@@ -45,7 +45,9 @@ def test_a_file_that_cannot_be_read(three: Metastore, tmp_path: Path, monkeypatc
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
     with monkeypatch.context() as patch:
         patch.setattr(LocalFile, "open", broken)
-        with pytest.raises(StorageError, match=r"cannot tell which files .* Input/output error; nothing was changed"):
+        with pytest.raises(
+            StorageError, match=r"cannot determine which files .* Input/output error; nothing was changed"
+        ):
             three.tables.expiration.expire()
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == before
     assert len(three.tables.expiration.expire().versions) == 2

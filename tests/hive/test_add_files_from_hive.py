@@ -117,7 +117,7 @@ def test_what_does_not_fit(hive: HiveMaker, add: Add) -> None:
         (plain, "partitioned by the same columns"),
         (typed, "column id of .* is string"),
         (more, "column more of .* has it not"),
-        (wide, "columns that it has not: extra"),
+        (wide, "columns that the table lacks: extra"),
     ):
         with pytest.raises(ProcedureError, match=reason):
             add(name)

@@ -62,7 +62,7 @@ def test_two_at_once(session: Session, hive: HiveMaker, monkeypatch: pytest.Monk
         return staged
 
     monkeypatch.setattr(snapshot, "stage", win_between)
-    with pytest.raises(ConflictError, match="made by others meanwhile"):
+    with pytest.raises(ConflictError, match="created by another program meanwhile"):
         session.call("lake.system.snapshot_table", **given, table_name="trial")
     assert ids(session.catalogs.table("lake", hive.database, "trial").load()) == {1, 2}
     assert sorted((hive.folder / "trial" / "metadata").glob("*")) == sorted(written)

@@ -113,7 +113,7 @@ def test_what_cannot_be_analyzed(session: Session, hive: HiveMaker) -> None:
     text = f"hive.{hive.database}.{hive.table({'id': 'bigint'}, format_='TEXT', serde={})}"
     with pytest.raises(InvalidRequestError, match="none are computed"):
         session.analyze(text, statistics=True)
-    with pytest.raises(InvalidRequestError, match="its files alone do not say"):
+    with pytest.raises(InvalidRequestError, match="its files alone do not define"):
         session.tables.scan(text)
 
 

@@ -106,5 +106,5 @@ def test_what_cannot_be_verified(session: Session, hive: HiveMaker) -> None:
     assert verified(session, hive, name)["id"]["hive_rows"] == 0
     table = session.catalogs.table("lake", hive.database, name).load()
     table.catalog.create_table((hive.database, "other"), table.schema(), location=f"file:{hive.folder}/other")
-    with pytest.raises(ProcedureError, match="no migration"):
+    with pytest.raises(ProcedureError, match="was not made an Iceberg table by this package"):
         verified(session, hive, "other")

@@ -185,7 +185,7 @@ def test_conditions_on_metadata_tables_keep_every_row_that_fits(target: TargetTa
 @pytest.mark.parametrize("name", [each for each in FILES if each.startswith("all")] + ["all_entries", "all_manifests"])
 def test_tables_of_all_snapshots_have_no_versions(target: TargetTable, name: str) -> None:
     """They say so, and do not ignore the version."""
-    with pytest.raises(InvalidRequestError, match=rf"t\${name} tells of the whole table"):
+    with pytest.raises(InvalidRequestError, match=rf"t\${name} describes the whole table"):
         metadata_table(target, name, listed(target, "snapshots")[0]["snapshot_id"])
 
 

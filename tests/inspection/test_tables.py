@@ -145,7 +145,7 @@ def test_an_older_snapshot_is_shown_as_it_was(target: TargetTable) -> None:
     first = listed(target, "snapshots")[0]["snapshot_id"]
     assert [row["record_count"] for row in listed(target, "files", first)] == [3]
     assert len(listed(target, "partitions", first)) == 1
-    with pytest.raises(InvalidRequestError, match=r"events\$snapshots tells of the whole table"):
+    with pytest.raises(InvalidRequestError, match=r"events\$snapshots describes the whole table"):
         metadata_table(target, "snapshots", first)
     with pytest.raises(NotFoundError, match="has no snapshot 7"):
         metadata_table(target, "files", 7)
@@ -321,7 +321,7 @@ def test_versions_are_found_by_id_name_and_time(target: TargetTable) -> None:
         resolve_version(table, at(first.timestamp_ms - 1))
     with pytest.raises(NotFoundError, match="no branch or tag 'v2'; did you mean v1?"):
         resolve_version(table, "v2")
-    with pytest.raises(NotFoundError, match="it never had, or it has expired"):
+    with pytest.raises(NotFoundError, match="it never existed, or it has expired"):
         resolve_version(table, 7)
     with pytest.raises(InvalidRequestError, match="needs a zone"):
         resolve_version(table, datetime(2021, 4, 1))

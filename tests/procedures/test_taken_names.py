@@ -87,6 +87,6 @@ def test_a_staging_place_is_never_written_over(site: Site, tmp_path: Path) -> No
     assert site.call("rewrite_table_path", **where) == [first]
     listing = tmp_path / "staged/file-list"
     listing.write_text("somebody's")
-    with pytest.raises(MetastoreError, match="exists already, and nothing is written over it"):
+    with pytest.raises(MetastoreError, match="exists already, with other content, and is not overwritten"):
         site.call("rewrite_table_path", **where)
     assert listing.read_text() == "somebody's"

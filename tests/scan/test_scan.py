@@ -207,7 +207,7 @@ def test_zones_and_decimals_are_exact(lake: Lake) -> None:
 
 def test_wrong_questions_say_what_is_wrong(years: Lake) -> None:
     """Unknown tables, columns, doubled and missing ones; a file that is no Parquet file is named."""
-    with pytest.raises(NotFoundError, match="knows nothing of dfs.tmp.nope"):
+    with pytest.raises(NotFoundError, match="dfs.tmp.nope has not been analyzed"):
         years.tables.scan("dfs.tmp.nope")
     with pytest.raises(InvalidRequestError, match="unknown column 'm'"):
         years.scan(columns=["m"])

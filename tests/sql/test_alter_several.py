@@ -89,7 +89,7 @@ def test_several_actions_are_one_commit(session: Session) -> None:
         ("SET IDENTIFIER FIELDS tags.element", 33, "not a required field"),
         ("DROP IDENTIFIER FIELDS id", 56, "id is no identifier field; there are none"),
         ("ADD COLUMN a INT, WRITE ORDERED BY tags", 68, "tags is list<string>, by which rows cannot be sorted"),
-        ("WRITE ORDERED BY tags.element", 50, "inside of a list or map"),
+        ("WRITE ORDERED BY tags.element", 50, "inside a list or map"),
         ("WRITE ORDERED BY day(id)", 50, "to which the transform does not apply"),
         ("WRITE ORDERED id", 47, "BY is expected, not id"),
         ("WRITE LOCALLY", 46, "ORDERED BY is expected, not the end"),
@@ -97,8 +97,8 @@ def test_several_actions_are_one_commit(session: Session) -> None:
         ("SET PROPERTIES sorted_by = ARRAY['nothing']", 60, "there is no column 'nothing'"),
         ("ADD COLUMN a INT,", 50, "is expected, not the end"),
         ("ADD COLUMNS (a INT, b INT", 58, ", or ) is expected, not the end"),
-        ("ADD COLUMN a INT, RENAME TO b", 51, "RENAME TO stands alone"),
-        ("RENAME TO b, DROP COLUMN d", 0, "RENAME TO stands alone"),
+        ("ADD COLUMN a INT, RENAME TO b", 51, "RENAME TO cannot be combined"),
+        ("RENAME TO b, DROP COLUMN d", 0, "RENAME TO cannot be combined"),
     ],
 )
 def test_a_wrong_action_changes_nothing(session: Session, actions: str, where: int, message: str) -> None:
@@ -164,7 +164,7 @@ def test_a_table_gets_another_name(session: Session, name: str, expected: str) -
     """In its schema or in another one; its rows and its history stay."""
     before = table(session).metadata.table_uuid
     answer = alter(session, f"RENAME TO {name}")
-    assert answer == {"ok": True, "summary": f"lake.logging.events: is called lake.{expected} now"}
+    assert answer == {"ok": True, "summary": f"lake.logging.events: is renamed to lake.{expected}"}
     assert table(session, expected).metadata.table_uuid == before
     with pytest.raises(NotFoundError):
         session.sql("SELECT * FROM lake.logging.events")

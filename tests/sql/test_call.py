@@ -145,7 +145,7 @@ ERRORS: dict[str, tuple[str, str]] = {
     ),
     "a key twice": (
         "CALL lake.system.all(options => MAP(ARRAY['a', 'a'], ARRAY[1, 2]))",
-        "1:33 a key of a map stands there twice",
+        "1:33 a key of a map is given twice",
     ),
     "a key that is none": (
         "CALL lake.system.all(options => MAP(ARRAY[ARRAY[]], ARRAY[1]))",

@@ -167,7 +167,7 @@ def test_a_table_changes_as_in_duckdb(
 REFUSED = [
     ("INSERT INTO {t} VALUES (1, 'a')", "the query has 2 columns"),
     ("INSERT INTO {t} (id, nope) VALUES (1, 2)", "line 1, column 28: nope is no column of the table; there are id"),
-    ("INSERT INTO {t} (id, ID) VALUES (1, 2)", "column ID stands there twice"),
+    ("INSERT INTO {t} (id, ID) VALUES (1, 2)", "column ID is given twice"),
     ("INSERT INTO {t} (n) VALUES ('1')", "column n is int, and the query gives string"),
     ("INSERT INTO {t} (n) VALUES (3000000000)", "column n is int: Integer value 3000000000 not in range"),
     ("INSERT INTO {t} (n) VALUES (1.5)", "column n is int, and the query gives decimal"),
@@ -181,7 +181,7 @@ REFUSED = [
     ("DELETE FROM {t} WHERE id = 1 / 0 ORDER", "line 1, column"),
     ("DELETE FROM {t} USING x WHERE id = 1", "the end of the statement is expected, not USING"),
     ("UPDATE {t} SET id = 'x'", "line 1, column 22: column id is long"),
-    ("UPDATE {t} SET id = 1, id = 2", "column id stands there twice"),
+    ("UPDATE {t} SET id = 1, id = 2", "column id is given twice"),
     ("UPDATE {t} SET nope = 1", "nope is no column"),
     ("UPDATE {t} SET\n k = upper(\n nope)", "line 3, column 2: Referenced column"),
     ("UPDATE {t} SET t.n.m = 1", "n.m is a field of a struct"),

@@ -47,7 +47,7 @@ def test_the_life_of_a_view(ms: Session) -> None:
         ms.sql("create view dfs.tmp.v as select 1 as a")
     assert one(ms, "CREATE VIEW IF NOT EXISTS dfs.tmp.v AS SELECT 1 AS a")["ok"] is False
     assert one(ms, "CREATE OR REPLACE VIEW dfs.tmp.`v` AS SELECT key FROM nation;")["summary"].endswith("replaced")
-    assert one(ms, "ALTER VIEW dfs.tmp.v RENAME TO dfs.tmp.w")["summary"] == "view dfs.tmp.v is called dfs.tmp.w now"
+    assert one(ms, "ALTER VIEW dfs.tmp.v RENAME TO dfs.tmp.w")["summary"] == "view dfs.tmp.v is renamed to dfs.tmp.w"
     assert one(ms, "DROP VIEW dfs.tmp.w")["ok"] is True
     assert one(ms, "DROP VIEW IF EXISTS dfs.tmp.w") == {"ok": False, "summary": "there is no view dfs.tmp.w"}
     assert ms.views.list() == []

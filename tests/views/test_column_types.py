@@ -59,13 +59,13 @@ def test_a_new_file_that_widens_a_column_means_everything(
     session.materialized_views.refresh(M)
     source("2", pa.table({"k": [2], "x": x, "z": [3]}))
     assert session.materialized_views.status(M) is RefreshStatus.STALE
-    with pytest.raises(InvalidRequestError, match="the type of column x of dfs.tmp.t is another"):
+    with pytest.raises(InvalidRequestError, match="the type of column x of dfs.tmp.t has changed"):
         session.materialized_views.refresh(M, "incremental")
     result = session.materialized_views.refresh(M)
     assert result.mode == "full"
     assert result.reason is not None
     # New types of the result, where there are any, follow.
-    assert result.reason.partition("; ")[0] == "the type of column x of dfs.tmp.t is another"
+    assert result.reason.partition("; ")[0] == "the type of column x of dfs.tmp.t has changed"
     assert rows(f"SELECT * FROM {M}", "any") == rows(query)
     assert session.materialized_views.refresh(M).mode == "up to date"
 
@@ -108,7 +108,7 @@ def test_another_declared_schema_of_the_same_files_means_everything(session: Ses
     assert result.mode == "full"
     assert result.reason is not None
     # New types of the result, where there are any, follow.
-    assert result.reason.partition("; ")[0] == "the type of column a of dfs.tmp.c is another"
+    assert result.reason.partition("; ")[0] == "the type of column a of dfs.tmp.c has changed"
     assert rows(f"SELECT * FROM {M}", "any") == rows(query) == []
 
 

@@ -150,9 +150,9 @@ def test_other_dialects_can_be_stored_too(session: Session) -> None:
     assert set(session.views.get(V).representations or {}) == {"trino", "spark", "duckdb"}
     session.views.define("dfs.tmp.odd", "SELECT my_function(id) AS x FROM sales")
     assert session.views.in_dialect("dfs.tmp.odd", "trino").unsupported == (
-        "my_function() is not known here and was left as it is",
+        "my_function() is an unknown function and was left unchanged",
     )
-    with pytest.raises(InvalidRequestError, match=r"cannot be said in trino: my_function"):
+    with pytest.raises(InvalidRequestError, match=r"cannot be written in trino: my_function"):
         session.views.translate("dfs.tmp.odd", ["trino"])
     with pytest.raises(NotFoundError):
         session.views.in_dialect("dfs.tmp.none", "trino")

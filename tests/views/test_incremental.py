@@ -90,9 +90,9 @@ def test_mergeable_aggregates_keep_a_state(query: str) -> None:
         ("SELECT sum(k / 2) AS s FROM t", "the type of"),
         ("SELECT sum(k) FILTER (WHERE k > 1) AS s FROM t", "filters within an aggregate"),
         ("SELECT G, count(*) AS n FROM t GROUP BY ROLLUP (G)", "grouping sets"),
-        ("SELECT k, rand() AS r FROM t", "may answer otherwise each time"),
-        ("SELECT k, current_date() AS r FROM t", "may answer otherwise each time"),
-        ("SELECT k, my_function(k) AS r FROM t", "may answer otherwise each time"),
+        ("SELECT k, rand() AS r FROM t", "may return another result each time"),
+        ("SELECT k, current_date() AS r FROM t", "may return another result each time"),
+        ("SELECT k, my_function(k) AS r FROM t", "may return another result each time"),
         ("SELECT 1 AS a", "it reads no table"),
     ],
 )

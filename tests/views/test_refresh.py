@@ -120,7 +120,9 @@ def test_another_definition_of_a_view_it_reads_means_everything(session: Session
     session.materialized_views.refresh(M)
     session.views.define("dfs.tmp.v", "SELECT id FROM sales WHERE id < 3", replace=True)
     assert session.materialized_views.status(M) is RefreshStatus.STALE
-    assert session.materialized_views.refresh(M).reason == "the query, or that of a view it reads, is another"
+    assert (
+        session.materialized_views.refresh(M).reason == "the query, or the query of a view that it reads, has changed"
+    )
     assert rows(f"SELECT * FROM {M}", "any") == [{"n": 3}]
 
 
@@ -362,7 +364,7 @@ def test_a_lost_folder_is_made_anew(session: Session, data: Path, rows: Rows) ->
     [folder] = (data / "m").iterdir()
     for path in sorted(folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
-    assert session.materialized_views.refresh(M).reason == "what the last refresh left is not there any more"
+    assert session.materialized_views.refresh(M).reason == "the files of the last refresh no longer exist"
     assert rows(f"SELECT * FROM {M}", "any") == rows(GROUPED)
 
 
@@ -374,7 +376,7 @@ def test_rows_are_added_to_whole_folders_alone(session: Session, data: Path, row
     file.unlink()
     add_sales("second", [50])
     result = session.materialized_views.refresh(M)
-    assert done(result) == ("full", "what the last refresh left is not there any more", 2)
+    assert done(result) == ("full", "the files of the last refresh no longer exist", 2)
     assert rows(f"SELECT count(*) AS n FROM {M}") == [{"n": 11}]
 
 

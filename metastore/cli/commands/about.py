@@ -30,11 +30,11 @@ def about(conf: Path | None) -> dict[str, str | list[str]]:
     }
 
 
-def text(found: dict[str, str | list[str]]) -> str:
+def text(entries: dict[str, str | list[str]]) -> str:
     """Returns one line for each entry, with aligned names; each configuration file has its own line."""
-    width = max(map(len, found))
+    width = max(map(len, entries))
     lines = []
-    for name, value in found.items():
+    for name, value in entries.items():
         values = [value] if isinstance(value, str) else value
         lines += [f"{name if not row else '':<{width}}  {each}" for row, each in enumerate(values)]
     return "\n".join(lines)

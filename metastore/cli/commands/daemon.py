@@ -94,7 +94,7 @@ def explain(invocation: Invocation, table: str) -> Rows:
     for note in values_without_effect(values, name.catalog, settings.policies.plugins):
         if note not in settings.warnings:
             _log.warning("%s", note)
-    rows = ((name, _shown(given.value), given.key, given.origin) for name, given in values.items())
+    rows = ((name, _readable(given.value), given.key, given.origin) for name, given in values.items())
     return Rows(("setting", "value", "key", "set in"), tuple(rows))
 
 
@@ -103,13 +103,11 @@ def _warn_of_unmatched(session: Session, table: TableName) -> None:
     inquiries = Inquiries(settings.daemon.answer_timeout.total_seconds())
     seen, passed_over = look_at(partial(tables_of, session), [table.catalog], inquiries)
     for place, error in passed_over.items():
-        _log.warning(
-            "%s is passed over, so whether policies match anything there is not known: %s", place, message_of(error)
-        )
+        _log.warning("%s is skipped, so its policies could not be checked: %s", place, message_of(error))
     for each in unmatched(settings.policies, seen):
         _log.warning("%s", each)
     if table not in seen.tables and not passed_over:
-        _log.warning("there is no table %s yet", table)
+        _log.warning("the table %s does not exist yet", table)
 
 
 def runs(session: Session, table: str | None, limit: int | None) -> Rows:
@@ -131,8 +129,8 @@ def report(session: Session, file: Path, table: str | None) -> Rows:
     return Rows(("file", "tables"), ((str(file), shown),))
 
 
-def _runs(found: Sequence[RunUnit]) -> Rows:
-    return Rows.by_name(_RUN_COLUMNS, map(_row, found))
+def _runs(runs: Sequence[RunUnit]) -> Rows:
+    return Rows.by_name(_RUN_COLUMNS, map(_row, runs))
 
 
 def _row(run: RunUnit) -> dict[str, Any]:
@@ -144,5 +142,5 @@ def _row(run: RunUnit) -> dict[str, Any]:
     return row
 
 
-def _shown(value: Any) -> Any:
+def _readable(value: Any) -> Any:
     return spelled(value) if isinstance(value, timedelta) else value

@@ -19,7 +19,10 @@ def files(folder: Path, on_progress: Callable[[int, int], None], *, spark: bool 
     broken = report.outcomes[DIFFERENT]
     if not broken:
         return report
-    return Incomplete(report, f"{broken} of {len(report.files)} files are not read alike; `--json` has every answer")
+    return Incomplete(
+        report,
+        f"{broken} of {len(report.files)} files are read differently by some engines; `--json` lists every result",
+    )
 
 
 def _spark_doors() -> Mapping[str, ReadRows]:

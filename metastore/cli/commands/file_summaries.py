@@ -76,14 +76,14 @@ class FileSummaries(Sequence[FileSummary]):
         return pc.sum(self._columns["bytes"]).as_py() or 0
 
 
-def summaries(portions: Iterable[Portion], wanted: Callable[[str], bool]) -> FileSummaries:
-    """Returns the files in ``portions`` (in :data:`SUMMARY_COLUMNS`) whose identifier is ``wanted``, sorted by name."""
+def summaries(portions: Iterable[Portion], is_wanted: Callable[[str], bool]) -> FileSummaries:
+    """Returns the files in ``portions`` (in :data:`SUMMARY_COLUMNS`) whose identifier ``is_wanted``, by name."""
     found: list[pa.Table] = [pa.schema(_FIELDS).empty_table()]
     for portion in portions:
         row_groups: Counter[str | None] = Counter()
         for units in portion.row_groups():
             row_groups.update(units["path"].to_pylist())
-        found += [_columns(units, row_groups, wanted) for units in portion.files()]
+        found += [_columns(units, row_groups, is_wanted) for units in portion.files()]
     every = pa.concat_tables(found).combine_chunks()
     found.clear()
     names = [
@@ -99,9 +99,9 @@ def natural_order(name: str) -> str:
     return _NUMBER.sub(lambda found: f"\0{found.group().lstrip('0'):0>{_DIGITS}}", name)
 
 
-def _columns(units: pa.Table, row_groups: Counter[str | None], wanted: Callable[[str], bool]) -> pa.Table:
+def _columns(units: pa.Table, row_groups: Counter[str | None], is_wanted: Callable[[str], bool]) -> pa.Table:
     names: list[Any] = units["metadataIdentifier"].to_pylist()
-    chosen = [position for position, name in enumerate(names) if wanted(name)]
+    chosen = [position for position, name in enumerate(names) if is_wanted(name)]
     if len(chosen) < len(names):
         units = units.take(pa.array(chosen, pa.int64()))
     holders: Any = units["metadataStatistics"].combine_chunks()

@@ -75,7 +75,7 @@ def check(session: Session, timeout: float | None = None) -> Checked | Incomplet
     )
     if not report.errors:
         return checked
-    return Incomplete(checked, f"{report.errors} of {len(report.findings)} findings must be mended")
+    return Incomplete(checked, f"{report.errors} of {len(report.findings)} findings must be fixed")
 
 
 def _of_policies(session: Session, limit_s: float) -> Iterator[ShownFinding]:
@@ -88,7 +88,7 @@ def _of_policies(session: Session, limit_s: float) -> Iterator[ShownFinding]:
     policies = session.settings.policies
     seen, _ = look_at(partial(tables_of, session), looked_after(session), Inquiries(limit_s))
     for each in unmatched(policies, seen):
-        yield ShownFinding("warning", each.key, f"matches nothing: {each.reason}", f"mend or remove it ({each.origin})")
+        yield ShownFinding("warning", each.key, f"matches nothing: {each.reason}", f"fix or remove it ({each.origin})")
 
 
 def repair(session: Session, *, dry_run: bool = False) -> Repaired | Incomplete:

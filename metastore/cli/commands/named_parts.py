@@ -29,5 +29,5 @@ def _values(text: str) -> dict[str, str]:
     """``column=value`` of each level, by column."""
     levels = [level.partition("=") for level in text.strip("/").split("/")]
     if not all(name and equals for name, equals, _ in levels):
-        raise InvalidRequestError(f"{text!r} names no partition; write column=value, such as day=2026-11-24")
+        raise InvalidRequestError(f"{text!r} is not a partition; write column=value, such as day=2026-11-24")
     return {name: value for name, _, value in levels}

@@ -33,7 +33,7 @@ help shows this, quit or Ctrl-D leaves, Ctrl-C drops what was typed."""
 
 def run(session: Session, output: Output, *, as_csv: bool = False, read: Callable[[str], str] = input) -> Left:
     """Read statements with ``read``, run them and show their rows, until the input ends."""
-    output.note("metastore SQL; statements end with ;, help tells more, quit leaves")
+    output.note("metastore SQL; statements end with ;, type help for examples, quit to leave")
     done, typed = 0, ""
     with _history():
         while True:
@@ -72,7 +72,7 @@ def _carry_out(session: Session, output: Output, text: str, *, as_csv: bool) -> 
     except MetastoreError as error:
         output.failure(error, error.code, str(error))
     except KeyboardInterrupt:
-        output.note("interrupted; whatever was not committed has changed nothing")
+        output.note("interrupted; only what was committed before has changed anything")
     return len(split(text))
 
 

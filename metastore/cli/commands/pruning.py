@@ -36,12 +36,12 @@ def prune(
             SegmentDecision(each.identifier, each.kept, each.reason)
             for each in sorted(result.segments, key=lambda each: natural_order(each.identifier))
         ),
-        kept_files=_kept(result) if with_files else None,
+        kept_files=_kept_files(result) if with_files else None,
         skipped_files=_skipped(result) if with_files else None,
     )
 
 
-def _kept(result: PruneResult) -> tuple[KeptFile, ...]:
+def _kept_files(result: PruneResult) -> tuple[KeptFile, ...]:
     return tuple(KeptFile(each.path, each.reason, each.size, each.row_groups) for each in result.files)
 
 

@@ -82,13 +82,13 @@ def merged_match(matches: Iterable[Match]) -> Match:
         for path, is_moment in each.moments.items():
             if merged.moments.setdefault(path, is_moment) != is_moment:
                 merged.problems.append(
-                    f"column {'.'.join(path)}: some files have moments in it, and others readings of a clock"
+                    f"column {'.'.join(path)}: some files have timestamps with a time zone in it, and others without"
                 )
         for extra in each.extras:
             known = extras.setdefault((extra.parent, extra.name), extra)
             if known.type != extra.type and (pt.is_nested(known.type) or pt.is_nested(extra.type)):
                 name = ".".join((*extra.parent, extra.name))
-                merged.problems.append(f"column {name}, which the table has not: files disagree on what is in it")
+                merged.problems.append(f"column {name} is not in the table, and files disagree on its type")
     merged.extras = list(extras.values())
     return merged
 
@@ -138,8 +138,8 @@ class _Namer:
         return MappedField(field_id=own, names=[name], fields=inside)
 
 
-def leaf_ids_of(own: int, type_: IcebergType) -> Iterable[int]:
-    """Yields the ids of the leaves of a column, depth first; ``own`` is the column's id."""
+def leaf_ids_of(own_id: int, type_: IcebergType) -> Iterable[int]:
+    """Yields the ids of the leaves of a column, depth first; ``own_id`` is the column's id."""
     match type_:
         case StructType():
             for each in type_.fields:
@@ -150,4 +150,4 @@ def leaf_ids_of(own: int, type_: IcebergType) -> Iterable[int]:
             yield from leaf_ids_of(type_.key_id, type_.key_type)
             yield from leaf_ids_of(type_.value_id, type_.value_type)
         case _:
-            yield own
+            yield own_id

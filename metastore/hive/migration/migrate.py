@@ -85,22 +85,22 @@ class Outcome:
     warnings: tuple[str, ...] = ()
 
 
-def complete(migration: Migration, found: Survey, fragments: pa.Table, *, now_ms: int) -> Outcome:
+def complete(migration: Migration, survey: Survey, fragments: pa.Table, *, now_ms: int) -> Outcome:
     """Do all steps after the footers are read; a dry run stops before it writes anything."""
     if migration.dry_run:
-        problems = (*found.obstacles, *(problems_of(found, fragments) if not found.obstacles else ()))
+        problems = (*survey.obstacles, *(problems_of(survey, fragments) if not survey.obstacles else ()))
         records = sum(count or 0 for count in fragments["records"].to_pylist())
         status = REFUSED if problems else PREFLIGHT
-        warnings = (*found.warnings, *warnings_of(found, fragments, without=_rewritten(migration, fragments)))
-        return Outcome(status, found, None, records, problems, warnings)
-    folder = attempt_folder(found.table.location)
+        warnings = (*survey.warnings, *warnings_of(survey, fragments, without=_rewritten(migration, fragments)))
+        return Outcome(status, survey, None, records, problems, warnings)
+    folder = attempt_folder(survey.table.location)
     require_new(migration.store, folder)
-    staged = _staged(migration, found, fragments, folder, now_ms)
+    staged = _staged(migration, survey, fragments, folder, now_ms)
     try:
         switch(
             migration.client,
             migration.store,
-            found,
+            survey,
             migration.nested,
             staged.metadata_location,
             block_others=migration.block_others,
@@ -113,10 +113,10 @@ def complete(migration: Migration, found: Survey, fragments: pa.Table, *, now_ms
         # attempt removes it if it is not.
         _discard(migration, folder)
         raise
-    left = _tidy(migration, found.table, folder)
-    differences = warnings_of(found, fragments, without=_rewritten(migration, fragments))
-    warnings = (*found.warnings, *differences, *left)
-    return Outcome(MIGRATED, found, staged.metadata_location, staged.records, warnings=warnings)
+    left = _tidy(migration, survey.table, folder)
+    differences = warnings_of(survey, fragments, without=_rewritten(migration, fragments))
+    warnings = (*survey.warnings, *differences, *left)
+    return Outcome(MIGRATED, survey, staged.metadata_location, staged.records, warnings=warnings)
 
 
 def finish_again(migration: Migration, table: HiveTable) -> Outcome:
@@ -124,7 +124,7 @@ def finish_again(migration: Migration, table: HiveTable) -> Outcome:
     metadata_location = table.parameters.get(METADATA_LOCATION, "")
     backup = backup_of(migration.properties, metadata_location)
     if backup is None:
-        raise ProcedureError(f"{table} is an Iceberg table already, and no migration of this package made it one")
+        raise ProcedureError(f"{table} is an Iceberg table already, but not by a migration of this package")
     if migration.dry_run:
         return Outcome(FINISHED, None, metadata_location)
     migration.client.take_from_the_dead(table.database, table.name)
@@ -152,9 +152,9 @@ def _rewritten(migration: Migration, fragments: pa.Table) -> frozenset[int]:
     return frozenset() if migration.rewrite is None else files_with_int96(fragments)
 
 
-def _staged(migration: Migration, found: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
+def _staged(migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
     try:
-        return _written(migration, found, fragments, folder, now_ms)
+        return _written(migration, survey, fragments, folder, now_ms)
     except BaseException:
         _discard(migration, folder)
         raise
@@ -165,7 +165,7 @@ def _discard(migration: Migration, folder: str) -> None:
         remove_folder(migration.store, folder)
 
 
-def _written(migration: Migration, found: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
+def _written(migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
     io = PyArrowFileIO(dict(migration.properties))
     backup = f"{folder}/{BACKUP_FILE}"
     properties = {**migration.table_properties, BACKUP_PROPERTY: backup}
@@ -173,11 +173,11 @@ def _written(migration: Migration, found: Survey, fragments: pa.Table, folder: s
     if migration.rewrite is not None:
         anew = ToRewrite(_rewritten(migration, fragments), migration.rewrite)
     staged = stage(
-        found,
+        survey,
         fragments,
         io,
         folder,
-        wanted=NewTable(found.table.location, properties, migration.format_version),
+        new_table=NewTable(survey.table.location, properties, migration.format_version),
         now_ms=now_ms,
         anew=anew,
     )
@@ -186,9 +186,9 @@ def _written(migration: Migration, found: Survey, fragments: pa.Table, folder: s
         "rewritten-snapshot-id": staged.rewritten_snapshot_id,
         "metadata-location": staged.metadata_location,
         "time-ms": now_ms,
-        "files": [file.location for file in found.files],
+        "files": [file.location for file in survey.files],
     }
-    Backup(found.table.raw, [each.raw for each in found.partitions], facts).write(io, backup)
+    Backup(survey.table.raw, [each.raw for each in survey.partitions], facts).write(io, backup)
     migration.store.make_durable(folder)
     return staged
 

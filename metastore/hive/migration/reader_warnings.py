@@ -17,12 +17,12 @@ _SHOWN: Final = 100
 """Maximum number of files named in one warning."""
 
 
-def warnings_of(found: Survey, fragments: pa.Table, *, without: frozenset[int] = frozenset()) -> list[str]:
+def warnings_of(survey: Survey, fragments: pa.Table, *, without: frozenset[int] = frozenset()) -> list[str]:
     """Returns a clause for each column and kind of value, naming files, except files with numbers in ``without``."""
     concerned: dict[tuple[str, str], list[str]] = {}
     schemas = _schemas(fragments)
-    names = {shape: _column_names(found, schema) for shape, schema in schemas.items()}
-    places = {leaf.path[0]: at for at, leaf in enumerate(leaves_of(found.table.columns)) if len(leaf.path) == 1}
+    names = {shape: _column_names(survey, schema) for shape, schema in schemas.items()}
+    places = {leaf.path[0]: at for at, leaf in enumerate(leaves_of(survey.table.columns)) if len(leaf.path) == 1}
     for row in fragments.select(["number", "shape", "lower"]).sort_by("number").to_pylist():
         if row["number"] in without or row["shape"] is None:
             continue
@@ -30,11 +30,11 @@ def warnings_of(found: Survey, fragments: pa.Table, *, without: frozenset[int] =
             column = names[row["shape"]].get(held)
             bounded = column in places and row["lower"][places[column]] is not None
             if column is not None and not (bounded and KNOWN[values].excluded_by_bounds):
-                concerned.setdefault((column, values), []).append(found.files[row["number"]].location)
-    warnings = [UNREAD[format_] for format_ in found.formats if format_ in UNREAD]
-    warnings += [HIDDEN_PARTITIONS] if found.table.is_partitioned and found.files else []
+                concerned.setdefault((column, values), []).append(survey.files[row["number"]].location)
+    warnings = [UNREAD[format_] for format_ in survey.formats if format_ in UNREAD]
+    warnings += [HIDDEN_PARTITIONS] if survey.table.is_partitioned and survey.files else []
     return warnings + [
-        f"column {column}: {_some(files)} may hold {values}: {KNOWN[values].what}"
+        f"column {column}: {_first_files(files)} may hold {values}: {KNOWN[values].what}"
         for (column, values), files in concerned.items()
     ]
 
@@ -52,12 +52,12 @@ def _schemas(fragments: pa.Table) -> dict[str, pa.Schema]:
     return {row["shape"]: schema_of(row["schema"]) for row in rows if row["schema"] is not None}
 
 
-def _column_names(found: Survey, schema: pa.Schema) -> dict[str, str]:
+def _column_names(survey: Survey, schema: pa.Schema) -> dict[str, str]:
     """Returns the table's names for the columns of a file, by the file's names; extra columns are left out."""
-    aliases: Iterator[tuple[tuple[str, ...], set[str]]] = iter(match(found.table.columns, schema).aliases.items())
+    aliases: Iterator[tuple[tuple[str, ...], set[str]]] = iter(match(survey.table.columns, schema).aliases.items())
     return {held: path[0] for path, held_names in aliases if len(path) == 1 for held in held_names}
 
 
-def _some(files: Sequence[str]) -> str:
+def _first_files(files: Sequence[str]) -> str:
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
     return f"{len(files)} file{'s' if len(files) > 1 else ''} ({', '.join(files[:_SHOWN])}{more})"

@@ -113,7 +113,7 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     metadata = _metadata(reversion, table)
     place = metadata.properties.get(BACKUP_PROPERTY)
     if place is None:
-        raise ProcedureError(f"{table} was made an Iceberg table by no migration of this package: there is no way back")
+        raise ProcedureError(f"{table} was not made an Iceberg table by this package, so it cannot be reverted")
     backup = Backup.read(reversion.io, place)
     known = backup.snapshots
     later = [each.snapshot_id for each in metadata.snapshots if each.snapshot_id not in known]
@@ -121,9 +121,9 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     if changed and not reversion.discard_changes:
         raise ProcedureError(
             f"{table} has {len(later)} snapshots since its migration, and what they changed would be lost; "
-            "say discard_changes => true if it may be"
+            "pass discard_changes => true to discard them"
         )
-    written = {table.parameters[METADATA_LOCATION], *_written(reversion, metadata)}
+    written = {table.parameters[METADATA_LOCATION], *_files_written(reversion, metadata)}
     own = _require_files(reversion, table, backup)
     folder = place.rpartition("/")[0]
     # Files outside of the table's folder may be another table's. The attempt's folder is removed as a whole.
@@ -273,7 +273,7 @@ def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
         raise FormatError(f"{place}, the metadata of {table}, is damaged: {error_text(error)}") from error
 
 
-def _written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
+def _files_written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
     """Yields every file that Iceberg's writers made, metadata files included."""
     data = tuple(f"{metadata.properties[key].rstrip('/')}/" for key in _DATA_PATHS if key in metadata.properties)
     places = (f"{metadata.location.rstrip('/')}/data/", *data)

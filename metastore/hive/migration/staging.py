@@ -100,17 +100,17 @@ def attempt_folder(table_location: str) -> str:
     return f"{table_location}/{HIDDEN_FOLDER}/{uuid.uuid4()}"
 
 
-def problems_of(found: Survey, fragments: pa.Table) -> list[str]:
+def problems_of(survey: Survey, fragments: pa.Table) -> list[str]:
     """Returns why the files cannot be files of an Iceberg table, as clauses that name files or columns."""
     errors = [str(error) for error in fragments["error"].drop_null().to_pylist()]
-    return errors + list(dict.fromkeys(merged_match(matches_of(found, fragments)).problems))
+    return errors + list(dict.fromkeys(merged_match(matches_of(survey, fragments)).problems))
 
 
-def matches_of(found: Survey, fragments: pa.Table) -> list[Match]:
+def matches_of(survey: Survey, fragments: pa.Table) -> list[Match]:
     """Returns the match of each distinct schema in the files with the table's columns."""
     rows = fragments.filter(pc.is_valid(fragments["schema"])).select(["shape", "schema"]).to_pylist()
     schemas = {row["shape"]: schema_of(row["schema"]) for row in rows}
-    columns = found.table.columns
+    columns = survey.table.columns
     matches = []
     for shape, schema in sorted(schemas.items()):  # a shape's name begins with the format
         matched = match(columns, schema, timestamps=not shape.startswith(FileFormat.AVRO))
@@ -121,34 +121,34 @@ def matches_of(found: Survey, fragments: pa.Table) -> list[Match]:
 
 
 def stage(
-    found: Survey,
+    survey: Survey,
     fragments: pa.Table,
     io: FileIO,
     folder: str,
     *,
-    wanted: NewTable,
+    new_table: NewTable,
     now_ms: int,
     anew: ToRewrite | None = None,
 ) -> Staged:
     """Write manifests, their lists and one metadata file into ``folder``; a table without files has no snapshot.
 
-    The table is as ``wanted``. With ``anew``, a second snapshot replaces some files;
+    The table is as ``new_table``. With ``anew``, a second snapshot replaces some files;
     that is supported in version 2 only, since new files would have to keep row ids. Raises ProcedureError for files
     that do not fit, InvalidRequestError for a column with the name of a row's lineage, and the errors of the rewrite.
     """
-    if problems := problems_of(found, fragments):
-        raise ProcedureError(f"{found.table} cannot become an Iceberg table: {'; '.join(problems)}")
-    layout = layout_of(found.table, matches_of(found, fragments))
-    if wanted.format_version >= VERSION_OF_LINEAGE:
+    if problems := problems_of(survey, fragments):
+        raise ProcedureError(f"{survey.table} cannot become an Iceberg table: {'; '.join(problems)}")
+    layout = layout_of(survey.table, matches_of(survey, fragments))
+    if new_table.format_version >= VERSION_OF_LINEAGE:
         with_lineage(layout.schema)
-    writer = _Writer(io, folder, layout, secrets.randbits(62) + 1, now_ms, wanted.format_version)
-    snapshots = [writer.snapshot(data_files(found, fragments, layout))] if found.files else []
+    writer = _Writer(io, folder, layout, secrets.randbits(62) + 1, now_ms, new_table.format_version)
+    snapshots = [writer.snapshot(data_files(survey, fragments, layout))] if survey.files else []
     if anew is not None and anew.numbers:
-        files = list(data_files(found, fragments, layout))
+        files = list(data_files(survey, fragments, layout))
         new = anew.rewrite(layout, [files[number] for number in sorted(anew.numbers)], folder)
         snapshots.append(writer.replaced(snapshots[0], files, anew.numbers, new))
     metadata_location = f"{folder}/00000-{uuid.uuid4()}.metadata.json"
-    metadata = _metadata(layout, wanted, snapshots, now_ms)
+    metadata = _metadata(layout, new_table, snapshots, now_ms)
     write_metadata(metadata, io, metadata_location)
     records = int(pc.sum(fragments["records"]).as_py() or 0)
     written = (*writer.files, metadata_location)
@@ -156,22 +156,22 @@ def stage(
     return Staged(folder, written, metadata_location, first, records, second)
 
 
-def data_files(found: Survey, fragments: pa.Table, layout: Layout) -> Iterator[DataFile]:
+def data_files(survey: Survey, fragments: pa.Table, layout: Layout) -> Iterator[DataFile]:
     """Yields Iceberg's entries of all files, in the order of the survey, created in batches."""
-    columns = found.table.partition_columns
+    columns = survey.table.partition_columns
     partitions = [
         Record(*(_stored(typed_value(text, type_)) for text, (_, type_) in zip(each.values, columns, strict=True)))
-        for each in found.partitions
+        for each in survey.partitions
     ]
     ids = layout.leaf_ids
     for batch in fragments.sort_by("number").to_batches(_MANIFEST_FILES):
         for row in batch.drop_columns(["error", "shape", "schema"]).to_pylist():
-            file = found.files[row["number"]]
+            file = survey.files[row["number"]]
             yield DataFile.from_args(
                 content=DataFileContent.DATA,
                 file_path=file.location,
                 file_format=IcebergFormat(str(file.format)),
-                partition=partitions[found.places[row["number"]]] if partitions else Record(),
+                partition=partitions[survey.places[row["number"]]] if partitions else Record(),
                 record_count=row["records"],
                 file_size_in_bytes=file.size,
                 column_sizes=_known(ids, row["sizes"]),
@@ -221,19 +221,19 @@ class _Writer:
         return self._snapshot(own, None, manifests, Operation.APPEND, counts, tally.partitions)
 
     def replaced(
-        self, first: Snapshot, files: Sequence[DataFile], gone: frozenset[int], new: Sequence[DataFile]
+        self, first: Snapshot, files: Sequence[DataFile], replaced_files: frozenset[int], new: Sequence[DataFile]
     ) -> Snapshot:
-        """Write the second snapshot, which replaces the files with numbers ``gone`` with ``new``, of the same rows."""
+        """Write the second snapshot: ``new`` replaces the files numbered ``replaced_files``, of the same rows."""
         own = self._snapshot_id + 1
-        removed = _Tally.of(files[number] for number in sorted(gone))
+        removed = _Tally.of(files[number] for number in sorted(replaced_files))
         arrived = _Tally.of(new)
-        kept = (file for number, file in enumerate(files) if number not in gone)
+        kept = (file for number, file in enumerate(files) if number not in replaced_files)
         total = _Tally.of((*kept, *new))
         number = first.sequence_number or 0
         entries = (
             ManifestEntry.from_args(
-                status=ManifestEntryStatus.DELETED if at in gone else ManifestEntryStatus.EXISTING,
-                snapshot_id=own if at in gone else first.snapshot_id,
+                status=ManifestEntryStatus.DELETED if at in replaced_files else ManifestEntryStatus.EXISTING,
+                snapshot_id=own if at in replaced_files else first.snapshot_id,
                 sequence_number=number,
                 file_sequence_number=number,
                 data_file=file,
@@ -251,7 +251,7 @@ class _Writer:
 
     def _snapshot(
         self,
-        own: int,
+        own_id: int,
         parent: Snapshot | None,
         manifests: Sequence[ManifestFile],
         operation: Operation,
@@ -259,7 +259,7 @@ class _Writer:
         partitions: set[str],
     ) -> Snapshot:
         number = 1 if parent is None else (parent.sequence_number or 0) + 1
-        place = f"{self._folder}/snap-{own}-0-{self._name}.avro"
+        place = f"{self._folder}/snap-{own_id}-0-{self._name}.avro"
         above = None if parent is None else parent.snapshot_id
         summary = {name: str(count) for name, count in counts.items()}
         if self._layout.spec.fields:
@@ -270,7 +270,7 @@ class _Writer:
             first_row_id = 0
             manifests, taken = with_row_ids(manifests, first_row_id)
         made = Snapshot(
-            snapshot_id=own,
+            snapshot_id=own_id,
             parent_snapshot_id=above,
             sequence_number=number,
             timestamp_ms=self._now_ms,
@@ -319,21 +319,21 @@ class _Tally:
             yield file
 
 
-def _metadata(layout: Layout, wanted: NewTable, snapshots: Sequence[Snapshot], now_ms: int) -> TableMetadata:
+def _metadata(layout: Layout, new_table: NewTable, snapshots: Sequence[Snapshot], now_ms: int) -> TableMetadata:
     partition_ids = [each.field_id for each in layout.spec.fields]
     current = snapshots[-1].snapshot_id if snapshots else None
     refs = {"main": {"snapshot-id": current, "type": "branch"}} if snapshots else {}
     log = [{"snapshot-id": each.snapshot_id, "timestamp-ms": now_ms} for each in snapshots]
     of_version: dict[str, Any] = {}
-    if wanted.format_version >= VERSION_OF_LINEAGE:
+    if new_table.format_version >= VERSION_OF_LINEAGE:
         of_version = {"next-row-id": sum(each.added_rows or 0 for each in snapshots)}
     kind = TableMetadataV3 if of_version else TableMetadataV2
     return kind.model_validate(
         {
             **of_version,
-            "format-version": wanted.format_version,
+            "format-version": new_table.format_version,
             "table-uuid": str(uuid.uuid4()),
-            "location": wanted.location,
+            "location": new_table.location,
             "last-sequence-number": len(snapshots),
             "last-updated-ms": now_ms,
             "last-column-id": layout.last_column_id,
@@ -344,7 +344,7 @@ def _metadata(layout: Layout, wanted: NewTable, snapshots: Sequence[Snapshot], n
             "last-partition-id": max(partition_ids, default=999),
             "sort-orders": [UNSORTED_SORT_ORDER],
             "default-sort-order-id": UNSORTED_SORT_ORDER.order_id,
-            "properties": {**wanted.properties, NAME_MAPPING: layout.name_mapping},
+            "properties": {**new_table.properties, NAME_MAPPING: layout.name_mapping},
             "snapshots": list(snapshots),
             "current-snapshot-id": current,
             "snapshot-log": log,

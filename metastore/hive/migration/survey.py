@@ -93,7 +93,7 @@ def survey_files(store: Store, table: HiveTable, partitions: tuple[HivePartition
     obstacles += filter(None, (unusable(file.location) for file in files))
     if table.is_partitioned and not partitions and (found := store.contents([table.location], Nested.READ)[0].files):
         obstacles.append(
-            f"the metastore knows no partition of it, and there are {len(found)} files in its folder: bring the "
+            f"the Hive Metastore lists no partition of it, and there are {len(found)} files in its folder: bring the "
             "partitions in first (sync_partition_metadata, or MSCK REPAIR TABLE)"
         )
     warnings = () if obstacles else tuple(_warnings(table, folders, files))
@@ -125,7 +125,7 @@ def _of_columns(table: HiveTable) -> Iterator[str]:
         return
     for name, type_ in partition_columns:
         if type_.name not in PARTITION_TYPES:
-            yield f"partition column {name} has type {type_}, whose values have no one text"
+            yield f"partition column {name} has type {type_}, whose values have several spellings"
 
 
 def _of_folders(folders: Sequence[Folder], nested: Nested) -> Iterator[str]:
@@ -133,12 +133,13 @@ def _of_folders(folders: Sequence[Folder], nested: Nested) -> Iterator[str]:
         found = [folder.nested for folder in folders if folder.nested]
         if found:
             yield (
-                f"there are nested directories ({_some(found)}); say with recursive_directory => 'true' that their "
+                f"there are nested directories ({_first_names(found)}); say with recursive_directory => "
+                f"'true' that their "
                 "files are data, or with 'false' that they are not"
             )
     counted = Counter(file.location for folder in folders for file in folder.files)
     if twice := [location for location, count in counted.items() if count > 1]:
-        yield f"partitions overlap: files are in more than one of them ({_some(twice)})"
+        yield f"partitions overlap: files are in more than one of them ({_first_names(twice)})"
 
 
 def _of_formats(
@@ -171,7 +172,7 @@ def _of_partitions(table: HiveTable, partitions: Sequence[HivePartition]) -> Ite
             if (problem := _misread(name, type_, text)) is not None:
                 wrong.append(problem)
     if wrong:
-        yield f"partition values cannot be read: {_some(wrong)}"
+        yield f"partition values cannot be read: {_first_names(wrong)}"
 
 
 def _misread(name: str, type_: object, text: str) -> str | None:
@@ -184,7 +185,7 @@ def _misread(name: str, type_: object, text: str) -> str | None:
 
 def _warnings(table: HiveTable, folders: Sequence[Folder], files: Sequence[FileToRead]) -> Iterator[str]:
     if missing := [folder.location for folder in folders if not folder.exists]:
-        yield f"{len(missing)} locations are not there, and count as empty: {_some(missing)}"
+        yield f"{len(missing)} locations are not there, and count as empty: {_first_names(missing)}"
     if table.raw.sd.bucketCols:
         yield "its buckets are not kept: files stay as they are, and new ones are not bucketed"
     if any(file.format is FileFormat.ORC for file in files):
@@ -199,6 +200,6 @@ def _seen(folder: Folder) -> tuple[DataFile, ...]:
     return folder.files
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return "; ".join(names[:_MOST_NAMED]) + more

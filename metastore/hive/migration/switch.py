@@ -79,7 +79,7 @@ def alter_if(client: HiveClient, new: Table, old: Mapping[str, str], key: str) -
             landed = _has(client.table(new.dbName, new.tableName), new)
         except MetastoreError:
             raise OutcomeUnknownError(
-                f"{error}; asking what became of it failed, too, so no file was removed"
+                f"{error}; its outcome could not be checked either, so no file was removed"
             ) from error
         if landed:
             return
@@ -91,7 +91,8 @@ def alter_if(client: HiveClient, new: Table, old: Mapping[str, str], key: str) -
     # A service of an old release does not compare: the last alteration wins.
     if not _has(found, new):
         raise OutcomeUnknownError(
-            f"others altered {new.dbName}.{new.tableName} at the same moment; no file was removed, see what it is now"
+            f"others altered {new.dbName}.{new.tableName} at the same time; no file was removed. Inspect the "
+            f"table before trying again"
         )
 
 

@@ -72,7 +72,7 @@ def verify(iceberg: IcebergTable, properties: Mapping[str, str], engine: Callabl
     name = ".".join(iceberg.name())
     place = iceberg.properties.get(BACKUP_PROPERTY)
     if place is None:
-        raise ProcedureError(f"{name} was made an Iceberg table by no migration of this package")
+        raise ProcedureError(f"{name} was not made an Iceberg table by this package")
     backup = Backup.read(iceberg.io, place)
     snapshot = backup.snapshots[-1] if backup.snapshots else None
     if snapshot is not None and iceberg.metadata.snapshot_by_id(snapshot) is None:

@@ -79,7 +79,7 @@ def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> 
             footer=footer,
         )
     if name != Rows.DELIMITED.value:
-        raise FormatError(f"its text is read by {name or 'no SerDe'}, which is not known here")
+        raise FormatError(f"its text is read by {name or 'no SerDe'}, which is not supported")
     if properties.get("line.delim", "\n") not in ("\n", "10"):
         raise FormatError(f"its lines end by {properties['line.delim']!r}, and Hive knows line breaks only")
     escaped = properties.get("escape.delim")

@@ -103,7 +103,7 @@ def _string(text: Any, type_: HiveType) -> Any:
     return text
 
 
-def _whole(text: Any, type_: HiveType) -> Any:
+def _integer(text: Any, type_: HiveType) -> Any:
     known = _not_null(text)
     _require_all(known, r"^[+-]?[0-9]{1,18}$")
     return _without_plus(known).cast(_WHOLE[type_.name])
@@ -208,6 +208,6 @@ _CONVERTERS: Final[Mapping[str, Callable[[Any, HiveType], Any]]] = {
     "date": _date,
     "timestamp": _timestamp,
     "decimal": _decimal,
-    **dict.fromkeys(_WHOLE, _whole),
+    **dict.fromkeys(_WHOLE, _integer),
     **dict.fromkeys(_FLOATING, _floating),
 }

@@ -143,8 +143,8 @@ class _Conversion:
         for cut in slices:
             if times[cut.path] > 1:
                 raise ProcedureError(
-                    f"{cut.path} is in {self.target} {times[cut.path]} times, and its deletes are not those of each; "
-                    "nothing was changed. Write the file anew by rewrite_data_files first"
+                    f"{cut.path} is in {self.target} {times[cut.path]} times, and its deletes may apply to one only; "
+                    "nothing was changed. Rewrite the file by rewrite_data_files first"
                 )
 
     def _write(self, table: Table, chunks: Sequence[tuple[Slice, ...]], vectors: bool) -> None:
@@ -181,7 +181,7 @@ class _Conversion:
                     Counter(live.place for live in gone),
                 )
             except FileNotFoundError as error:
-                raise CommitFailedException("others expired the version that was being planned on") from error
+                raise CommitFailedException("the version that this run was planned on has expired meanwhile") from error
             snapshot.publish(self.target, manifests, Summary(Operation.REPLACE, **summed.additional_properties))
 
 

@@ -90,7 +90,7 @@ def _least(options: Mapping[str, str]) -> int:
     unknown = options.keys() - {_MIN_INPUT_FILES, _REWRITE_ALL}
     if unknown:
         raise InvalidRequestError(
-            f"option {min(unknown)} is not served; the options are {_MIN_INPUT_FILES} and {_REWRITE_ALL}"
+            f"option {min(unknown)} is not supported; the options are {_MIN_INPUT_FILES} and {_REWRITE_ALL}"
         )
     every = options.get(_REWRITE_ALL, "false").lower()
     if every not in ("true", "false"):

@@ -255,7 +255,10 @@ class Expiration:
             if any(is_inside(spelling.place(file.location), root) for root in roots):
                 found.append(file)
             else:
-                _log.warning("%s is listed as left over by an expiration, and lies elsewhere: it stays", file.location)
+                _log.warning(
+                    "%s is listed as left over by an expiration, and lies outside of the table's location: it is kept",
+                    file.location,
+                )
         return found
 
     def _mark(
@@ -311,7 +314,11 @@ def _is_own(table: Table, file: TableFile) -> bool:
     """Whether a statistics file lies in the table's folders. It is not read first, and metadata can name any path."""
     if is_in_own_folders(table, file.location):
         return True
-    _log.warning("%s is named as statistics of %s and lies elsewhere: it stays", file.location, ".".join(table.name()))
+    _log.warning(
+        "%s is named as statistics of %s and lies outside of the table's location: it is kept",
+        file.location,
+        ".".join(table.name()),
+    )
     return False
 
 

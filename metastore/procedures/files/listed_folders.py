@@ -92,8 +92,8 @@ class ListedFolders:
     def _checked(self, location: str, own: Sequence[str]) -> str:
         if not (self._is_allowed(location) or any(self._is_in(location, root) for root in own)):
             raise InvalidRequestError(
-                f"{location} is not below {' or '.join(own)}, where files of {self.name} are; what lies around may be "
-                "of others. Name a folder of the table, or allow the location by allowed_locations"
+                f"{location} is not below {' or '.join(own)}, where files of {self.name} are; files around it may "
+                "belong to other tables. Name a folder of the table, or allow the location by allowed_locations"
             )
         return location
 

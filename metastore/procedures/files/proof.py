@@ -92,7 +92,7 @@ class Judgement:
         shown = "; ".join(map(str, self.unknown[:_SHOWN]))
         more = f"; and {len(self.unknown) - _SHOWN} more" if len(self.unknown) > _SHOWN else ""
         return (
-            f"it cannot be known which files are needed by {shown}{more}. Mend or drop what is named, or declare the "
+            f"it cannot be known which files are needed by {shown}{more}. Repair or drop what is named, or declare the "
             "table's folders its own by the argument owned"
         )
 

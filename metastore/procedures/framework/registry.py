@@ -96,8 +96,8 @@ def _made(provider: Provider) -> BaseProcedure:
     except MetastoreError:
         raise
     except Exception as error:
-        raise ProcedureError(f"procedure {provider.name} cannot be had: {type(error).__name__}: {error}") from error
+        raise ProcedureError(f"procedure {provider.name} cannot be loaded: {type(error).__name__}: {error}") from error
     if isinstance(made, BaseProcedure) and made.qualified_name == provider.name.lower():
         return made
     what = made.qualified_name if isinstance(made, BaseProcedure) else repr(made)
-    raise ProcedureError(f"the provider of {provider.name} made {what}")
+    raise ProcedureError(f"the provider of {provider.name} returned {what}")

@@ -114,7 +114,7 @@ def _table(procedure: BaseProcedure, rows: Rows) -> pa.Table:
     for row in listed:
         if set(row) != set(procedure.result.names):
             raise ProcedureError(
-                f"{procedure.qualified_name} promised columns {procedure.result.names}, and returned {list(row)}"
+                f"{procedure.qualified_name} declares columns {procedure.result.names}, and returned {list(row)}"
             )
     return pa.Table.from_pylist([dict(row) for row in listed], schema=procedure.result)
 

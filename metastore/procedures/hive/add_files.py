@@ -118,7 +118,7 @@ def _of_partitions(found: Survey, wanted: Mapping[str, str]) -> Survey:
         return found
     names = [name for name, _ in found.table.partition_columns]
     if not names:
-        raise InvalidRequestError(f"{found.table} is not partitioned, and a partition_filter chooses nothing of it")
+        raise InvalidRequestError(f"{found.table} is not partitioned: leave partition_filter out")
     keep = [chosen(dict(zip(names, each.values, strict=True)), wanted) for each in found.partitions]
     if not any(keep):
         raise ProcedureError(f"Cannot find any matching partitions in table {found.table}")
@@ -185,7 +185,8 @@ def _fitted(found: Survey, read: pa.Table, metadata: TableMetadata, target: Targ
     matches = matches_of(found, read)
     if extras := sorted({".".join((*each.parent, each.name)) for one in matches for each in one.extras}):
         raise ProcedureError(
-            f"files of {found.table} have columns that it has not: {', '.join(extras)}; add them to both tables first"
+            f"files of {found.table} have columns that the table lacks: {', '.join(extras)}; add them to both "
+            f"tables first"
         )
     own = layout_of(found.table, matches)
     schema = metadata.schema()

@@ -47,7 +47,7 @@ def rewriter(name: str, properties: Mapping[str, str], engine: Callable[[int], E
         found = engine(len(files)).run(pieces, partial(rewrite_piece, job), FRAGMENTS)
         done = sorted((outcome for batch in found for outcome in outcomes(batch)), key=lambda outcome: outcome.group)
         if [outcome.group for outcome in done] != list(range(len(files))):
-            raise EngineError(f"not all files of {name} were written anew; nothing was changed")
+            raise EngineError(f"not all files of {name} were rewritten; nothing was changed")
         return [file for outcome in done for file in outcome.files]
 
     return rewrite

@@ -102,7 +102,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             read,
             PyArrowFileIO(dict(context.source.properties)),
             folder,
-            wanted=NewTable(context.location, {**context.properties, **_PROPERTIES}, context.format_version),
+            new_table=NewTable(context.location, {**context.properties, **_PROPERTIES}, context.format_version),
             now_ms=context.context.now_ms(),
         )
         Store(context.source.properties).make_durable(folder)
@@ -126,7 +126,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             with suppress(OSError, MetastoreError):  # the ConflictError below is the error to show
                 # Remove only these files: another call may have put the metadata of its table into the same folder.
                 remove_files(Store(context.source.properties), staged.files)
-            raise ConflictError(f"{context.schema}.{context.name} was made by others meanwhile") from error
+            raise ConflictError(f"{context.schema}.{context.name} was created by another program meanwhile") from error
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -97,7 +97,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         """Check the arguments. Raises InvalidRequestError if they do not fit together."""
         location, files = arguments["location"], arguments["files"]
         if (location is None) == (files is None):
-            raise InvalidRequestError("either location or files says what to add; exactly one of them is needed")
+            raise InvalidRequestError("exactly one of the arguments location and files is expected")
         if files is not None and not files:
             raise InvalidRequestError("files must not be empty when provided")
         target = call.table(arguments["schema"], arguments["table_name"])

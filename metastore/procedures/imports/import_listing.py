@@ -86,8 +86,8 @@ def _below(root: str, files: Sequence[StoredFile], recursive: RecursiveDirectory
                 continue
             if recursive is RecursiveDirectory.FAIL:
                 raise InvalidRequestError(
-                    f"Found a sub-directory that is no partition: {posixpath.dirname(file.location)}; say by "
-                    "recursive_directory whether files below such folders are to be added (true) or not (false)"
+                    f"Found a sub-directory that is no partition: {posixpath.dirname(file.location)}; set "
+                    "recursive_directory to true to add the files below such folders, or to false to leave them out"
                 )
         yield ImportedFile(
             _spelled(root, relative, file.location), file.size, tuple(_keys(posixpath.dirname(relative)))

@@ -176,7 +176,7 @@ class _Metrics:
         try:
             schema = pyarrow_to_schema(self._facts.schema, None if not self._by_name else self._target.mapping)
         except (UnsupportedPyArrowTypeException, TypeError, NotImplementedError) as error:
-            raise ProcedureError(f"it has a column of a type that Iceberg has not: {error}") from error
+            raise ProcedureError(f"it has a column of a type that Iceberg does not support: {error}") from error
         except ValueError as error:
             known = {field.name for field in self._target.schema.fields}
             extra = [field.name for field in self._facts.schema if field.name not in known]
@@ -190,7 +190,7 @@ class _Metrics:
         try:
             wanted = self._target.schema.find_type(field.field_id)
         except ValueError as error:
-            raise ProcedureError(f"field id {field.field_id} ({field.name}) of it is none of the table") from error
+            raise ProcedureError(f"field id {field.field_id} ({field.name}) does not exist in the table") from error
         if not _reads_as(field.field_type, wanted):
             is_moment = isinstance(field.field_type, TimestamptzType) and isinstance(wanted, TimestampType)
             more = ": moments, as all of INT96 are, need a column of timestamptz" if is_moment else ""

@@ -127,7 +127,7 @@ class _Removal:
         wanted = [file.location for file in found.files]
         for start in range(0, len(wanted), at_once):
             if failed := deletion.run(wanted[start : start + at_once]):
-                why = f"{next(iter(failed))} did not go, and older ones go first"
+                why = f"{next(iter(failed))} could not be deleted, and older files must be deleted first"
                 return {**dict.fromkeys(wanted[start + at_once :], why), **failed}
         return {}
 

@@ -99,7 +99,7 @@ class ReplaceCommit:
             removed = now.entries_of(kept)
             dropped = self._needless(table, manifests, kept, removed, read)
         except FileNotFoundError as error:
-            raise CommitFailedException("others expired the version that was being planned on") from error
+            raise CommitFailedException("the version that this run was planned on has expired meanwhile") from error
         except OSError as error:
             raise StorageError(f"cannot plan the commit to {self.target}: {error}; nothing was changed") from error
         done = tuple(group.group for group in kept)

@@ -79,7 +79,9 @@ def _curve(schema: Schema, found: re.Match[str]) -> AlongCurve:
 
 def _key(schema: Schema, text: str) -> SortKey:
     if _CURVE.fullmatch(text.strip()):
-        raise InvalidRequestError(f"sorted_by: {text} is an order for rewrite_data_files, and none of a table")
+        raise InvalidRequestError(
+            f"sorted_by: {text} is for rewrite_data_files only; a table's sort order cannot have it"
+        )
     match = _KEY.fullmatch(text.strip())
     if match is None:
         raise InvalidRequestError(f"sorted_by: {text!r} is no key; a column is expected, then ASC or DESC, NULLS FIRST")
@@ -107,7 +109,7 @@ def why_not_sortable(schema: Schema, field: NestedField) -> str | None:
     if not isinstance(field.field_type, PrimitiveType):
         return f"is {field.field_type}, by which rows cannot be sorted"
     if not _is_reached_by_structs(schema, field.field_id):
-        return "is inside of a list or map, of which a row has many"
+        return "is inside a list or map, so a row may have many values of it"
     return None
 
 

@@ -91,7 +91,7 @@ def _range(table: Table, options: Mapping[str, str]) -> SnapshotRange:
     by_time = SnapshotRange.of_times(table.metadata, table.io, start, end)
     last = numbers.get("end-snapshot-id", by_time.last)
     if last is not None and table.metadata.snapshot_by_id(last) is None:
-        raise InvalidRequestError(f"the table has no snapshot {last}: it never had, or it has expired")
+        raise InvalidRequestError(f"the table has no snapshot {last}: it never existed, or it has expired")
     return SnapshotRange(numbers.get("start-snapshot-id", by_time.after), last)
 
 

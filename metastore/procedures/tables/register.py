@@ -144,8 +144,8 @@ def _metadata_file(io: FileIO, given: str, name: str | None) -> str:
             last = sorted(file.location.rpartition("/")[2] for number, file in found if number == newest)
             if len(last) > 1:
                 raise InvalidRequestError(
-                    f"More than one latest metadata file found at location {folder}: {', '.join(last)}; say by "
-                    "metadata_file which one is meant"
+                    f"More than one latest metadata file found at location {folder}: {', '.join(last)}; choose "
+                    "one by metadata_file"
                 )
             return f"{folder}/{last[0]}"
     raise NotFoundError(f"No metadata found at location {given}" + (f" by the name {name}" if name else ""))
@@ -174,8 +174,8 @@ def _require_single(context: CallContext, metadata: TableMetadata) -> None:
                 continue  # A table that cannot be read cannot be written either, so it is no second owner.
             if uuid == metadata.table_uuid:
                 raise ProcedureError(
-                    f"{other} is this table already (UUID {uuid}): of two entries each would take the other's files "
-                    "for orphans. Unregister that one first, or say force => true"
+                    f"{other} is this table already (UUID {uuid}): with two entries, each would treat the "
+                    "other's files as orphans. Unregister that one first, or pass force => true"
                 )
 
 

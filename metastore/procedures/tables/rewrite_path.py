@@ -306,7 +306,7 @@ class _Rewrite:
                 raise StorageError(f"cannot write {location}: {error}") from error
             if self._content_of(location) != content:
                 raise ProcedureError(
-                    f"{location} exists already, and nothing is written over it: its content is another one. Name an "
+                    f"{location} exists already, with other content, and is not overwritten. Name an "
                     "empty folder as staging_location"
                 ) from error
         return location

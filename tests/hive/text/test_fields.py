@@ -62,7 +62,7 @@ def test_properties_of_delimited_text() -> None:
     assert text_serde(descriptor(field_delim=";", serialization_format="1"), {}).delimiter == b";"
     assert text_serde(descriptor(timestamp_formats="yyyy"), {}).odd
     for wrong, reason in (
-        (descriptor("org.apache.hadoop.hive.serde2.RegexSerDe"), "RegexSerDe, which is not known"),
+        (descriptor("org.apache.hadoop.hive.serde2.RegexSerDe"), "RegexSerDe, which is not supported"),
         (descriptor(field_delim="é"), "no single byte"),
         (descriptor(line_delim=";"), "line breaks only"),
     ):

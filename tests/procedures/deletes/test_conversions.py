@@ -269,6 +269,6 @@ def test_what_is_not_served(lake: Lake) -> None:
     lake.create("WITH (format_version = 1)")
     with pytest.raises(ProcedureError, match="format version 1"):
         lake.call("convert_equality_deletes")
-    for options, said in (({"x": "1"}, "option x is not served"), ({"min-input-files": "0"}, "a number from 1 on")):
+    for options, said in (({"x": "1"}, "option x is not supported"), ({"min-input-files": "0"}, "a number from 1 on")):
         with pytest.raises(InvalidRequestError, match=said):
             lake.call("rewrite_position_delete_files", options=options)

@@ -91,11 +91,11 @@ def broken() -> Procedure:
 @pytest.mark.parametrize(
     ("provider", "said"),
     [
-        (Provider("system.p", broken), r"procedure system\.p cannot be had: ValueError: no luck"),
-        (Provider.at("system.p", "metastore.nowhere:p"), r"procedure system\.p cannot be had: ModuleNotFoundError"),
-        (Provider.at("system.p", "metastore.errors:p"), r"procedure system\.p cannot be had: AttributeError"),
-        (Provider("system.p", lambda: made("q")), r"the provider of system\.p made system\.q"),
-        (Provider("system.p", dict), r"the provider of system\.p made \{\}"),  # type: ignore[arg-type] # what is refused
+        (Provider("system.p", broken), r"procedure system\.p cannot be loaded: ValueError: no luck"),
+        (Provider.at("system.p", "metastore.nowhere:p"), r"procedure system\.p cannot be loaded: ModuleNotFoundError"),
+        (Provider.at("system.p", "metastore.errors:p"), r"procedure system\.p cannot be loaded: AttributeError"),
+        (Provider("system.p", lambda: made("q")), r"the provider of system\.p returned system\.q"),
+        (Provider("system.p", dict), r"the provider of system\.p returned \{\}"),  # type: ignore[arg-type] # what is refused
     ],
 )
 def test_a_provider_that_does_not_provide(provider: Provider, said: str) -> None:

@@ -573,7 +573,7 @@ def test_decimals_of_orc(lake: Lake, tmp_path: Path) -> None:
 def test_wrong_arguments(lake: Lake, arguments: dict[str, Any]) -> None:
     """Either a location or files."""
     lake.table()
-    with pytest.raises(InvalidRequestError, match="exactly one of them is needed|files must not be empty"):
+    with pytest.raises(InvalidRequestError, match="exactly one of the arguments|files must not be empty"):
         lake.call(add_files, **arguments)
 
 

@@ -110,7 +110,7 @@ def test_what_will_not_go_ends_the_run(written: Site, monkeypatch: pytest.Monkey
     rows = written.call("remove_old_metadata")
     assert [row["deleted"] for row in rows] == [True, False, False, False]
     assert "will not go" in rows[1]["error"]
-    assert "older ones go first" in rows[2]["error"]
+    assert "older files must be deleted first" in rows[2]["error"]
     assert len(versions(written)) == 6
 
 

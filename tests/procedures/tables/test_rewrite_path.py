@@ -217,7 +217,7 @@ def test_any_spelling_of_the_prefix(lake: Lake, written: Table, tmp_path: Path, 
 def test_nothing_is_written_over(lake: Lake, written: Table, tmp_path: Path) -> None:
     """A staging place that holds a file of that name, the table's own folder too, is refused and stays as it is."""
     before = {path: local(path).read_bytes() for path in lake.files()}
-    with pytest.raises(ProcedureError, match="exists already, and nothing is written over it"):
+    with pytest.raises(ProcedureError, match="exists already, with other content, and is not overwritten"):
         lake.call(
             rewrite_table_path,
             source_prefix=written.metadata.location,

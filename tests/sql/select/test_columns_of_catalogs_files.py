@@ -105,9 +105,9 @@ def test_a_column_of_the_table_hides_them(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("$partition", "ask for its partition columns"),
-        ("$file_modified_time", "and the store for the file's time"),
-        ("$row_id", "ask for .path and a key of the rows"),
+        ("$partition", "select its partition columns"),
+        ("$file_modified_time", "and ask the store for the time"),
+        ("$row_id", "select .path and a key of the rows"),
     ],
 )
 def test_what_a_catalogs_table_cannot_have_is_refused(lake: Lake, name: str, hint: str) -> None:

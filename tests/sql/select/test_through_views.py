@@ -84,7 +84,7 @@ def test_files_are_those_that_both_conditions_leave(lake: Lake, query: str, file
     read = [line.strip() for line in lines if line.strip().startswith("files:")]
     assert read[0].startswith(f"files: {files} of 3"), "\n".join(lines)
     if files == 3 and " WHERE " in query:
-        assert any("note: the WHERE does not narrow what is read: it is asked of a view" in line for line in lines)
+        assert any("note: the WHERE does not narrow what is read: it filters a view" in line for line in lines)
     found = sorted(map(repr, lake.session.sql(query).to_pylist()))
     view = query.partition(" WHERE")[0].partition("FROM ")[2].split()[0]
     unpruned = query.replace(view, "rows", 1)

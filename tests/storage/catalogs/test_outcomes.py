@@ -137,7 +137,7 @@ def test_a_commit_whose_request_was_lost_is_open_and_its_files_stay(
     metastore = open_metastore()
     metastore.tables.initialize()
     wire.cut = (COMMIT[kind], "request")
-    with pytest.raises(OutcomeUnknownError, match="open whether it landed"):
+    with pytest.raises(OutcomeUnknownError, match="unknown whether it landed"):
         metastore.tables.modify().overwrite([unit("a")]).execute()
     assert wire.cut is None
     assert len(files_of(tmp_path)) == 1
