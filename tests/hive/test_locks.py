@@ -137,7 +137,7 @@ def test_no_lock_outlives_a_lost_answer(
 ) -> None:
     """A lock whose answer is lost is found by its mark; one that was never made is told of; each is given back."""
     name = hive.table({"id": "bigint"})
-    answer = HiveClient._answer
+    answer = HiveClient._result
     asked: list[str] = []
 
     def losing(client: HiveClient, what: str, call: str, arguments: Any) -> Any:
@@ -150,7 +150,7 @@ def test_no_lock_outlives_a_lost_answer(
 
     is_held = lost == "unlock" or is_done
     with HiveClient(hive_metastore) as client, monkeypatch.context() as patch:
-        patch.setattr(HiveClient, "_answer", losing)
+        patch.setattr(HiveClient, "_result", losing)
         refused: AbstractContextManager[Any] = (
             nullcontext() if is_held else pytest.raises(StorageError, match="nothing was changed")
         )

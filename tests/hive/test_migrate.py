@@ -370,7 +370,7 @@ def test_a_lost_answer(
     """The switch was carried out, and its answer never came: found out by asking, or said; nothing is removed."""
     name = hive.table({"id": "bigint"})
     hive.write(name, {"id": [1]})
-    answer = HiveClient._answer
+    answer = HiveClient._result
     lost: list[str] = []
 
     def losing(client: HiveClient, what: str, asked: str, arguments: Any) -> Any:
@@ -383,7 +383,7 @@ def test_a_lost_answer(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(HiveClient, "_answer", losing)
+        patch.setattr(HiveClient, "_result", losing)
         if asking_works:
             assert call("migrate", name)["status"] == "migrated"
         else:

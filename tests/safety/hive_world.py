@@ -179,7 +179,7 @@ class HiveWorld(HiveTable):
 @contextmanager
 def installed(steps: Steps) -> Iterator[None]:
     """Count operations of Python, of Arrow's file systems, and calls of the service, until the end of the block."""
-    answer, connect, opened, local = HiveClient._answer, TSocket.open, PyArrowFileIO._initialize_fs, listing._LOCAL
+    answer, connect, opened, local = HiveClient._result, TSocket.open, PyArrowFileIO._initialize_fs, listing._LOCAL
 
     def answering(client: HiveClient, what: str, call: str, arguments: Any) -> Any:
         return steps.step(f"call {call}", lambda: answer(client, what, call, arguments))
@@ -191,7 +191,7 @@ def installed(steps: Steps) -> Iterator[None]:
             raise TTransportException(message=str(error)) from error
 
     patched: list[tuple[Any, str, Any, Any]] = [
-        (HiveClient, "_answer", answer, answering),
+        (HiveClient, "_result", answer, answering),
         (TSocket, "open", connect, connecting),
         (PyArrowFileIO, "_initialize_fs", opened, lambda *how: NumberedFiles(opened(*how), steps)),
         (listing, "_LOCAL", local, NumberedFiles(local, steps)),
