@@ -18,11 +18,11 @@ _MID_CALL = "a fault, a race or an interruption at one moment inside of one call
 ALLOWED: dict[tuple[str, str], str] = {
     ("analyze/tasks/test_footers.py", "_footer"): "waits until others read, too: only the reading thread can",
     ("expiration/test_harm.py", "_sweep"): _MID_CALL,
-    ("hive/test_locks.py", "_answer"): "an answer is lost after the service acted: the client's one place for answers",
+    ("hive/test_locks.py", "_result"): "an answer is lost after the service acted: the client's one place for answers",
     ("hive/test_locks.py", "_clean"): _MID_CALL,
     (
         "hive/test_migrate.py",
-        "_answer",
+        "_result",
     ): "an answer is lost after the service acted: the client's one place for answers",
     ("hive/test_revert.py", "_clean"): _MID_CALL,
     ("procedures/orphans/test_remove_orphans.py", "_reach"): _MID_CALL,

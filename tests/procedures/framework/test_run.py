@@ -249,5 +249,5 @@ def test_rows_that_were_not_declared(session: Session, returned: Any) -> None:
     session.procedures.register(
         "lake", Procedure("system", "p", function=rows_of(returned), result=columns(x=pa.int64()))
     )
-    with pytest.raises(ProcedureError, match=r"system\.p (promised|failed)"):
+    with pytest.raises(ProcedureError, match=r"system\.p (declares|failed)"):
         session.call("lake.system.p")
