@@ -91,7 +91,7 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
     names = Names(ms.metastore, ms.tables.unstored)
     found = bind_query(expand(query, lookup), names, is_view=False)
     bound, known = found.bound, found.schemas
-    if not bound.columns:
+    if not bound.columns or any(item.is_star for item in bound.query.selects):  # a star of nothing stays
         tables = ", ".join(map(str, bound.tables.values()))
         raise InvalidRequestError(f"{tables} has no columns: SELECT count(*) for the number of its rows")
     # Rows are chosen by their ids only, not by a condition of a scan.

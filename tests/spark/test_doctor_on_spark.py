@@ -30,7 +30,9 @@ def doors(spark: SparkSession) -> Mapping[str, ReadRows]:
     return {"to_arrow": DOORS["to_arrow"], **spark_doors(spark)}
 
 
-@pytest.mark.parametrize(("writer", "refused"), [("arrow_int96", 0), ("delta", 0), ("odd_parquet", 15)])
+@pytest.mark.parametrize(
+    ("writer", "refused"), [("arrow_int96", 0), ("delta", 0), ("arrow_csv", 0), ("odd_parquet", 15), ("json", 6)]
+)
 def test_spark_gives_the_rows_of_the_scan(
     writer: str, refused: int, doors: Mapping[str, ReadRows], tmp_path: Path
 ) -> None:
