@@ -108,3 +108,11 @@ def test_what_is_no_folder_is_refused(folder: Path) -> None:
         examine(folder / "a.parquet")
     with pytest.raises(NotFoundError, match="gone"):
         examine(folder / "gone")
+
+
+def test_text_of_another_encoding_says_how_to_name_it(tmp_path: Path) -> None:
+    """The refusal is not the end: ANALYZE takes the encoding."""
+    (tmp_path / "latin.csv").write_bytes("id;name\n1;José\n".encode("latin-1"))
+    [file] = examine(tmp_path).files
+    assert file.outcome == "refused"
+    assert "(encoding => 'ISO-8859-1')" in str(file.doors[0].error)

@@ -85,7 +85,7 @@ def test_of_many_writers_one_creates_the_file(tmp_path: Path) -> None:
 def test_what_drill_cannot_say_is_refused(session: Session, data: Path) -> None:
     """Rather than left for Drill to fail at."""
     session.views.define("dfs.tmp.v", Definition("SELECT my_function(id) AS a FROM sales"))
-    with pytest.raises(InvalidRequestError, match=r"cannot be written in Drill: my_function"):
+    with pytest.raises(InvalidRequestError, match=r"cannot be written for Drill: my_function"):
         session.views.to_drill_file("dfs.tmp.v")
     assert not (data / "v.view.drill").exists()
 
