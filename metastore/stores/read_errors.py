@@ -62,6 +62,6 @@ def reading_file(
         if is_of_store(error):
             reason = os.strerror(error.errno) if error.errno else error
             raise StorageError(f"cannot read {location}: {reason}") from error
-        if isinstance(error, UnicodeDecodeError):
+        if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):  # the latter is Arrow's
             then = then or "; name the encoding of the text in ANALYZE, such as (encoding => 'ISO-8859-1')"
         raise FormatError(f"{location} {what}: {str(error) or repr(error)}{then}") from error
