@@ -200,7 +200,7 @@ def test_wishes_that_contradict_themselves_are_refused(run: Callable[..., Analyz
     """A sample of nothing, a sample for nothing, a format and a schema that there are not."""
     lake.write("a.parquet", {"x": [1]})
     for request, told in (
-        ({"sample": 5}, "ask for these"),
+        ({"sample": 5}, "name their columns"),
         ({"sample": 0, "statistics": True}, "0 percent"),
         ({"format": "xml"}, "no format"),
         ({"schema": "a"}, "declares no columns"),

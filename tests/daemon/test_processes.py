@@ -184,7 +184,7 @@ def test_signals_reload_and_end_a_daemon(make_site: Callable[..., Any]) -> None:
         assert "expire_snapshots.schedule" in refused["message"]
         conf_of(site, f'{enabled} "1 day" }}')
         daemon.send_signal(signal.SIGHUP)
-        said(daemon, "was read again")
+        said(daemon, "was reloaded")
         run = json.loads(said(daemon, "expire_snapshots on lake.shop.orders: done"))["run"]
         assert (run["snapshotsBefore"], run["snapshotsAfter"], run["token"]) == (3, 1, 1)
         daemon.send_signal(signal.SIGTERM)
@@ -213,7 +213,7 @@ def test_no_reload_ends_a_daemon(make_site: Callable[..., Any]) -> None:
             more.write("\ndrill.metastore.policies.default.expire_snapshots.enabled = true")
             more.write("\ndrill.metastore.policies.default.old_metadata = null")
         daemon.send_signal(signal.SIGHUP)
-        said(daemon, "was read again")
+        said(daemon, "was reloaded")
         said(daemon, "expire_snapshots on lake.shop.orders")
         daemon.send_signal(signal.SIGTERM)
         assert daemon.wait(30) == 0

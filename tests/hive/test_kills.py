@@ -44,7 +44,7 @@ def counted(owner, name):
     original = getattr(owner, name)
     def call(*arguments, **named):
         global done, last
-        last = f"{name} {arguments[2]}" if name == "_answer" else name
+        last = f"{name} {arguments[2]}" if name == "_result" else name
         if done == limit:
             print(last, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -53,7 +53,7 @@ def counted(owner, name):
     setattr(owner, name, call)
 
 for owner, name in (
-    (HiveClient, "_answer"), (PyArrowFile, "create"), (Store, "contents"), (Store, "make_durable"),
+    (HiveClient, "_result"), (PyArrowFile, "create"), (Store, "contents"), (Store, "make_durable"),
     (migrate, "remove_attempts"), (migrate, "remove_folder"),
 ):
     counted(owner, name)
@@ -77,9 +77,9 @@ def test_every_point(
     names = [_made(hive) for _ in range(MOST_POINTS)]
     before = {name: _seen(hive, name) for name in names}
     points = _killed(hive, names, hive_metastore, tmp_path)
-    assert points[0] == "_answer get_table"
-    assert {"create", "make_durable", "_answer lock", "remove_attempts"} <= set(points)
-    switch = points.index("_answer alter_table_with_environment_context")
+    assert points[0] == "_result get_table"
+    assert {"create", "make_durable", "_result lock", "remove_attempts"} <= set(points)
+    switch = points.index("_result alter_table_with_environment_context")
     for at, (point, name) in enumerate(zip(points, names, strict=False)):
         is_hive = at <= switch
         if is_hive:

@@ -99,7 +99,7 @@ def test_what_cannot_be_analyzed(session: Session, hive: HiveMaker) -> None:
     for name, reason in (
         (sequence, "SequenceFileInputFormat; Hive tables of"),
         (view, "virtual view"),
-        (regex, "RegexSerDe, which is not known"),
+        (regex, "RegexSerDe, which is not supported"),
         (union, "column u of .*uniontype"),
         (mixed, "RCFileInputFormat; Hive tables of"),
     ):

@@ -292,7 +292,7 @@ def test_the_source_serves_sql(spark: SparkSession, conf: Path) -> None:
         ("information_schema.filez", {}, "its tables are SCHEMATA"),
         ("metastore.components.nope", {}, "has no component nope; it has materialized_views"),
         ("information_schema.files", {"version": "7"}, "version 7 is not kept"),
-        ("information_schema.files", {"version": "7", "asOf": "2024-01-01 UTC"}, "excludes asOf"),
+        ("information_schema.files", {"version": "7", "asOf": "2024-01-01 UTC"}, "cannot be combined with asOf"),
         ("information_schema.files", {"asOf": "2024-01-01"}, "zone"),
         ("dfs.shop.sales", {"rowId": "perhaps"}, "is true or false"),
         ("information_schema.files", {"colums": "a"}, "unknown option colums"),

@@ -196,8 +196,8 @@ def test_a_day_may_be_written_as_a_text(lake: Lake) -> None:
     [
         ("PARTITION (id = 1) VALUES ('a', 1)", "line 1, column 39: the table is not partitioned by id itself"),
         ("PARTITION (nope = 1) VALUES (1, 1)", "nope is no column of the table"),
-        ("PARTITION (k = 'a', K = 'b') VALUES (1, 1)", "column K stands there twice"),
-        ("PARTITION (k = 'a') VALUES (1, 'a', 1)", "the query has 3 columns, and values are wanted for 2: id, n"),
+        ("PARTITION (k = 'a', K = 'b') VALUES (1, 1)", "column K is given twice"),
+        ("PARTITION (k = 'a') VALUES (1, 'a', 1)", "the query has 3 columns, and values are expected for 2: id, n"),
         ("PARTITION (k = 'a') (id, k) VALUES (1, 'a')", "column k has its value in PARTITION"),
         ("PARTITION (k = 'a') BY NAME SELECT 1 AS id, 'b' AS k", "column k has its value in PARTITION"),
         ("PARTITION (k = 'a') IF NOT EXISTS VALUES (1, 1)", "IF NOT EXISTS is not supported after PARTITION"),
