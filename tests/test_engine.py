@@ -235,7 +235,7 @@ def test_an_answer_that_cannot_be_read_ends_the_run(
 
 def test_wrong_columns_are_refused(tasks: ModuleType) -> None:
     """A batch of another schema than promised fails the run instead of confusing its caller."""
-    with LocalEngine(1) as engine, pytest.raises(EngineError, match="promised"):
+    with LocalEngine(1) as engine, pytest.raises(EngineError, match="declares batches of"):
         gathered(engine, [1], tasks.wrong_columns)
 
 

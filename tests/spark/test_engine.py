@@ -152,7 +152,7 @@ def test_a_mistake_in_a_task_reads_as_on_the_local_engine(engine: SparkEngine) -
 
 def test_batches_of_another_schema_are_refused(engine: SparkEngine) -> None:
     """A task that breaks its promise does not slip through."""
-    with pytest.raises(EngineError, match="promised"):
+    with pytest.raises(EngineError, match="declares batches of"):
         list(engine.run([1], count_up, ODD))
 
 
