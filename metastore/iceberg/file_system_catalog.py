@@ -164,7 +164,8 @@ class FileSystemCatalog(CatalogWithoutViews):
             won = versions.publish(1, _first_content(metadata), is_free=True)
         if won is None:
             raise TableAlreadyExistsError(f"an Iceberg table exists at {metadata.location} already")
-        if won.identity is not None:
+        # PyIceberg's new metadata of version 3 lacks the next row id, which the file has.
+        if won.identity is not None and metadata.format_version <= WRITTEN_BY_PYICEBERG:
             self._remember(key, won, metadata)
         return self._table(key, metadata, versions.location_of(1))
 

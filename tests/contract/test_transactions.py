@@ -185,7 +185,7 @@ class Transactions:
     def test_purge_stands_alone(self, metastore: Metastore, unit: MakeUnit) -> None:
         """It is refused beside other operations, and these are kept."""
         modify = metastore.tables.modify().overwrite([unit(owner="a")])
-        with pytest.raises(InvalidRequestError, match="alone"):
+        with pytest.raises(InvalidRequestError, match="combined"):
             modify.purge()
         modify.execute()
         assert tables(metastore) == "a"

@@ -156,7 +156,7 @@ def test_rows_count_without_columns(declared: str | None) -> None:
         ({"header": "maybe"}, "true or false"),
         ({"skip_lines": "x"}, "number of lines"),
         ({"encoding": "klingon"}, "an encoding"),
-        ({"dateFormat": "EEE"}, "'EEE', which is not read"),
+        ({"dateFormat": "EEE"}, "'EEE', which is not supported"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options: dict[str, Any], told: str) -> None:
