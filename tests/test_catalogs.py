@@ -161,7 +161,7 @@ def test_metadata_that_is_damaged(catalogs: Catalogs, tmp_path: Path, content: b
     """The table is named, and nobody takes it for the catalog's failure."""
     for path in (tmp_path / "lake").rglob("*.metadata.json"):
         path.write_bytes(content)
-    with pytest.raises(FormatError, match=r"of db.orders cannot be read as the metadata of an Iceberg table"):
+    with pytest.raises(FormatError, match=r"for db.orders cannot be read as the metadata of an Iceberg table"):
         catalogs.table("lake", "db", "orders")
 
 

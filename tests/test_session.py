@@ -119,7 +119,7 @@ def test_an_unknown_table_is_an_error_that_names_the_nearest(session: Session) -
         match=r"dfs\.shop\.sale has not been analyzed; did you mean dfs\.shop\.sales\? .*analyze dfs\.shop\.sale$",
     ):
         session.prune("dfs.shop.sale", "n = 1", list_files=False)
-    with pytest.raises(NotFoundError, match="analyze the table first"):
+    with pytest.raises(NotFoundError, match="run: metastore analyze"):
         session.prune("dfs.root.other", "n = 1")
 
 

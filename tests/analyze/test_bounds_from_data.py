@@ -186,7 +186,7 @@ def test_sql_names_columns_and_sources(lake: Lake) -> None:
     lake.write("1.parquet", months(1, 2), write_statistics=False)
     [row] = lake.session.sql("ANALYZE TABLE dfs.lake.t REFRESH METADATA").to_pylist()
     assert row["notes"] == [
-        "ts cannot skip files: a footer lacks trustworthy bounds; ANALYZE … BOUNDS (ts) reads its data"
+        "ts cannot skip files: a footer lacks bounds that can be trusted; ANALYZE … BOUNDS (ts) reads its data"
     ]
     for statement in (
         "ANALYZE TABLE dfs.lake.t BOUNDS (ts)",

@@ -128,7 +128,7 @@ def test_analyze_reads_only_columns_that_footers_do_not_tell(tmp_path: Path) -> 
         result = session.analyze("dfs.w.floats", bounds="footers")
         assert result.rows == 1000
         assert result.without_bounds == {
-            "float": "a footer lacks trustworthy bounds; ANALYZE … BOUNDS (float) reads its data"
+            "float": "a footer lacks bounds that can be trusted; ANALYZE … BOUNDS (float) reads its data"
         }
         with pytest.raises(FormatError, match=r"floats/a\.orc"):
             session.analyze("dfs.w.floats", bounds=["float"])

@@ -471,7 +471,7 @@ def test_a_file_with_values_that_do_not_fit_is_named(shop: Others) -> None:
 def test_rows_that_cannot_be_had_in_the_types_asked_for_are_an_error(shop: Others) -> None:
     """Of the table, for its files are as they should be."""
     chunk = shop.session.tables.scan("lake.shop.t", columns=["kind"]).chunk
-    with pytest.raises(FormatError, match=f"^rows of {chunk.location} do not fit"):
+    with pytest.raises(FormatError, match=f"^rows of {chunk.location} cannot be read as requested"):
         list(read_rows(replace(chunk, types=pa.schema([("kind", pa.int64())]))))
 
 
