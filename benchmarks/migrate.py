@@ -109,7 +109,7 @@ def _staged(engine: Engine, folder: str) -> str:
     batches = engine.run(found.chunks({}, _CHUNK_FILES), read_metrics, FRAGMENT)
     fragments = pa.Table.from_batches(list(batches), FRAGMENT)
     place = f"{table.location}/_iceberg/{uuid.uuid4()}"
-    staged = stage(found, fragments, PyArrowFileIO(), place, wanted=NewTable(table.location, {}), now_ms=0)
+    staged = stage(found, fragments, PyArrowFileIO(), place, new_table=NewTable(table.location, {}), now_ms=0)
     return staged.metadata_location
 
 
