@@ -7,6 +7,7 @@ So a query may read a table several times, and a table that is not read is not f
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -19,6 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.distribution import install_command
+from metastore.duck.query_plans import PlanNode
 from metastore.duck.session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
 from metastore.duck.spark_texts import define_what
 from metastore.errors import InvalidRequestError, MetastoreError
@@ -27,6 +29,8 @@ from metastore.interrupts import result_of
 from metastore.quoting import double_quoted
 
 _SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
+
+_ROWS_AT_ONCE: Final = 1 << 16
 
 _AGAIN_S: Final = 0.1
 """Seconds between two interrupts while the query goes on."""
@@ -75,15 +79,20 @@ class _Stream:
 
 
 class Duck:
-    """One query's database, a context manager. Raises InvalidRequestError if DuckDB is not installed."""
+    """One query's database, a context manager. Raises InvalidRequestError if DuckDB is not installed.
 
-    def __init__(self) -> None:
+    ``threads`` limits its threads; None means one per core. :meth:`plan` needs ``plans``.
+    """
+
+    def __init__(self, threads: int | None = None, *, plans: bool = False) -> None:
         try:
             self._duckdb: Any = import_module("duckdb")
         except ModuleNotFoundError as error:
             raise InvalidRequestError(f"SELECT needs duckdb: {install_command('sql')}") from error
         self._connection = self._duckdb.connect(":memory:")
-        for setting in (*settings_of_release(), *_SETTINGS):
+        limits = () if threads is None else (f"SET threads = {threads}",)
+        shown = ("SET explain_output = 'all'",) if plans else ()
+        for setting in (*settings_of_release(), *limits, *shown, *_SETTINGS):
             self._connection.execute(setting)
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
@@ -130,6 +139,17 @@ class Duck:
         schema = pa.schema(fields)
         return schema, lambda: (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches())
 
+    def add_empty(self, name: str, schema: pa.Schema) -> str:
+        """Register a table without rows; returns its name as :meth:`add`. Its scans in a plan are of no stream."""
+        place = self.add(name, schema, lambda: iter(()))
+        schema_name, _, table = place.partition(".")
+        for text in (
+            f"CREATE TABLE {schema_name}._empty AS FROM {place}",
+            f"CREATE OR REPLACE VIEW {schema_name}.{table} AS FROM {schema_name}._empty",
+        ):
+            self._guarded(partial(self._connection.execute, text))
+        return place
+
     def add_view(self, name: str, query: str) -> str:
         """Register a query as a view; returns its name in DuckDB. Raises :class:`Failure`."""
         define_what(query, self._connection)
@@ -151,6 +171,30 @@ class Duck:
                 self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
             raise
         return rows.rename_columns([self._heading(name, query) for name in rows.column_names])
+
+    def stream(self, query: str) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a query, some at a time. Raises as :meth:`run`. An interrupt ends it between batches."""
+        try:
+            reader = self._guarded(lambda: self._connection.sql(query).to_arrow_reader(_ROWS_AT_ONCE))
+            while (batch := self._guarded(partial(next, reader, None))) is not None:
+                yield batch
+        except Failure as failure:
+            if failure.line is None:  # as in run()
+                self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
+            raise
+
+    def plan(self, query: str) -> PlanNode:
+        """Returns DuckDB's plan of a query before it is optimized. Raises :class:`Failure`."""
+        found = self._guarded(lambda: self._connection.execute(f"EXPLAIN (FORMAT JSON)\n{query}").fetchall())
+        [root] = json.loads(dict(found)["logical_plan"])
+        return PlanNode.of_json(root)
+
+    def columns(self, query: str) -> tuple[pa.Schema, list[str]]:
+        """Returns the columns of a query's rows, and their types in DuckDB. Raises :class:`Failure`."""
+        relation = self._guarded(lambda: self._connection.sql(query))
+        rows: pa.Table = self._guarded(relation.limit(0).to_arrow_table)
+        names = [self._heading(name, query) for name in rows.column_names]
+        return rows.rename_columns(names).schema, list(map(str, relation.types))
 
     def _interruptible(self, query: str) -> pa.Table:
         """Returns the rows, so that Ctrl-C ends the query.

@@ -92,7 +92,27 @@ class RowScan:
 
         yield from zip((task.file.file_path for task in tasks), executor.map(rows, tasks, applied), strict=True)
 
+    def streamed(self, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of one file; memory holds some of its batches. Raises as :meth:`to_record_batches`.
+
+        If equality deletes apply, all rows of the file are in memory.
+        """
+        path = task.file.file_path
+        deletes = sorted(map(Delete.of, task.delete_files))
+        found: list[Positions] = []
+        for delete in deletes:
+            if not delete.equality_ids:
+                with reading_file(delete.path):
+                    found += deleted_positions(self._io, delete.path, delete.format, {path}).get(path, ())
+        with reading_file(path):
+            yield from self._batches(task.file, merged(found), [each for each in deletes if each.equality_ids])
+
     def _rows(self, data: DataFile, deleted: Positions | None, equality: Sequence[Delete]) -> list[pa.RecordBatch]:
+        return list(self._batches(data, deleted, equality))
+
+    def _batches(
+        self, data: DataFile, deleted: Positions | None, equality: Sequence[Delete]
+    ) -> Iterator[pa.RecordBatch]:
         version = self._metadata.format_version
         keys = {column for delete in equality for column in delete.equality_ids}
         with open_ranges(self._io, data.file_path) as source:
@@ -106,9 +126,9 @@ class RowScan:
             pushed = None if condition is None or deleted is not None else _for_row_groups(condition)
             tested = None if pushed is condition else _in_arrow(condition, held)
             batches = _chosen(file.matching(_in_arrow(pushed, held), columns), deleted, tested)
-            if not equality:
-                return list(map(projection.apply, batches))
-            return list(map(projection.apply, self._equality.without(list(batches), held, constants, equality)))
+            if equality:
+                batches = iter(self._equality.without(list(batches), held, constants, equality))
+            yield from map(projection.apply, batches)
 
     def _of_file(self, held: Schema, constants: Mapping[int, Any]) -> BooleanExpression | None:
         """Return the condition in the file's names; None if there is none."""

@@ -23,7 +23,7 @@ from metastore.spark.failures import reason_of
 from metastore.spark.locations import spark_location
 from metastore.spark.pinned_settings import pinned
 from metastore.spark.spark_types import require_digits, spark_schema
-from metastore.spark.task_parts import split
+from metastore.scan.task_parts import split
 from metastore.spark.views import run
 from metastore.views.runner import Source, Written
 

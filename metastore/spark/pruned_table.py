@@ -43,7 +43,7 @@ from metastore.spark.locations import spark_location
 from metastore.spark.reading import read_directory, read_files
 from metastore.spark.session_keys import store_keys
 from metastore.spark.spark_types import MOST_DIGITS, reads_natively, require_digits, spark_schema
-from metastore.spark.task_parts import split
+from metastore.scan.task_parts import split
 from metastore.stores.arrow import open_location
 from metastore.stores.locations import is_on_object_store
 

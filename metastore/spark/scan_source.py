@@ -29,7 +29,7 @@ from metastore.quoting import backticked, text_constant
 from metastore.scan.rows import ReadChunk, read_rows
 from metastore.session import connect
 from metastore.spark.spark_types import spark_schema
-from metastore.spark.task_parts import split
+from metastore.scan.task_parts import split
 
 _LIKE_SPECIAL: Final = frozenset("%_\\")
 _COMPARISONS: Final[Sequence[tuple[type[Filter], str]]] = (

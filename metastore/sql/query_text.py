@@ -75,7 +75,7 @@ class QueryText:
         try:
             check(text)
         except Failure as failure:
-            raise _error(statement, text, failure) from failure.__cause__
+            raise placed_error(statement, text, failure) from failure.__cause__
         tree = _tree(statement, text)
         versions = {tokens[first - 1].end: version for first, _, version in clauses}
         found = []
@@ -121,12 +121,9 @@ class QueryText:
             if len(before) > 1 and before in known and all("start" in part.meta for part in parts):
                 yield (parts[0].meta["start"], parts[-2].meta["start"]), ""
 
-    def error(self, failure: Failure, text: str) -> InvalidRequestError:
-        """Returns DuckDB's error in ``text``, made by :meth:`with_names`, with its place in the original."""
-        return _error(self.statement, text, failure)
 
-
-def _error(statement: Statement, text: str, failure: Failure) -> InvalidRequestError:
+def placed_error(statement: Statement, text: str, failure: Failure) -> InvalidRequestError:
+    """Returns DuckDB's error in ``text``, made by :meth:`QueryText.with_names`, with its place in ``statement``."""
     if failure.line is None:
         return InvalidRequestError(f"{statement.place(statement.tokens[0])}: {failure.message}")
     line, column = text.split("\n")[failure.line - 1], failure.offset

@@ -21,15 +21,12 @@ from datetime import datetime
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
+from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.iceberg.changelog import Changelog
-from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
-from metastore.iceberg.row_scan import RowScan
-from metastore.iceberg.scan_tasks import scan_tasks
+from metastore.iceberg.readable_columns import reasons_of_columns_left_out
 from metastore.iceberg.target import TargetTable
 from metastore.iceberg.time_travel import is_branch, table_at
 from metastore.information_schema import InformationSchema
@@ -46,13 +43,12 @@ from metastore.pruning.row_id import ROW_ID
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.scan.scan import Scan
-from metastore.sql.addressed_rows import ADDRESS, addressed_rows
-from metastore.sql.columns_of_files import beside, columns_of_files, may_have_rows, of_table, with_columns
-from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_changelog, of_iceberg, of_scan
+from metastore.sql.catalog_rows import CatalogRows
+from metastore.sql.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_changelog, of_scan
 from metastore.sql.push_down import AskedRows
+from metastore.sql.row_parts import RowsOnStore, rows_of_scan
 from metastore.sql.target import StatementTarget
 from metastore.storage.table import look_together
-from metastore.stores.read_errors import is_of_store
 from metastore.suggestions import nearest
 from metastore.views.expansion import ViewText
 from metastore.views.freshness import typed_query
@@ -80,6 +76,8 @@ class Relation:
     """Columns that ``*`` leaves out."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Columns of the table that cannot be read, each with the reason."""
+    on_store: Callable[[AskedRows], RowsOnStore | None] = lambda _: None
+    """Returns the rows in parts for tasks; None if they are in no files that tasks can read."""
 
     def batches(self, asked: AskedRows) -> Iterator[pa.RecordBatch]:
         """Yields rows in exactly the types of the schema."""
@@ -261,45 +259,9 @@ class Relations:
         if wanted is not None:
             branch = is_branch(table.metadata, wanted)
             table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
-        readable = readable_schema(table.schema())
-        own = schema_to_pyarrow(readable, include_field_ids=False)
-        extra = columns_of_files(unlisted, own.names)
-        schema = with_columns(readable, extra)
-        live = self._addressed.get(str(target)) if wanted is None else None
-
-        def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
-            try:
-                expression = fitting(asked, schema).expression
-                is_meant, more = may_have_rows(expression, extra), [name for name in extra if name in asked.columns]
-                if live is not None:
-                    chosen = [name for name in own.names if name in asked.columns]
-                    found = addressed_rows(table, live, chosen, of_table(expression, extra), is_meant, more)
-                    yield from (batch.select(asked.columns) for batch in found)
-                    return
-                scan = table.scan(
-                    of_table(expression, extra), tuple(name for name in asked.columns if name not in extra)
-                )
-                rows = RowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
-                tasks = scan_tasks(table.metadata, table.io, scan.row_filter)
-                for path, batches in rows.by_file(task for task in tasks if is_meant(task.file.file_path)):
-                    yield from (beside(batch, path, more) if more else batch for batch in batches)
-            except MetastoreError:
-                raise
-            except Exception as error:
-                raise _unreadable(target, error) from error
-
-        def narrow(asked: AskedRows) -> Narrowed:
-            try:
-                return of_iceberg(asked, fitting(asked, schema), table, extra)
-            except MetastoreError:
-                raise
-            except Exception as error:
-                raise _unreadable(target, error) from error
-
-        addresses = [] if live is None else ADDRESS
-        columns = pa.schema([*own, *(pa.field(name, UNLISTED[name]) for name in extra), *addresses])
+        rows = CatalogRows.of(target, table, unlisted, self._addressed.get(str(target)) if wanted is None else None)
         left_out = reasons_of_columns_left_out(table.schema())
-        return Relation(columns, read, narrow, schema, (*extra, *(field.name for field in addresses)), left_out)
+        return Relation(rows.columns, rows.read, rows.narrow, rows.schema, rows.unlisted, left_out, rows.on_store)
 
     def _analyzed(
         self, info: TableInfo, wanted: Wanted, named: Collection[str], unlisted: Collection[str]
@@ -345,6 +307,7 @@ class Relations:
             narrow,
             unlisted=extra,
             left_out=self.meaning(info).schema.left_out,
+            on_store=lambda asked: rows_of_scan(planned(asked)),
         )
 
     def _version(self, component: str) -> int:
@@ -372,10 +335,3 @@ def _of_changelog(log: Changelog) -> Relation:
         return (batch.select(asked.columns) for batch in log.batches())
 
     return Relation(log.schema, read, lambda asked: of_changelog(asked, len(log.snapshots)))
-
-
-def _unreadable(target: TargetTable, error: Exception) -> MetastoreError:
-    """Returns the error for a ``target`` that PyIceberg cannot list. On a damaged table it raises various errors."""
-    if is_of_store(error):
-        return StorageError(f"the files of {target} cannot be read: {error}")
-    return FormatError(f"the files of {target} cannot be read: {str(error) or repr(error)}")

@@ -11,9 +11,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextvars import copy_context
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ from metastore.pruning.row_id import ROW_ID
 from metastore.sql.asked_through_views import Through, asked_through
 from metastore.sql.narrowed import Narrowed
 from metastore.sql.push_down import AskedRows, asked_of, condition_text
-from metastore.sql.query_text import QueryText, Reference
+from metastore.sql.query_text import QueryText, Reference, placed_error
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
@@ -57,6 +58,55 @@ def rows_of(statement: Statement, relations: Relations) -> pa.Table:
         return preparation.run(query, preparation.prepared(query))
 
 
+@dataclass(frozen=True)
+class QueryTable:
+    """A table that a query reads: its name for DuckDB, and the part of ``relation`` that is ``asked``."""
+
+    name: str
+    shown: str
+    relation: Relation
+    asked: AskedRows
+
+
+@dataclass(frozen=True)
+class QueryView:
+    """A view that a query reads: its name, and its text for DuckDB."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class PreparedQuery:
+    """A query for DuckDB: its ``text``, and the tables and views that are registered before, in order.
+
+    ``left_out`` are columns that cannot be read, with the reasons.
+    """
+
+    statement: Statement
+    text: str
+    registered: Sequence[QueryTable | QueryView]
+    left_out: Mapping[str, str]
+
+
+def prepared_query(statement: Statement, relations: Relations) -> PreparedQuery:
+    """Returns a query whose names mean ``relations``; it does not run. Raises as :func:`rows_of`."""
+    with Duck() as duck:
+        query = QueryText.parse(statement, duck.check)
+        preparation = _Preparation(duck, relations)
+        text = preparation.prepared(query)
+        return PreparedQuery(statement, text, preparation.registered, preparation.left_out)
+
+
+def error_of(statement: Statement, failure: Failure, text: str, left_out: Mapping[str, str]) -> InvalidRequestError:
+    """Returns the error for a ``failure`` in ``text``, made of ``statement``; it says why a column cannot be read."""
+    error = placed_error(statement, text, failure)
+    for name, reason in left_out.items():
+        if f'"{name}"'.lower() in failure.message.lower():
+            return InvalidRequestError(f"{error}. Column {name} is left out of all reads: {reason}")
+    return error
+
+
 def explain(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns the part of each table that a query fetches, and DuckDB's plan; the query does not run."""
     word = statement.tokens[0]
@@ -81,18 +131,15 @@ class _Preparation:
         self._explains = explains
         self._relations = relations
         self.fetched: list[str] = []
-        self._left_out: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
+        self.registered: list[QueryTable | QueryView] = []
 
     def run(self, query: QueryText, text: str) -> pa.Table:
         """Run ``text``, which was made of ``query``; an error says why a column of a table cannot be read."""
         try:
             return self._duck.run(text)
         except Failure as failure:
-            error = query.error(failure, text)
-            for name, reason in self._left_out.items():
-                if f'"{name}"'.lower() in failure.message.lower():
-                    error = InvalidRequestError(f"{error}. Column {name} is left out of all reads: {reason}")
-            raise error from failure.__cause__
+            raise error_of(query.statement, failure, text, self.left_out) from failure.__cause__
 
     def prepared(self, query: QueryText, through: Through | None = None) -> str:
         """Returns the text of ``query`` with the names that its tables have in DuckDB.
@@ -123,7 +170,7 @@ class _Preparation:
             if len(query.references) == 1:
                 _require_had(reference, meant, found)
         unlisted[reference] = found.unlisted
-        self._left_out.update(found.left_out)
+        self.left_out.update(found.left_out)
         asked = asked_of(query, reference, found.schema)
         if through is not None:
             asked = through.of(TableInfo(*reference.parts), asked)
@@ -139,6 +186,7 @@ class _Preparation:
         def batches() -> Iterator[pa.RecordBatch]:
             return looks.copy().run(relation.batches, asked)
 
+        self.registered.append(QueryTable(reference.parts[-1], str(reference), relation, asked))
         return self._duck.add(reference.parts[-1], relation.part(asked.columns), batches)
 
     def _view(self, query: QueryText, reference: Reference, view: ViewText) -> str:
@@ -152,7 +200,9 @@ class _Preparation:
                 through = asked_through(query, reference, tree, self._relations.known)
             self._mark_columns(tree)
             inner = QueryText.parse(Statement.parse(in_duckdb(tree, view.dialect)), self._duck.check)
-            return self._duck.add_view(reference.parts[-1], self.prepared(inner, through))
+            text = self.prepared(inner, through)
+            self.registered.append(QueryView(reference.parts[-1], text))
+            return self._duck.add_view(reference.parts[-1], text)
         except (Failure, InvalidRequestError, NotFoundError) as error:
             raise InvalidRequestError(f"view {reference}: {error}") from error
 

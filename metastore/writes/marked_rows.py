@@ -7,7 +7,6 @@ positions that older vectors and position delete files have.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -35,8 +34,7 @@ class MarkedRows:
 
 def markable(live: LiveRows, numbers: Sequence[int]) -> list[int]:
     """Returns the files in which a position means one row: those that are in the table once."""
-    times = Counter(data.path for data in live.files)
-    return [number for number in numbers if times[live.files[number].path] == 1]
+    return [number for number in numbers if live.files[number].path not in live.repeated]
 
 
 def marked_rows(job: RewriteJob, live: LiveRows, going: Mapping[int, Positions], *, vectors: bool) -> MarkedRows:

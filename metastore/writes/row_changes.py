@@ -8,6 +8,7 @@ of its rows are deleted. The new files hold no deleted row, so they need no dele
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,6 +44,8 @@ class LiveRows:
     deletes: tuple[LiveFile, ...]
     hidden: frozenset[int] = frozenset()
     """The numbers of files whose rows a query does not see."""
+    repeated: frozenset[str] = frozenset()
+    """The paths of data files that are in the table several times."""
 
     @classmethod
     def of(cls, metadata: TableMetadata, io: FileIO) -> LiveRows:
@@ -53,7 +56,14 @@ class LiveRows:
         found = live_files(metadata, io, current)
         index = Deletes(found.deletes, unpartitioned_specs(metadata))
         tasks = [FileScanTask(data.file, {delete.file for delete in index.of(data)}) for data in found.data]
-        return cls(found.data, tuple(tasks), found.deletes)
+        times = Counter(data.path for data in found.data)
+        repeated = frozenset(path for path, count in times.items() if count > 1)
+        return cls(found.data, tuple(tasks), found.deletes, repeated=repeated)
+
+    def part(self, numbers: Sequence[int]) -> LiveRows:
+        """Returns the files ``numbers``, numbered anew from 0, without the list of all delete files."""
+        files, tasks = [self.files[each] for each in numbers], [self.tasks[each] for each in numbers]
+        return LiveRows(tuple(files), tuple(tasks), (), repeated=self.repeated)
 
     def slice(self, number: int) -> Slice:
         """Returns all rows of one file."""

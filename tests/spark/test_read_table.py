@@ -30,7 +30,7 @@ from metastore.spark import read_table
 from metastore.spark.pruned_table import _engines
 from metastore.spark.scan_source import TableScanReader, predicate, table_schema, table_version
 from metastore.spark.session import copied
-from metastore.spark.task_parts import split
+from metastore.scan.task_parts import split
 
 pytestmark = pytest.mark.spark
 
