@@ -2,8 +2,7 @@
 
 All distributed work in this package has one shape. The caller cuts its work into chunks of plain data. The engine runs
 one importable function on every chunk and streams the Arrow batches back in any order. The caller finishes the job.
-:class:`LocalEngine` runs chunks in this process and in helper processes; a cluster engine implements the same protocol.
-The job does not depend on where its tasks run.
+:class:`LocalEngine` runs chunks here and in helper processes; a cluster engine implements the same protocol.
 
 Every engine guarantees: the batches of each chunk arrive exactly once, or the run fails. The first failing task ends
 the run with its own error if that is one of :mod:`metastore.errors` (a FormatError still names its file), else with an
@@ -51,11 +50,12 @@ _BOOTSTRAP: Final = (
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Abilities of an engine besides tasks: ``DatabaseEngine``, ``QueryRunner``, ``ViewEngine``."""
+    """Abilities besides tasks: ``DatabaseEngine``, ``QueryRunner``, ``ViewEngine``, ``StatementEngine``."""
 
     reads_databases: bool = False
     runs_queries: bool = False
     makes_views: bool = False
+    runs_statements: bool = False
 
 
 class Engine(Protocol):

@@ -10,18 +10,19 @@ many commands run.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from metastore.catalogs import Catalogs
 from metastore.config import Settings
-from metastore.engine import Engine, LocalEngine
-from metastore.errors import EngineError, InvalidRequestError, NotFoundError
+from metastore.engine import Engine
+from metastore.engine_choice import EngineFactory, SessionEngines
+from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
@@ -56,9 +57,6 @@ _log: Final = logging.getLogger(__name__)
 TableLike = str | TableInfo | PurePath
 """A table by its name, ``plugin.workspace.table``, or by the path of its data."""
 
-EngineFactory = Callable[[], Engine]
-EngineName = Literal["local", "spark"]
-
 
 class Session:
     """A metastore, its sources, and an engine; a context manager.
@@ -72,9 +70,7 @@ class Session:
         self, metastore: Metastore, engine: Engine | None = None, *, spark_engine: EngineFactory | None = None
     ) -> None:
         self.metastore = metastore
-        self._given = engine
-        self._spark_engine = spark_engine
-        self._engines: dict[str, Engine] = {}
+        self._engines = SessionEngines(metastore.settings.engine, engine, spark_engine, _log)
         self.catalogs = Catalogs(metastore)
         """All Iceberg tables with a name: the components, and the tables of ``drill.metastore.catalogs``."""
 
@@ -309,9 +305,7 @@ class Session:
 
     def close(self) -> None:
         """Close the metastore and the engines that this session created."""
-        while self._engines:
-            _, engine = self._engines.popitem()
-            engine.close()
+        self._engines.close()
         self.catalogs.close()
         self.metastore.close()
 
@@ -332,17 +326,11 @@ class Session:
 
     def engine_for(self, files: int) -> Engine:
         """Return the given engine, else the one that the settings choose, possibly by the number of ``files``."""
-        if self._given is not None:
-            return self._given
-        settings = self.settings.engine
-        if settings.kind != "auto":
-            _log.info("engine %s, as configured", settings.kind)
-            return self._engine(settings.kind)
-        if self._spark_engine is None:
-            return self._engine("local")
-        chosen: EngineName = "spark" if files >= settings.spark_threshold_files else "local"
-        _log.info("engine %s: %d files, and Spark is for %d or more", chosen, files, settings.spark_threshold_files)
-        return self._engine(chosen)
+        return self._engines.for_files(files)
+
+    def engine_for_statement(self, files: int, size: int) -> Engine:
+        """Return the engine for a statement that reads ``files`` of ``size`` bytes in all."""
+        return self._engines.for_statement(files, size)
 
     def _without_own_folders(self, source: SourceTable) -> SourceTable:
         """Return ``source`` without the metastore's own files. Raises InvalidRequestError if it is such a folder."""
@@ -357,24 +345,11 @@ class Session:
             )
         return replace(source, passed_over=own) if own else source
 
-    def _engine(self, name: EngineName) -> Engine:
-        if name not in self._engines:
-            self._engines[name] = LocalEngine(self.settings.engine.processes) if name == "local" else self._spark()
-        return self._engines[name]
-
-    def _spark(self) -> Engine:
-        if self._spark_engine is None:
-            raise EngineError(
-                "drill.metastore.engine.kind is spark, and this session was given no Spark: "
-                "open it with metastore.spark.connect(spark, conf)"
-            )
-        return self._spark_engine()
-
     def _jdbc_reader(self) -> JdbcReader:
         """Return the reader for tables of databases: Spark, if it is available."""
         from metastore.sources.database import no_reader
 
-        engine = self._given or (self._engine("spark") if self._spark_engine is not None else None)
+        engine = self._engines.for_databases
         if engine is None or not engine.capabilities.reads_databases:
             return no_reader()
         return cast("DatabaseEngine", engine).read_jdbc

@@ -13,10 +13,14 @@ EngineKind = Literal["auto", "local", "spark"]
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """``auto`` uses Spark for ``spark_threshold_files`` files or more; ``processes`` 0 means one per core."""
+    """``auto`` uses Spark for ``spark_threshold_files`` files or more; ``processes`` 0 means one per core.
+
+    Statements use Spark if they read ``spark_threshold_size`` bytes or more, or that many files.
+    """
 
     kind: EngineKind = "auto"
     spark_threshold_files: int = 50_000
+    spark_threshold_size: int = 1 << 30
     processes: int = 0
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -28,6 +32,7 @@ def engine_settings(section: Section) -> EngineSettings:
     return EngineSettings(
         kind=section.choice("kind", kinds),
         spark_threshold_files=section.required("spark_threshold_files", threshold),
+        spark_threshold_size=section.required("spark_threshold_size", section.size("spark_threshold_size")),
         processes=section.required("processes", processes),
         spark={name: value for name, value in section.properties("spark").items() if value is not None},
     )

@@ -18,12 +18,12 @@ from metastore.engine import Capabilities, Chunk
 from metastore.errors import EngineError, MetastoreError
 from metastore.scan.rows import in_types, read_rows
 from metastore.scan.scan import Scan
+from metastore.scan.task_parts import split
 from metastore.spark.engine import SparkEngine
 from metastore.spark.failures import reason_of
 from metastore.spark.locations import spark_location
 from metastore.spark.pinned_settings import pinned
 from metastore.spark.spark_types import require_digits, spark_schema
-from metastore.scan.task_parts import split
 from metastore.spark.views import run
 from metastore.views.runner import Source, Written
 

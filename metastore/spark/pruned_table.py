@@ -36,6 +36,7 @@ from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
 from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
+from metastore.scan.task_parts import split
 from metastore.session import Session, TableLike
 from metastore.sources.directories import directories_of, named_values
 from metastore.spark.engine import SparkEngine
@@ -43,7 +44,6 @@ from metastore.spark.locations import spark_location
 from metastore.spark.reading import read_directory, read_files
 from metastore.spark.session_keys import store_keys
 from metastore.spark.spark_types import MOST_DIGITS, reads_natively, require_digits, spark_schema
-from metastore.scan.task_parts import split
 from metastore.stores.arrow import open_location
 from metastore.stores.locations import is_on_object_store
 

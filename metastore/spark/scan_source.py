@@ -27,9 +27,9 @@ from metastore.pruning.file_columns import pseudo_columns
 from metastore.pruning.row_id import ROW_ID
 from metastore.quoting import backticked, text_constant
 from metastore.scan.rows import ReadChunk, read_rows
+from metastore.scan.task_parts import split
 from metastore.session import connect
 from metastore.spark.spark_types import spark_schema
-from metastore.scan.task_parts import split
 
 _LIKE_SPECIAL: Final = frozenset("%_\\")
 _COMPARISONS: Final[Sequence[tuple[type[Filter], str]]] = (

@@ -30,14 +30,15 @@ from metastore.iceberg.catalog_errors import failures_of
 from metastore.iceberg.iceberg_private import pending, schema_of_columns
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.iceberg.target import TargetTable
+from metastore.sql.division import Division, divided
 from metastore.sql.insert import query_from
+from metastore.sql.insert_tasks import InsertValues, insert_by_tasks
 from metastore.sql.named_table import place_of, table_name
 from metastore.sql.new_table import NewTable, new_table
 from metastore.sql.relations import Relations
 from metastore.sql.select import rows_of
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
-from metastore.writes.conforming import conformed
 from metastore.writes.publication import publish_creation
 from metastore.writes.table_writer import TableWriter, job_of
 
@@ -131,10 +132,12 @@ class _Creation:
             raise self._cursor.statement.error(
                 f"{source} cannot create a table and its rows at once: CREATE TABLE first, then INSERT INTO", token
             )
-        rows = rows_of(query, Relations(self._target))
-        rows = rows.cast(_stored_columns(rows.schema))
+        relations = Relations(self._target)
+        division = divided(self._target, query, relations)
+        rows = division.columns.empty_table() if isinstance(division, Division) else rows_of(query, relations)
+        stored = _stored_columns(rows.schema)
         try:
-            schema = schema_of_columns(rows.schema)
+            schema = schema_of_columns(stored)
         except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
             raise self._cursor.statement.error(
                 f"the query returns a type that Iceberg does not support: {error}", token
@@ -148,10 +151,14 @@ class _Creation:
         staged = transaction._table  # noqa: SLF001 - the transaction offers no other access to the table that it stages
         job = job_of(str(self._place), staged.metadata, staged.io)
         writer = TableWriter(job)
-        columns = dict(zip(rows.column_names, rows.columns, strict=True))
+        schema = staged.metadata.schema()
+        values = InsertValues(schema, range(len(schema.fields)), {}, "", stored)
         try:
-            stored = conformed(columns, staged.metadata.schema(), job.arrow_schema, rows.num_rows)
-            files = writer.write(stored.to_batches(), stored.nbytes // max(1, stored.num_rows))
+            if isinstance(division, Division):
+                files, count = insert_by_tasks(division, values, writer)
+            else:
+                made, count = values.rows(job, rows), rows.num_rows
+                files = writer.write(made.to_batches(), made.nbytes // max(1, count))
             now_ms = self._target.metastore.clock.now_ms()
             with writer.committing():
                 publish_creation(self._place, staged, pending(transaction)[1], now_ms, files)
@@ -165,7 +172,7 @@ class _Creation:
         except BaseException:
             writer.remove()
             raise
-        return done(True, f"{self._place}: is created with {rows.num_rows} rows")
+        return done(True, f"{self._place}: is created with {count} rows")
 
     def _arguments(self, schema: Schema) -> dict[str, Any]:
         try:

@@ -26,12 +26,13 @@ from metastore.sql.composed import Composed
 from metastore.sql.covered_files import covered_files, implied_condition
 from metastore.sql.expressions import assignments, expression, positions_of
 from metastore.sql.named_table import NamedTable, named_table
-from metastore.sql.row_writes import Reading, RowPlan, run_change
+from metastore.sql.row_writes import Reading, run_change
 from metastore.sql.select import rows_of
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
 from metastore.writes.conforming import conformed_column
 from metastore.writes.row_changes import FILE, ROW, RowChanges, Update
+from metastore.writes.written_change import RowPlan
 
 _SELECT_ADDRESS: Final = f"SELECT {double_quoted(FILE)}, {double_quoted(ROW)}"
 _NO_ROWS: Final = pa.table({FILE: pa.array([], pa.int64()), ROW: pa.array([], pa.int64())})

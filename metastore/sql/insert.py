@@ -9,29 +9,34 @@ Values go to the columns in the brackets, or to all columns by position. With BY
 names of the query's columns. A column without a value is NULL. Types are widened or refused
 (:mod:`metastore.writes.conforming`).
 
+A large query runs by tasks (:mod:`metastore.sql.division`), which write the files themselves.
+
 INSERT OVERWRITE replaces rows in the same commit: those that match the values in PARTITION; without values, the
 partitions that the new rows have; in an unpartitioned table all rows (:mod:`metastore.writes.replaced_rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 from sqlglot import Token, TokenType
 
+from metastore.sql.division import Division, divided
 from metastore.sql.expressions import positions_of
-from metastore.sql.named_table import named_table
-from metastore.sql.partition_clause import PartitionValue, partition_clause
-from metastore.sql.row_writes import Reading, RowPlan, run_change
+from metastore.sql.insert_tasks import InsertValues, insert_by_tasks
+from metastore.sql.named_table import NamedTable, named_table
+from metastore.sql.partition_clause import PartitionClause, PartitionValue, partition_clause
+from metastore.sql.row_writes import Reading, run_change
 from metastore.sql.select import rows_of
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
-from metastore.writes.conforming import conformed
 from metastore.writes.replaced_rows import Partitions, replaced_rows
 from metastore.writes.row_changes import RowChanges
+from metastore.writes.written_change import RowPlan, WrittenChange
 
 
 def insert(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -63,54 +68,81 @@ def _run(target: StatementTarget, statement: Statement, *, overwrites: bool) -> 
         raise statement.error(
             "BY NAME uses the column names of the query: give BY NAME or columns in brackets, not both", start
         )
-    query = query_from(statement, start)
+    insertion = _Insertion(target, cursor, named, clause, columns, start, by_name=by_name, overwrites=overwrites)
+    return run_change(target, named.table, insertion.plan, "delete" if overwrites else None)
 
-    def plan(reading: Reading) -> RowPlan:
-        fixed = clause.values(cursor, reading)
-        rows = rows_of(query, reading.relations)
+
+@dataclass(frozen=True)
+class _Insertion:
+    """The parsed statement; its query begins at ``start``."""
+
+    target: StatementTarget
+    cursor: Cursor
+    named: NamedTable
+    clause: PartitionClause
+    columns: Sequence[Name]
+    start: Token
+    by_name: bool
+    overwrites: bool
+
+    def plan(self, reading: Reading) -> RowPlan:
+        """Returns the new rows, or the files in which tasks have written them."""
+        fixed = self.clause.values(self.cursor, reading)
+        query = query_from(self.cursor.statement, self.start)
+        division = divided(self.target, query, reading.relations)
+        if isinstance(division, Division):
+            values = self._values(reading, fixed, division.columns.names)
+            values.rows(reading.job, division.columns.empty_table())  # a type that does not fit is refused here
+            files, count = insert_by_tasks(division, values, reading.writer)
+            inserted = RowPlan(written=WrittenChange(tuple(files)), counts={"inserted": count})
+            partitions = partial(Partitions.of_files, reading.job, files)
+        else:
+            rows = rows_of(query, reading.relations)
+            made = self._values(reading, fixed, rows.column_names).rows(reading.job, rows)
+            inserted = RowPlan(inserted=made if made.num_rows else None, counts={"inserted": made.num_rows})
+            partitions = partial(Partitions.of_rows, reading.job, made)
+        return self._overwriting(reading, inserted, fixed, partitions) if self.overwrites else inserted
+
+    def _values(self, reading: Reading, fixed: Sequence[PartitionValue], names: Sequence[str]) -> InsertValues:
+        """Returns where the columns ``names`` of the query go. Raises InvalidRequestError if they do not fit."""
         schema = reading.table.schema()
-        chosen = columns
-        if by_name:
-            chosen = [Name(name, False, start) for name in rows.column_names]
-        clause.require_absent(cursor, reading, chosen)
+        chosen = [Name(name, False, self.start) for name in names] if self.by_name else self.columns
+        self.clause.require_absent(self.cursor, reading, chosen)
         taken = {each.place for each in fixed}
         others = [place for place in range(len(schema.fields)) if place not in taken]
-        places = positions_of(cursor, schema, list(chosen)) if chosen else others
-        if len(places) != rows.num_columns:
-            raise statement.error(
-                f"the query has {rows.num_columns} columns, and values are expected for {len(places)}: "
+        places = positions_of(self.cursor, schema, list(chosen)) if chosen else others
+        if len(places) != len(names):
+            raise self.cursor.statement.error(
+                f"the query has {len(names)} columns, and values are expected for {len(places)}: "
                 f"{', '.join(schema.fields[place].name for place in places)}",
-                start,
+                self.start,
             )
-        with statement.at(start):
-            given = {schema.fields[place].name: rows.column(at) for at, place in enumerate(places)}
-            first = np.zeros(rows.num_rows, dtype=np.int64)
-            given.update({schema.fields[each.place].name: each.value.take(first) for each in fixed})
-            made = conformed(given, schema, reading.job.arrow_schema, rows.num_rows)
-        inserted = RowPlan(inserted=made if made.num_rows else None, counts={"inserted": made.num_rows})
-        if not overwrites:
-            return inserted
-        return _overwriting(reading, made, fixed, alone=not reading.relations.has_read(named.table))
+        constants = {each.place: each.value for each in fixed}
+        return InsertValues(schema, places, constants, self.cursor.statement.place(self.start))
 
-    return run_change(target, named.table, plan, "delete" if overwrites else None)
-
-
-def _overwriting(reading: Reading, made: pa.Table, fixed: Sequence[PartitionValue], *, alone: bool) -> RowPlan:
-    """Returns the plan that inserts ``made`` for the rows that they replace; ``alone``: the query read other tables."""
-    job, schema = reading.job, reading.table.schema()
-    if fixed:
-        partitions = Partitions.of_values(schema, [each.field for each in fixed], [each.value for each in fixed])
-    else:
-        partitions = Partitions.of_rows(job, made)
-    replaced = replaced_rows(job, reading.live, partitions)
-    return RowPlan(
-        inserted=made if made.num_rows else None,
-        changes=RowChanges(replaced.addresses) if replaced.addresses.num_rows else None,
-        dropped=replaced.files,
-        dropped_deletes=replaced.deletes,
-        condition=partitions.condition(schema) if alone else None,
-        counts={"inserted": made.num_rows, "deleted": replaced.count},
-    )
+    def _overwriting(
+        self,
+        reading: Reading,
+        inserted: RowPlan,
+        fixed: Sequence[PartitionValue],
+        of_new_rows: Callable[[], Partitions],
+    ) -> RowPlan:
+        """Returns the plan ``inserted`` that also deletes the rows which its rows replace."""
+        job, schema = reading.job, reading.table.schema()
+        if fixed:
+            partitions = Partitions.of_values(schema, [each.field for each in fixed], [each.value for each in fixed])
+        else:
+            partitions = of_new_rows()
+        replaced = replaced_rows(job, reading.live, partitions)
+        alone = not reading.relations.has_read(self.named.table)
+        return replace(
+            inserted,
+            changes=RowChanges(replaced.addresses) if replaced.addresses.num_rows else None,
+            dropped=replaced.files,
+            dropped_deletes=replaced.deletes,
+            condition=partitions.condition(schema) if alone else None,
+            counts={**(inserted.counts or {}), "deleted": replaced.count},
+        )
 
 
 def query_from(statement: Statement, start: Token) -> Statement:

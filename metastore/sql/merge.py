@@ -26,12 +26,13 @@ from metastore.quoting import double_quoted
 from metastore.sql.composed import Composed
 from metastore.sql.expressions import assigned_column, assignments, expression, positions_of
 from metastore.sql.named_table import NamedTable, accept_alias, named_table
-from metastore.sql.row_writes import Reading, RowPlan, run_change
+from metastore.sql.row_writes import Reading, run_change
 from metastore.sql.select import rows_of
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
 from metastore.writes.conforming import conformed, conformed_column
 from metastore.writes.row_changes import FILE, ROW, RowChanges, Update
+from metastore.writes.written_change import RowPlan
 
 _GIVEN: Final = '"$given"'
 _ACTION: Final = '"$action"'

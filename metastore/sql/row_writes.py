@@ -8,12 +8,11 @@ committed again (:mod:`metastore.writes.kept_work`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -27,47 +26,29 @@ from metastore.procedures.rewrite.job import RewriteJob
 from metastore.sql.relations import Relations
 from metastore.sql.target import StatementTarget
 from metastore.writes.kept_work import adds_no_match, is_written_alike, still_gone
-from metastore.writes.marked_rows import MarkedRows, delete_files_of, markable, marked_rows
 from metastore.writes.publication import publish_change
-from metastore.writes.row_changes import LiveRows, RowChanges
+from metastore.writes.row_changes import LiveRows
 from metastore.writes.row_modes import Kind, RowMode
 from metastore.writes.table_writer import TableWriter, job_of
+from metastore.writes.written_change import RowPlan, write_change
 
 _COUNTS: Final = ("inserted", "updated", "deleted")
 _ANSWER: Final[list[pa.Field[Any]]] = [pa.field(name, pa.int64()) for name in (*_COUNTS, "snapshot_id")]
-_FIRST_GUESS: Final = 64
-"""Bytes of a row if nothing else tells its size."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The input of a plan: one version of the table, its rows by address, and the names of the statement."""
+    """The input of a plan: one version of the table, its rows by address, and the names of the statement.
+
+    ``mode`` says how rows change, ``writer`` writes files, and knows those of tasks.
+    """
 
     job: RewriteJob
     table: Table
     live: LiveRows
     relations: Relations
-
-
-@dataclass(frozen=True)
-class RowPlan:
-    """``inserted`` are rows of ``job.arrow_schema``; ``dropped`` are numbers of files that are removed without reading.
-
-    ``condition`` is true of every row that the statement changes. None: the plan may depend on every row of the table.
-    """
-
-    inserted: pa.Table | None = None
-    changes: RowChanges | None = None
-    dropped: Sequence[int] = ()
-    dropped_deletes: Sequence[LiveFile] = ()
-    condition: BooleanExpression | None = None
-    counts: Mapping[str, int] | None = None
-    """Numbers of rows by ``inserted``, ``updated`` and ``deleted``."""
-
-    @property
-    def only_deletes(self) -> bool:
-        """Whether no row is inserted or updated."""
-        return self.inserted is None and (self.changes is None or not self.changes.updates)
+    mode: RowMode
+    writer: TableWriter
 
 
 Planner = Callable[[Reading], RowPlan]
@@ -164,42 +145,12 @@ class _Change:
         live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(metadata, loaded.io)
         relations = Relations(self._target)
         relations.pin(self._table, loaded, None if self._kind is None else live)
-        plan = self._planner(Reading(job, loaded, live, relations))
+        writer = self._writer = TableWriter(job)
+        plan = self._planner(Reading(job, loaded, live, relations, mode, writer))
+        written = write_change(writer, live, plan, mode)
+        touched = written.removed | written.marked
         vectors = metadata.format_version >= VERSION_OF_LINEAGE
-        if plan.changes is not None and vectors:
-            job = replace(job, keeps_lineage=True)
-        self._writer = TableWriter(job)
-        changed = plan.changes.changed_files if plan.changes else []
-        marked = markable(live, changed) if mode.merges_on_read else []
-        found = MarkedRows((), ())
-        if plan.changes is not None and marked:
-            found = marked_rows(job, live, {number: plan.changes.going[number] for number in marked}, vectors=vectors)
-        removed = {*plan.dropped, *changed} - {*marked} | {*found.emptied}
-        gone = [live.files[number] for number in sorted(removed)]
-        new: list[DataFile] = []
-        if not plan.only_deletes or {*changed} - {*marked}:
-            new = self._writer.write(_rows(job, live, plan, marked), _row_bytes(plan, gone))
-        groups = delete_files_of(found.deletes, vectors=vectors, by_file=mode.by_file)
-        new += self._writer.write_deletes(groups, vectors=vectors)
-        replaced = live.deletes_of(removed.union(marked) if vectors else removed)
+        gone = [live.files[number] for number in sorted(written.removed)]
+        replaced = live.deletes_of(touched if vectors else written.removed)
         gone += {each.place: each for each in (*plan.dropped_deletes, *replaced)}.values()
-        return _Work(metadata, live, plan, new, gone, frozenset(removed.union(marked)))
-
-
-def _rows(job: RewriteJob, live: LiveRows, plan: RowPlan, marked: Sequence[int]) -> Iterator[pa.RecordBatch]:
-    if plan.changes is not None:
-        yield from plan.changes.rows(job, live, frozenset(marked))
-    if plan.inserted is not None:
-        rows = plan.inserted
-        if job.keeps_lineage:
-            for field in job.arrow_schema:
-                if field.name not in rows.schema.names:
-                    rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
-        yield from rows.to_batches()
-
-
-def _row_bytes(plan: RowPlan, gone: Sequence[LiveFile]) -> int:
-    if plan.inserted is not None and plan.inserted.num_rows:
-        return plan.inserted.nbytes // plan.inserted.num_rows
-    rows = sum(live.file.record_count for live in gone)
-    return sum(live.file.file_size_in_bytes for live in gone) // rows if rows else _FIRST_GUESS
+        return _Work(metadata, live, plan, written.new, gone, touched)

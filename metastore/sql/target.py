@@ -56,6 +56,9 @@ class StatementTarget(Protocol):
     def engine_for(self, files: int) -> Engine:
         """Returns the engine that runs work on this number of files."""
 
+    def engine_for_statement(self, files: int, size: int) -> Engine:
+        """Returns the engine that runs a statement which reads ``files`` of ``size`` bytes in all."""
+
     def drop_metadata(self, table: TableInfo | str, *, if_exists: bool = False) -> bool:
         """Delete the metadata of a table; returns True if there was any."""
 

@@ -52,6 +52,15 @@ class Partitions:
         return cls(fields, frozenset(keys))
 
     @classmethod
+    def of_files(cls, job: RewriteJob, files: Sequence[DataFile]) -> Partitions:
+        """Returns the partitions of new ``files`` of the table's current spec, as :meth:`of_rows` of their rows."""
+        fields = partition_fields(job.output_spec)
+        if not fields:
+            return cls((), frozenset([()]))
+        places = [job.output_spec.fields.index(field) for field in fields]
+        return cls(fields, frozenset(tuple(_key(file.partition[place]) for place in places) for file in files))
+
+    @classmethod
     def of_values(cls, schema: Schema, fields: Sequence[PartitionField], values: Sequence[Column]) -> Partitions:
         """Returns the partitions in which identity ``fields`` have ``values``, arrays of one value each."""
         plain = [each.cast(each.type.storage_type) if _is_extension(each.type) else each for each in values]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from metastore.procedures.rewrite.ordering import Order, in_order
 from metastore.procedures.rewrite.sorting import sort_keys
 from metastore.procedures.rewrite.writing import FileWriter
 from metastore.stores.new_files import NewFiles
+from metastore.writes.task_files import TaskFiles
 
 _TARGET_BYTES: Final = 512 << 20
 """Iceberg's default of ``write.target-file-size-bytes``."""
@@ -64,8 +66,21 @@ class TableWriter:
     """Writes rows of one table, which have the columns of ``job.arrow_schema``, and deletes of its rows."""
 
     def __init__(self, job: RewriteJob) -> None:
-        self._job = job
+        self.job = job
         self._removals: list[Callable[[], object]] = []
+        self._of_tasks: list[TaskFiles] = []
+
+    def keep_lineage(self) -> RewriteJob:
+        """Store the lineage of rows in new files from now on; returns the new :attr:`job`."""
+        self.job = replace(self.job, keeps_lineage=True)
+        return self.job
+
+    def files_of_tasks(self) -> TaskFiles:
+        """Returns new files for tasks to write; :meth:`remove` removes them, too."""
+        files = TaskFiles(self.job)
+        self._of_tasks.append(files)
+        self._removals.append(files.remove)
+        return files
 
     def write(self, batches: Iterable[pa.RecordBatch], row_bytes: int) -> list[DataFile]:
         """Returns the new files, complete and flushed. ``row_bytes`` is the approximate size of a row in a file.
@@ -73,9 +88,9 @@ class TableWriter:
         Raises StorageError if the store does not take a file, FormatError for rows that Arrow cannot write, and the
         errors of reading ``batches``.
         """
-        job = self._job
+        job = self.job
         target = int(job.properties.get(TARGET_PROPERTY, _TARGET_BYTES))
-        writer = FileWriter(job, "sql", max(1, target // max(1, row_bytes)))
+        writer = FileWriter(job, f"sql{job.mark}", max(1, target // max(1, row_bytes)))
         self._removals.append(writer.remove)
         fields = [field for field in job.output_spec.fields if not _is_void(field.transform)]
         keys = [*(SortKey(field.source_id, field.transform, False, True) for field in fields), *job.order]
@@ -91,9 +106,9 @@ class TableWriter:
         """Returns the entries of new delete files, one file for each group; durable. Raises StorageError."""
         entries: list[DataFile] = []
         for group in groups:
-            files = NewFiles(self._job.io)
+            files = NewFiles(self.job.io)
             self._removals.append(files.discard)
-            made = write_delete_file(self._job, files, group, vectors=vectors)
+            made = write_delete_file(self.job, files, group, vectors=vectors)
             entries += {id(entry): entry for entry in made}.values()
         return entries
 
@@ -111,6 +126,8 @@ class TableWriter:
         except (CommitFailedException, MetastoreError):
             self._removals = removals
             raise
+        for files in self._of_tasks:
+            files.remove_unnamed()
 
     def remove(self) -> None:
         """Delete all files that were written, unless a commit may have taken them."""

@@ -34,7 +34,7 @@ LAYERS = (
     },
     {"config", "model", "java"},
     {"engine", "expressions", "mapping"},
-    {"bounds"},
+    {"bounds", "engine_choice"},
     {"stores"},
     {"sketches"},
     {"formats"},

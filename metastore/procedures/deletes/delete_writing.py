@@ -161,4 +161,6 @@ def _position_file(job: RewriteJob, files: NewFiles, found: Sequence[NewDeletes]
 
 
 def _location(job: RewriteJob, suffix: str) -> str:
-    return load_location_provider(job.location, job.properties).new_data_location(f"{uuid.uuid4()}-deletes.{suffix}")
+    return load_location_provider(job.location, job.properties).new_data_location(
+        f"{job.mark}{'-' if job.mark else ''}{uuid.uuid4()}-deletes.{suffix}"
+    )

@@ -44,7 +44,7 @@ class RewriteJob:
     ``order`` is the order of the rows within a group; empty to keep the order of reading. ``sort_order_id`` is recorded
     on the new files. ``name_mapping`` reads files without field IDs. ``keep_going``: a failing task returns its error
     instead of raising it. ``keeps_lineage``: rows are read with their lineage, and new files store it in columns, as
-    version 3 needs.
+    version 3 needs. ``mark`` is a text in the names of new files, by which files of lost tasks are found.
     """
 
     name: str
@@ -60,6 +60,7 @@ class RewriteJob:
     keep_going: bool
     format_version: TableVersion = 2
     keeps_lineage: bool = False
+    mark: str = ""
 
     @property
     def schema(self) -> Schema:

@@ -319,7 +319,7 @@ def test_what_a_store_says_of_itself_is_not_taken_for_damage(tmp_path: Path, mon
         catalog = session.catalogs.open("lake")
         catalog.create_namespace("default")
         catalog.create_table("default.t", pa.schema([("n", pa.int64())]))
-        monkeypatch.setattr("metastore.sql.relations.scan_tasks", away)
+        monkeypatch.setattr("metastore.sql.catalog_rows.scan_tasks", away)
         with pytest.raises(StorageError, match="^the store is away$"):
             session.sql("SELECT * FROM lake.default.t")
 

@@ -1,0 +1,71 @@
+"""An engine that runs statements by tasks in this process; everything is pickled on its way, as on a cluster."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from metastore.engine import Capabilities, Chunk, LocalEngine
+from metastore.sql.statement_tasks import Dealt
+
+
+class TaskEngine(LocalEngine):
+    """Counts its tasks. ``lost_attempts``: each task runs this many times before, and the answer is lost."""
+
+    capabilities = Capabilities(runs_statements=True)  # type: ignore[misc] # what makes this engine another one
+
+    def __init__(self, parallelism: int = 2) -> None:
+        super().__init__(1)
+        self._cores = parallelism
+        self.tasks = 0
+        self.lost_attempts = 0
+        self.repeats_tasks = False
+
+    @property
+    def parallelism(self) -> int:  # type: ignore[override] # fixed in the local engine
+        """As asked."""
+        return self._cores
+
+    @parallelism.setter
+    def parallelism(self, _: int) -> None:
+        """The local engine sets its own."""
+
+    def run(
+        self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """Run each chunk as a cluster does: once more for each lost attempt."""
+        self.repeats_tasks = bool(self.lost_attempts)
+        own = pickle.dumps(task)
+        for chunk in chunks:
+            self.tasks += 1
+            for _ in range(self.lost_attempts):
+                list(pickle.loads(own)(pickle.loads(pickle.dumps(chunk))))
+            yield from super().run([pickle.loads(pickle.dumps(chunk))], pickle.loads(own), schema)
+
+    def shuffle(
+        self,
+        chunks: Sequence[Chunk],
+        deal: Callable[[Chunk], Iterable[Dealt]],
+        gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        groups: int,
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        """Deal all rows in memory, then gather each group."""
+        dealt: dict[int, list[pa.RecordBatch]] = {number: [] for number in range(groups)}
+        own = pickle.dumps(deal)
+        for chunk in chunks:
+            self.tasks += 1
+            for number, rows in pickle.loads(own)(pickle.loads(pickle.dumps(chunk))):
+                dealt[number].append(rows)
+        yield from self.run([each for each in dealt.values() if each], _Gathering(gather), schema)
+
+
+class _Gathering:
+    def __init__(self, gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]) -> None:
+        self._gather = gather
+
+    def __call__(self, batches: list[pa.RecordBatch]) -> Iterable[Any]:
+        return self._gather(iter(batches))
