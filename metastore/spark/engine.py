@@ -24,15 +24,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Final
 
 import pyarrow as pa
 from pyspark import cloudpickle, inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import column, spark_partition_id
 from pyspark.sql.functions import max as greatest
-from pyspark.sql.functions import spark_partition_id
 from pyspark.sql.types import StructType
 
 from metastore.engine import Capabilities, Chunk, ResultsTooLargeError
@@ -97,7 +97,7 @@ class SparkEngine:
     """
 
     name: Final = "spark"
-    capabilities = Capabilities(reads_databases=True)
+    capabilities = Capabilities(reads_databases=True, runs_statements=True)
 
     def __init__(self, spark: SparkSession | None = None, settings: Mapping[str, str] | None = None) -> None:
         self._given = spark
@@ -106,6 +106,7 @@ class SparkEngine:
         self._started = False
         self._shipped = False
         self._parallelism = 0
+        self._repeated = False
 
     @property
     def spark(self) -> SparkSession:
@@ -146,6 +147,7 @@ class SparkEngine:
         """
         if not chunks:
             return
+        self._repeated = False
         pickled_task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
         partitions = self.parallelism * _PARTITIONS_PER_CORE
         waiting = deque(_jobs(chunks, partitions))
@@ -153,10 +155,11 @@ class SparkEngine:
             parts = waiting.popleft()
             job = worker.mapper(pickled_task, parts, schema, _FINGERPRINT)
             try:
-                answers = self._answers(job, len(parts))
+                collect = partial(_collect, self.spark, job, len(parts))
+                answers = self._answers(collect, len(parts))
                 if worker.OTHER_CODE in answers and not self._shipped:
                     self._ship()
-                    answers = self._answers(job, len(parts))
+                    answers = self._answers(collect, len(parts))
             except ResultsTooLargeError:
                 # The size of the results is known only now, so the work runs again, as two jobs.
                 sent = [chunk for part in parts for chunk in part]
@@ -188,6 +191,41 @@ class SparkEngine:
                 worker.reader(pickled_task, parts, _FINGERPRINT), schema
             )
 
+    def shuffle(
+        self,
+        chunks: Sequence[Chunk],
+        deal: Callable[[Chunk], Iterable[tuple[int, pa.RecordBatch]]],
+        gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        groups: int,
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        """As :meth:`metastore.sql.statement_tasks.StatementEngine.shuffle`; Spark sorts rows to groups on disks."""
+        if not chunks:
+            return
+        # After a failed fetch, Spark runs a stage again, and tasks do not see it. A local master has no such failure.
+        self._repeated = not self.spark.conf.get("spark.master", "").startswith("local")
+        self.prepare()
+        first, second = (cloudpickle.dumps(task) for task in (deal, gather))  # type: ignore[no-untyped-call]
+        parts = [[zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))] for chunk in chunks]
+        spark = self.spark
+
+        def collect() -> list[tuple[str, bytes]]:
+            with quiet_about_pandas():
+                dealt = spark.range(0, len(parts), 1, len(parts)).mapInArrow(
+                    worker.dealer(first, parts, _FINGERPRINT), worker.DEALT
+                )
+                made = dealt.repartitionById(groups, column("part")).mapInArrow(
+                    worker.gatherer(second, schema, _FINGERPRINT), worker.ANSWER
+                )
+                return _pairs(made.toArrow())
+
+        yield from _batches(self._answers(lambda: _cancellable(spark, collect), len(parts) + groups))
+
+    @property
+    def repeats_tasks(self) -> bool:
+        """As :attr:`metastore.sql.statement_tasks.StatementEngine.repeats_tasks`."""
+        return self._repeated or self.spark.conf.get("spark.speculation", "false") == "true"
+
     def prepare(self) -> None:
         """Send this package to all executors, once.
 
@@ -216,11 +254,11 @@ class SparkEngine:
         self._started = self._shipped = False
         self._parallelism = 0
 
-    def _answers(self, job: _Job, partitions: int) -> dict[str, list[bytes]]:
-        """Run one job; returns its payloads by kind."""
+    def _answers(self, collect: Callable[[], list[tuple[str, bytes]]], partitions: int) -> dict[str, list[bytes]]:
+        """Run one job of so many ``partitions``; returns its payloads by kind."""
         spark = self.spark
         try:
-            found = _collect(spark, job, partitions)
+            found = collect()
         except Exception as error:
             reason = reason_of(error, spark)
             if _MAX_RESULT in str(error):
@@ -232,6 +270,7 @@ class SparkEngine:
         answers: dict[str, list[bytes]] = {}
         for kind, payload in found:
             answers.setdefault(kind, []).append(payload)
+        self._repeated = self._repeated or worker.REPEATED in answers
         return answers
 
     def _ship(self) -> None:
@@ -294,17 +333,27 @@ def _own_code_zipped() -> str:
 
 
 def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str, bytes]]:
-    """Returns all answers of ``job``; an interrupt of the caller cancels the job, as Connect's client does by itself.
-
-    PySpark waits for the end of a job even when it is interrupted, unless its own signal handler is installed. So
-    another thread waits, and this thread stays free to cancel.
-    """
+    """Returns all answers of ``job``."""
     if not is_classic(spark):
         with quiet_about_pandas():
             rows = spark.range(0, partitions, 1, partitions).mapInArrow(worker.in_arrow(job), worker.ANSWER).toArrow()
-        return [(kind.as_py(), payload.as_py()) for kind, payload in zip(*rows.columns, strict=True)]
+        return _pairs(rows)
+    return _cancellable(spark, spark.sparkContext.range(partitions, numSlices=partitions).mapPartitions(job).collect)
+
+
+def _pairs(rows: pa.Table) -> list[tuple[str, bytes]]:
+    return [(kind.as_py(), payload.as_py()) for kind, payload in zip(*rows.columns, strict=True)]
+
+
+def _cancellable(spark: SparkSession, collect: Callable[[], list[tuple[str, bytes]]]) -> list[tuple[str, bytes]]:
+    """Returns the answers that ``collect`` waits for; an interrupt of the caller cancels its jobs.
+
+    Connect's client does so by itself. Classic PySpark waits for the end of a job even when it is interrupted, unless
+    its own signal handler is installed. So another thread waits, and this thread stays free to cancel.
+    """
+    if not is_classic(spark):
+        return collect()
     context, tag = spark.sparkContext, f"metastore-{uuid.uuid4()}"
-    collect = context.range(partitions, numSlices=partitions).mapPartitions(job).collect
     context.addJobTag(tag)
     with ThreadPoolExecutor(1, "metastore-spark") as thread:
         running = thread.submit(inheritable_thread_target(spark)(collect))

@@ -31,7 +31,7 @@ from metastore.views.runner import Source, Written
 class SparkQueryEngine(SparkEngine):
     """Runs tasks and queries on Spark."""
 
-    capabilities = Capabilities(reads_databases=True, runs_queries=True, makes_views=True)
+    capabilities = Capabilities(reads_databases=True, runs_queries=True, makes_views=True, runs_statements=True)
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`metastore.views.runner.QueryRunner.write`; writes one file for each of Spark's partitions."""

@@ -18,6 +18,7 @@ import sys
 import traceback
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any, Final
 
@@ -29,9 +30,15 @@ ANSWER: Final = "kind string, payload binary"
 BATCHES: Final = "batches"  # an Arrow IPC stream
 ERROR: Final = "error"  # a pickled MetastoreError and the text of its traceback
 OTHER_CODE: Final = "other code"  # a text that says which code this executor has instead of the driver's
+REPEATED: Final = "repeated"  # nothing; another attempt of this task may have run before
+
+DEALT: Final = "kind string, part int, payload binary"
+"""The columns of rows between the two stages of a shuffle."""
 
 _PACKAGE: Final = "metastore"
 _PAYLOAD_BYTES: Final = 8 << 20
+_DEALT_BYTES: Final = 64 << 20
+"""Bytes of rows that a dealing task holds before it passes them on."""
 
 
 def mapper(
@@ -88,6 +95,39 @@ def reader(
     return rows
 
 
+def dealer(
+    task: bytes, parts: Sequence[Sequence[bytes]], code: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns a function for ``mapInArrow`` over ``range(len(parts))``: the first stage of a shuffle.
+
+    The task yields rows with the number of their part. Rows have the columns :data:`DEALT`; errors are rows of part 0.
+    """
+
+    def dealt(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = ["kind", "part", "payload"]
+        for kind, part, payload in _dealt(task, (parts[int(part)] for batch in ids for part in batch.column(0)), code):
+            columns: list[Any] = [pa.array([kind]), pa.array([part], pa.int32()), pa.array([payload], pa.binary())]
+            yield pa.record_batch(columns, names)
+
+    return dealt
+
+
+def gatherer(
+    task: bytes, schema: pa.Schema, code: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns a function for ``mapInArrow`` over rows of :data:`DEALT`: the second stage of a shuffle.
+
+    The task gets the rows of some parts. Rows have the columns :data:`ANSWER`. An error of the first stage passes
+    through; it ends the task as an error of its input, so that the task takes back what it has done.
+    """
+
+    def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for kind, payload in _gathered(task, batches, schema, code):
+            yield pa.record_batch([pa.array([kind]), pa.array([payload], pa.binary())], ["kind", "payload"])
+
+    return gathered
+
+
 def package_files(package: str = _PACKAGE) -> Iterator[tuple[str, bytes]]:
     """Yields path and content of every file of a package, in order, in a directory or inside a zip."""
 
@@ -131,6 +171,7 @@ def _answers(task: bytes, chunks: Sequence[bytes], schema: pa.Schema, code: str)
 
     mark_expendable()
     pa.set_cpu_count(1)  # the other cores belong to other tasks
+    yield from _repeated()
     try:
         try:
             job, work = pickle.loads(task), [pickle.loads(chunk) for chunk in chunks]  # noqa: S301 - the driver's own
@@ -154,6 +195,91 @@ def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[t
                 stream.write_batch(batch)
                 batch = next(batches, None)
         yield BATCHES, sink.getvalue().to_pybytes()
+
+
+def _dealt(task: bytes, parts: Iterable[Sequence[bytes]], code: str) -> Iterator[tuple[str, int, bytes]]:
+    # The first check forgets modules that were loaded before the driver's code arrived; the second loads that code.
+    found = _other_code(code) and _other_code(code)
+    if found is not None:
+        yield OTHER_CODE, 0, found.encode()
+        return
+    from metastore.errors import MetastoreError  # noqa: PLC0415
+
+    pa.set_cpu_count(1)  # the other cores belong to other tasks
+    held: dict[int, list[pa.RecordBatch]] = {}
+    size = 0
+    try:
+        with _own_errors():
+            job = pickle.loads(task)  # noqa: S301 - the driver's own
+            for chunks in parts:
+                for chunk in chunks:
+                    for part, rows in job(pickle.loads(zlib.decompress(chunk))):  # noqa: S301
+                        held.setdefault(part, []).append(rows)
+                        size += rows.nbytes
+                        if size >= _DEALT_BYTES:
+                            yield from _packed(held)
+                            held, size = {}, 0
+        yield from _packed(held)
+    except MetastoreError as error:
+        yield ERROR, 0, pickle.dumps((error, traceback.format_exc()))
+
+
+def _packed(held: dict[int, list[pa.RecordBatch]]) -> Iterator[tuple[str, int, bytes]]:
+    for part, rows in held.items():
+        for kind, payload in _streams(iter(rows), rows[0].schema):
+            yield kind, part, payload
+
+
+def _gathered(
+    task: bytes, batches: Iterator[pa.RecordBatch], schema: pa.Schema, code: str
+) -> Iterator[tuple[str, bytes]]:
+    found = _other_code(code) and _other_code(code)
+    if found is not None:
+        yield OTHER_CODE, found.encode()
+        return
+    from metastore.errors import EngineError, MetastoreError  # noqa: PLC0415
+
+    pa.set_cpu_count(1)  # the other cores belong to other tasks
+    yield from _repeated()
+    failed: list[tuple[str, bytes]] = []
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                if row["kind"] != BATCHES:
+                    failed.append((row["kind"], row["payload"]))
+                    raise EngineError("a task before this one failed")
+                with pa.ipc.open_stream(row["payload"]) as stream:
+                    yield from stream
+
+    try:
+        with _own_errors():
+            job = pickle.loads(task)  # noqa: S301 - the driver's own
+            yield from _streams(iter(job(rows())), schema)
+    except MetastoreError as error:
+        yield failed[0] if failed else (ERROR, pickle.dumps((error, traceback.format_exc())))
+
+
+def _repeated() -> Iterator[tuple[str, bytes]]:
+    """Yields an answer that says so if this is not the first attempt of its task."""
+    from pyspark import TaskContext  # noqa: PLC0415
+
+    context = TaskContext.get()
+    if context is not None and context.attemptNumber():
+        yield REPEATED, b""
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Within, an error that is not of this package becomes an EngineError, as on the local engine."""
+    from metastore.errors import EngineError, MetastoreError  # noqa: PLC0415
+
+    try:
+        yield
+    except MetastoreError:
+        raise
+    except Exception as error:
+        raise EngineError(f"a task failed: {type(error).__name__}: {error}") from error
 
 
 def _other_code(code: str) -> str | None:

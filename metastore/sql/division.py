@@ -36,7 +36,7 @@ from metastore.writes.row_changes import FILE
 
 _log: Final = logging.getLogger(__name__)
 
-MOST_HELD_BYTES: Final = 64 << 20
+MOST_HELD_BYTES: Final = 32 << 20
 """The most bytes of other tables that travel to every task."""
 
 ONE_VALUE: Final = frozenset(
