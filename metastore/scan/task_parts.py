@@ -32,7 +32,8 @@ def parts_of_files(sizes: Iterable[int], tasks: int) -> list[range]:
             starts.append(number)
             held = 0
         held += cost
-    return [range(*ends) for ends in zip(starts, [*starts[1:], len(costs)], strict=True)]
+    ends = [*starts[1:], len(costs)]
+    return [range(start, end) for start, end in zip(starts, ends, strict=False)]
 
 
 def split(chunk: ReadChunk, tasks: int) -> list[ReadChunk]:

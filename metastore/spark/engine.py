@@ -203,7 +203,7 @@ class SparkEngine:
         if not chunks:
             return
         # After a failed fetch, Spark runs a stage again, and tasks do not see it. A local master has no such failure.
-        self._repeated = not self.spark.conf.get("spark.master", "").startswith("local")
+        self._repeated = not str(self.spark.conf.get("spark.master", "")).startswith("local")
         self.prepare()
         first, second = (cloudpickle.dumps(task) for task in (deal, gather))  # type: ignore[no-untyped-call]
         parts = [[zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))] for chunk in chunks]

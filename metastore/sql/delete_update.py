@@ -14,14 +14,17 @@ without reading it if the condition covers the file's partition.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema
 from sqlglot import Token
 
 from metastore.quoting import double_quoted
+from metastore.sql.change_tasks import planned
 from metastore.sql.composed import Composed
 from metastore.sql.covered_files import covered_files, implied_condition
 from metastore.sql.expressions import assignments, expression, positions_of
@@ -53,11 +56,10 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
         covered = covered_files(negated, reading)
         live = reading.live
         reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)))
-        with composed.errors():
-            rows = rows_of(composed.query(), reading.relations)
-        deleted = rows.num_rows + sum(live.row_count(number) or 0 for number in covered)
+        found = planned(target, composed, reading, _Deletion())
+        deleted = (found.counts or {}).get("deleted", 0) + sum(live.row_count(number) or 0 for number in covered)
         condition = implied_condition(composed, reading)
-        return RowPlan(changes=RowChanges(rows), dropped=covered, condition=condition, counts={"deleted": deleted})
+        return replace(found, dropped=covered, condition=condition, counts={"deleted": deleted})
 
     return run_change(target, named.table, plan, "delete")
 
@@ -87,19 +89,43 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
     def plan(reading: Reading) -> RowPlan:
         schema = reading.table.schema()
         places = positions_of(cursor, schema, [name for name, _ in assigned])
-        with composed.errors():
-            rows = rows_of(composed.query(), reading.relations)
-        new = {}
-        for at, (place, (name, _)) in enumerate(zip(places, assigned, strict=True), start=2):
-            with statement.at(name.token):
-                field = reading.job.arrow_schema.field(place)
-                new[place] = conformed_column(schema.fields[place], field, rows.column(at))
-        addresses = rows.select([0, 1]).rename_columns([FILE, ROW])
-        changes = RowChanges(_NO_ROWS, (Update(addresses, new),))
-        condition = implied_condition(composed, reading)
-        return RowPlan(changes=changes, condition=condition, counts={"updated": rows.num_rows})
+        tokens = [name.token for name, _ in assigned]
+        found = planned(
+            target, composed, reading, _NewValues(statement, tokens, places, schema, reading.job.arrow_schema)
+        )
+        return replace(found, condition=implied_condition(composed, reading))
 
     return run_change(target, named.table, plan, "update")
+
+
+@dataclass(frozen=True)
+class _Deletion:
+    """Deletes the rows that were found."""
+
+    def plan(self, rows: pa.Table) -> RowPlan:
+        """Returns the change."""
+        return RowPlan(changes=RowChanges(rows), counts={"deleted": rows.num_rows})
+
+
+@dataclass(frozen=True)
+class _NewValues:
+    """Gives the rows that were found new values, in the columns at ``places``; ``tokens`` name these columns."""
+
+    statement: Statement
+    tokens: Sequence[Token]
+    places: Sequence[int]
+    schema: Schema
+    arrow: pa.Schema
+
+    def plan(self, rows: pa.Table) -> RowPlan:
+        """Returns the change. Raises InvalidRequestError, at the column, for a value that does not fit."""
+        new = {}
+        for at, (place, token) in enumerate(zip(self.places, self.tokens, strict=True), start=2):
+            with self.statement.at(token):
+                new[place] = conformed_column(self.schema.fields[place], self.arrow.field(place), rows.column(at))
+        addresses = rows.select([0, 1]).rename_columns([FILE, ROW])
+        changes = RowChanges(_NO_ROWS, (Update(addresses, new),))
+        return RowPlan(changes=changes, counts={"updated": rows.num_rows})
 
 
 def _where(cursor: Cursor) -> tuple[Token, ...]:

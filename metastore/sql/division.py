@@ -27,9 +27,10 @@ import pyarrow as pa
 from metastore.duck.queries import Duck, Failure
 from metastore.duck.query_plans import why_not_alone
 from metastore.engine import Engine
+from metastore.sql.composed import Composed
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.row_parts import HeldRows, RowPart, RowsOnStore
-from metastore.sql.select import PreparedQuery, QueryTable, QueryView, error_of, prepared_query
+from metastore.sql.select import PreparedQuery, QueryTable, QueryView, error_of, prepared_query, rows_of
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
 from metastore.writes.row_changes import FILE
@@ -235,3 +236,26 @@ def _held(table: QueryTable, room: int) -> HeldRows | None:
     relation: Relation = table.relation
     held = HeldRows.of(relation.batches(table.asked), relation.part(table.asked.columns))
     return held if len(held.content) <= room else None
+
+
+def held_rows(composed: Composed, relations: Relations) -> pa.Table | None:
+    """Returns the rows of the query ``composed``, which runs here once, as tasks may read them in its place.
+
+    Returns None if they are too many, if two columns have one name, or if a type of DuckDB would become another one on
+    the way. Raises the errors of the query.
+    """
+    with composed.errors():
+        prepared = prepared_query(composed.query(), relations)
+        with Duck() as duck:
+            _register(duck, prepared, None)
+            try:
+                columns, types = duck.columns(prepared.text)
+            except Failure:
+                return None  # the query of the whole statement says what is wrong
+            if len({name.lower() for name in columns.names}) < len(columns.names):
+                return None
+            again = f"FROM {duck.add('held', columns, lambda: iter(()))}"
+            if duck.columns(again)[1] != types:
+                return None
+        rows = rows_of(composed.query(), relations)
+    return rows if rows.nbytes <= MOST_HELD_BYTES else None

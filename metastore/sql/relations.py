@@ -101,6 +101,7 @@ class Relations:
         self._tables: dict[str, Table] = {}
         self._addressed: dict[str, LiveRows] = {}
         self._read: set[str] = set()
+        self._held: dict[str, pa.Table] = {}
 
     def pin(self, target: TargetTable, table: Table, live: LiveRows | None) -> None:
         """Make ``target`` mean the version ``table`` from now on.
@@ -110,6 +111,10 @@ class Relations:
         self._tables[str(target)] = table
         if live is not None:
             self._addressed[str(target)] = live
+
+    def hold(self, name: str, rows: pa.Table) -> None:
+        """Make the name ``name``, of one part, mean ``rows`` from now on."""
+        self._held[name.lower()] = rows
 
     def look_together(self, names: Iterable[Sequence[str]]) -> None:
         """Look for the newest versions of all components at once, if one of ``names`` is of a storage plugin.
@@ -143,6 +148,9 @@ class Relations:
         """
         if len(parts) == 2 and parts[0].lower() == NAME:
             return self._of_information_schema(parts[1], wanted)
+        if len(parts) == 1 and parts[0].lower() in self._held:
+            held = self._held[parts[0].lower()]
+            return Relation(held.schema, lambda asked: iter(held.select(asked.columns).to_batches()), in_memory)
         if (log := self._changelog(parts)) is not None:
             if wanted is not None:
                 raise InvalidRequestError(

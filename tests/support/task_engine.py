@@ -38,12 +38,11 @@ class TaskEngine(LocalEngine):
     ) -> Iterator[pa.RecordBatch]:
         """Run each chunk as a cluster does: once more for each lost attempt."""
         self.repeats_tasks = bool(self.lost_attempts)
-        own = pickle.dumps(task)
         for chunk in chunks:
             self.tasks += 1
             for _ in range(self.lost_attempts):
-                list(pickle.loads(own)(pickle.loads(pickle.dumps(chunk))))
-            yield from super().run([pickle.loads(pickle.dumps(chunk))], pickle.loads(own), schema)
+                list(sent(task)(sent(chunk)))
+            yield from super().run([sent(chunk)], sent(task), schema)
 
     def shuffle(
         self,
@@ -55,12 +54,16 @@ class TaskEngine(LocalEngine):
     ) -> Iterator[pa.RecordBatch]:
         """Deal all rows in memory, then gather each group."""
         dealt: dict[int, list[pa.RecordBatch]] = {number: [] for number in range(groups)}
-        own = pickle.dumps(deal)
         for chunk in chunks:
             self.tasks += 1
-            for number, rows in pickle.loads(own)(pickle.loads(pickle.dumps(chunk))):
+            for number, rows in sent(deal)(sent(chunk)):
                 dealt[number].append(rows)
         yield from self.run([each for each in dealt.values() if each], _Gathering(gather), schema)
+
+
+def sent(thing: Any) -> Any:
+    """Returns what arrives in another process."""
+    return pickle.loads(pickle.dumps(thing))  # noqa: S301 - our own
 
 
 class _Gathering:

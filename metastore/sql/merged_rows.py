@@ -1,0 +1,99 @@
+"""The pairs of rows that MERGE found, as changes of the table: each clause's deletes, updates and new rows.
+
+Place in the flow: MERGE joins its source with the table by one query (:mod:`metastore.sql.merge`). The rows of the
+query come here, on this machine or in a task: the address, the number of the clause, and the values of each clause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from sqlglot import Token
+
+from metastore.sql.merge_clauses import MergeClause
+from metastore.sql.statement import Statement
+from metastore.writes.conforming import conformed, conformed_column
+from metastore.writes.row_changes import FILE, ROW, RowChanges, Update
+from metastore.writes.written_change import RowPlan
+
+_ADDRESS: Final[dict[str, pa.DataType]] = {FILE: pa.int64(), ROW: pa.int64()}
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Turns pairs of rows into a plan. ``places`` are the columns that each clause gives values to; ``on`` for errors.
+
+    ``table`` is the name of the table, whose columns are ``schema`` and ``arrow``.
+    """
+
+    statement: Statement
+    clauses: Sequence[MergeClause]
+    places: Sequence[Sequence[int]]
+    schema: Schema
+    arrow: pa.Schema
+    table: str
+    on: Token
+
+    def plan(self, rows: pa.Table) -> RowPlan:
+        """Returns the change.
+
+        Raises InvalidRequestError for a row that is changed twice, and for a value that does not fit.
+        """
+        action: Any = rows.column(2)
+        first = 3
+        deleted: list[pa.Table] = []
+        updates: list[Update] = []
+        inserted: list[pa.Table] = []
+        for number, (clause, own) in enumerate(zip(self.clauses, self.places, strict=True)):
+            found = rows.filter(pc.equal(action, pa.scalar(number)))
+            columns = [found.column(first + at) for at in range(len(own))]
+            first += len(own)
+            with self.statement.at(clause.token):
+                if clause.action == "insert":
+                    given = {self.schema.fields[place].name: values for place, values in zip(own, columns, strict=True)}
+                    inserted.append(conformed(given, self.schema, self.arrow, found.num_rows))
+                    continue
+                addresses = found.select([0, 1]).rename_columns([FILE, ROW])
+                if clause.action == "delete":
+                    deleted.append(addresses)
+                    continue
+                new = {
+                    place: conformed_column(self.schema.fields[place], self.arrow.field(place), values)
+                    for place, values in zip(own, columns, strict=True)
+                }
+                updates.append(Update(addresses, new))
+        going = _without_doubles(pa.concat_tables([pa.schema(_ADDRESS).empty_table(), *deleted]))
+        self._require_once([going, *(update.addresses for update in updates)])
+        added = pa.concat_tables(inserted) if inserted else None
+        counts = {
+            "inserted": added.num_rows if added is not None else 0,
+            "updated": sum(update.addresses.num_rows for update in updates),
+            "deleted": going.num_rows,
+        }
+        return RowPlan(
+            added if added is not None and added.num_rows else None, RowChanges(going, updates), counts=counts
+        )
+
+    def _require_once(self, addresses: list[pa.Table]) -> None:
+        every = pa.concat_tables(addresses)
+        twice = every.num_rows - _without_doubles(every).num_rows
+        if twice:
+            raise self.statement.error(
+                f"several rows of the source change one row of {self.table}, {twice} times, so the "
+                "result is undefined. Reduce the source to one row for each, for example by GROUP BY",
+                self.on,
+            )
+
+
+def _without_doubles(addresses: pa.Table) -> pa.Table:
+    if not addresses.num_rows:
+        return addresses
+    pairs: Any = np.stack([addresses.column(FILE).to_numpy(), addresses.column(ROW).to_numpy()])
+    once = np.unique(pairs, axis=1)
+    return pa.table({FILE: pa.array(once[0], pa.int64()), ROW: pa.array(once[1], pa.int64())})
