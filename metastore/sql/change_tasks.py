@@ -82,7 +82,8 @@ def changed_by_tasks(
         written += own
         counts.update(own_counts)
         numbers.append(source_rows)
-    return TaskChanges(RowPlan(written=written, counts=counts), np.unique(np.concatenate(numbers)))
+    plan = RowPlan(written=written, counts=counts, engine=division.engine.name)
+    return TaskChanges(plan, np.unique(np.concatenate(numbers)))
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,8 @@ class _Creation:
         except BaseException:
             writer.remove()
             raise
-        return done(True, f"{self._place}: is created with {count} rows")
+        by = f", by tasks of the engine {division.engine.name}" if isinstance(division, Division) else ""
+        return done(True, f"{self._place}: is created with {count} rows{by}")
 
     def _arguments(self, schema: Schema) -> dict[str, Any]:
         try:

@@ -94,7 +94,8 @@ class _Insertion:
             values = self._values(reading, fixed, division.columns.names)
             values.rows(reading.job, division.columns.empty_table())  # a type that does not fit is refused here
             files, count = insert_by_tasks(division, values, reading.writer)
-            inserted = RowPlan(written=WrittenChange(tuple(files)), counts={"inserted": count})
+            written = WrittenChange(tuple(files))
+            inserted = RowPlan(written=written, counts={"inserted": count}, engine=division.engine.name)
             partitions = partial(Partitions.of_files, reading.job, files)
         else:
             rows = rows_of(query, reading.relations)

@@ -82,11 +82,10 @@ class MergedRows:
 
     def _require_once(self, addresses: list[pa.Table]) -> None:
         every = pa.concat_tables(addresses)
-        twice = every.num_rows - _without_doubles(every).num_rows
-        if twice:
+        if _without_doubles(every).num_rows < every.num_rows:
             raise self.statement.error(
-                f"several rows of the source change one row of {self.table}, {twice} times, so the "
-                "result is undefined. Reduce the source to one row for each, for example by GROUP BY",
+                f"several rows of the source change one row of {self.table}, so the result is undefined. Reduce "
+                "the source to one row for each, for example by GROUP BY",
                 self.on,
             )
 

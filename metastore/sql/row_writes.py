@@ -33,7 +33,10 @@ from metastore.writes.table_writer import TableWriter, job_of
 from metastore.writes.written_change import RowPlan, write_change
 
 _COUNTS: Final = ("inserted", "updated", "deleted")
-_ANSWER: Final[list[pa.Field[Any]]] = [pa.field(name, pa.int64()) for name in (*_COUNTS, "snapshot_id")]
+_ANSWER: Final[list[pa.Field[Any]]] = [
+    *(pa.field(name, pa.int64()) for name in (*_COUNTS, "snapshot_id")),
+    pa.field("engine", pa.string()),
+]
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,9 @@ Planner = Callable[[Reading], RowPlan]
 
 
 def run_change(target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None) -> pa.Table:
-    """Returns one row: the numbers of rows inserted, updated and deleted, and the snapshot; NULL when nothing changed.
+    """Returns one row: the numbers of rows inserted, updated and deleted, the snapshot, and the engine.
 
+    The snapshot is NULL when nothing changed. The engine is the one that ran the statement's query.
     ``kind`` chooses the properties of the table that say how rows change. With None the plan changes no existing row:
     then rows have no addresses, and are written once even if the commit is tried several times.
 
@@ -94,7 +98,7 @@ class _Change:
         self._writer: TableWriter | None = None
         self._work: _Work | None = None
 
-    def attempt(self, loaded: Table) -> dict[str, int | None]:
+    def attempt(self, loaded: Table) -> dict[str, int | str | None]:
         """Plan, write and commit on ``loaded``. Raises as :func:`run_change`."""
         require_written_version(loaded, self._table)
         mode = self._mode(loaded)
@@ -102,15 +106,15 @@ class _Change:
         if work is None:
             self.remove()
             work = self._work = self._written(loaded, mode)
-        counts: dict[str, int | None] = {name: (work.plan.counts or {}).get(name, 0) for name in _COUNTS}
+        counts = {name: (work.plan.counts or {}).get(name, 0) for name in _COUNTS}
         if not work.new and not work.gone:
-            return {**counts, "snapshot_id": None}
+            return {**counts, "snapshot_id": None, "engine": work.plan.engine}
         now_ms = self._target.metastore.clock.now_ms()
         writer = self._writer
         assert writer is not None
         with writer.committing():
             snapshot_id = publish_change(self._table, loaded, now_ms, work.new, work.gone)
-        return {**counts, "snapshot_id": snapshot_id}
+        return {**counts, "snapshot_id": snapshot_id, "engine": work.plan.engine}
 
     def remove(self) -> None:
         """Delete the files that were written."""

@@ -52,7 +52,7 @@ class RowPlan:
     """``inserted`` are rows of ``job.arrow_schema``; ``dropped`` are numbers of files that are removed without reading.
 
     ``condition`` is true of every row that the statement changes. None: the plan may depend on every row of the table.
-    ``written`` is what tasks have written for the plan.
+    ``written`` is what tasks have written for the plan, and ``engine`` the name of the engine that ran the query.
     """
 
     inserted: pa.Table | None = None
@@ -63,6 +63,7 @@ class RowPlan:
     counts: Mapping[str, int] | None = None
     """Numbers of rows by ``inserted``, ``updated`` and ``deleted``."""
     written: WrittenChange = WrittenChange()
+    engine: str = "local"
 
     @property
     def only_deletes(self) -> bool:

@@ -12,11 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.table import Table
-from support.row_statements import COLUMNS, PARTITIONINGS, ROWS, STATEMENTS
+from support.row_statements import COLUMNS, PARTITIONINGS, REFUSED, ROWS, STATEMENTS
 from support.task_engine import TaskEngine
 
 from metastore.config import Settings
+from metastore.duck.queries import Duck
+from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.session import Session, connect
+from metastore.sql.division import ONE_VALUE, RANDOM, Division, Undivided, divided
+from metastore.sql.relations import Relations
+from metastore.sql.statement import Statement
 
 
 @pytest.fixture
@@ -101,3 +106,204 @@ def test_a_table_changes_as_in_duckdb(
             tasks = list(loaded(session, "t").scan().plan_files())
             assert current.summary["total-records"] == str(sum(task.file.record_count for task in tasks))
             assert version > 1 or not any(task.delete_files for task in tasks)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A session on this machine, whose table ``t`` has three files."""
+    folder = tmp_path_factory.mktemp("alone")
+    lake = {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"{folder}/lake"}
+    given = {"drill.metastore": {"iceberg.location.base_path": str(folder / "m"), "catalogs.lake": lake}}
+    with connect(Settings.from_mapping(given, environ={})) as session:
+        session.sql("CREATE SCHEMA lake.db")
+        made(session, "t")
+        yield session
+
+
+VALUES_REFUSED = [
+    "INSERT INTO {t} (id) SELECT n * 1000000000 * 1000000000 FROM {t}",
+    "INSERT INTO {t} (n) SELECT id * 1000000000 FROM {t}",
+    "INSERT INTO {t} (id) SELECT CAST(k AS BIGINT) FROM {t}",
+    "INSERT INTO {t} (id)\nSELECT k\nFROM {t}",
+    "INSERT INTO {t} SELECT id, nope FROM {t}",
+    "INSERT OVERWRITE {t} SELECT id FROM {t}",
+    "UPDATE {t} SET n = CAST(k AS INTEGER)",
+    "UPDATE {t} SET n = id * 1000000000 WHERE id > 2",
+    "DELETE FROM {t} WHERE\n CAST(k AS INTEGER) > 3",
+    "DELETE FROM {t} WHERE error('stop') IS NULL",
+    "MERGE INTO {t} USING (SELECT 1 AS id UNION ALL SELECT 1) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 1",
+    "MERGE INTO {t} USING (SELECT 2 AS id, 'x' AS k) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = s.k",
+    "MERGE INTO {t} USING (SELECT 99 AS id, 'x' AS k) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (n) VALUES (s.k)",
+    "MERGE INTO {t} USING (SELECT nope) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+]
+
+
+@pytest.mark.parametrize("statement", [*(each for each, _ in REFUSED), *VALUES_REFUSED])
+def test_what_is_refused_has_the_message_of_this_machine(
+    session: Session, alone: Session, tmp_path: Path, statement: str
+) -> None:
+    """With its line and column; no file is left, and no snapshot."""
+    made(session, "t")
+    before, snapshot = written(tmp_path), loaded(session, "t").current_snapshot()
+    with pytest.raises(MetastoreError) as here:
+        alone.sql(statement.format(t="lake.db.t"))
+    with pytest.raises(MetastoreError) as by_tasks:
+        session.sql(statement.format(t="lake.db.t"))
+    assert (type(by_tasks.value), str(by_tasks.value)) == (type(here.value), str(here.value))
+    assert written(tmp_path) == before
+    assert loaded(session, "t").current_snapshot() == snapshot
+
+
+DIVIDED = [
+    ("SELECT id FROM {t} WHERE n > 1", None),
+    ("SELECT id, random() FROM {t}", None),
+    ("SELECT * FROM {t} t JOIN {u} u USING (id)", None),
+    ("SELECT * FROM {u} u JOIN {t} t USING (id)", None),
+    ("SELECT t.id FROM {t} t LEFT JOIN {u} u ON t.id = u.id", None),
+    ("SELECT t.id FROM {u} u RIGHT JOIN {t} t ON t.id = u.id", None),
+    ("SELECT id FROM {t} WHERE id IN (SELECT max(id) FROM {u})", None),
+    ("SELECT id, (SELECT max(u.n) FROM {u} u WHERE u.id = t.id) FROM {t} t", None),
+    ("WITH x AS (SELECT * FROM {t}) SELECT id FROM x WHERE n > 1", None),
+    ("SELECT unnest(tags) FROM {t}", None),
+    ("SELECT t.id FROM {t} t WHERE NOT EXISTS (SELECT 1 FROM {u} u WHERE u.id > t.id)", None),
+    ("SELECT id FROM {t} ORDER BY id", "ORDER BY orders the rows"),
+    ("SELECT id FROM {t} LIMIT 3", "LIMIT counts the rows"),
+    ("SELECT DISTINCT id FROM {t}", "DISTINCT compares the rows"),
+    ("SELECT k, count(*) FROM {t} GROUP BY k", "it aggregates the rows"),
+    ("SELECT arg_max(id, n) FROM {t}", "it aggregates the rows"),
+    ("SELECT row_number() OVER () FROM {t}", "a window function compares the rows"),
+    ("SELECT id FROM {t} TABLESAMPLE 10%", "a sample counts the rows"),
+    ("SELECT id FROM {t} UNION ALL SELECT id FROM {u}", "it unites several queries"),
+    ("SELECT t.id FROM {u} u LEFT JOIN {t} t ON t.id = u.id", "a join of type LEFT"),
+    ("SELECT t.id FROM {t} t FULL JOIN {u} u ON t.id = u.id", "a join of type FULL"),
+    ("SELECT id FROM {u} WHERE id IN (SELECT id FROM {t})", "a join of type MARK"),
+    ("WITH x AS (SELECT * FROM {t}) SELECT id FROM x UNION ALL SELECT id FROM x", "it reads the table several times"),
+    ("SELECT id, now() FROM {t}", "now has one value"),
+    ("SELECT id, current_date FROM {t}", "current_date has one value"),
+    ("SELECT t.id, u.r FROM {t} t JOIN (SELECT id, random() AS r FROM {u}) u USING (id)", "random may be of another"),
+    ("VALUES (1)", "the query reads no table in files"),
+]
+
+
+@pytest.mark.parametrize(("query", "reason"), DIVIDED)
+def test_a_query_is_divided_if_each_row_passes_alone(session: Session, query: str, reason: str | None) -> None:
+    """By DuckDB's own plan; the larger table is divided, and the other one travels to the tasks."""
+    made(session, "t", files=3)
+    made(session, "u", files=1)
+    statement = Statement.parse(query.format(t="lake.db.t", u="lake.db.u"))
+    found = divided(session, statement, Relations(session))
+    if reason is None:
+        assert isinstance(found, Division)
+        assert len(found.rows.sizes) == 3
+        rows = [batch for part in found.rows.parts(3) for batch in found.query.rows(part)]
+        here = session.sql(statement.text)
+        assert sum(batch.num_rows for batch in rows) == here.num_rows
+        if "random" not in query:
+            assert texts(pa.Table.from_batches(rows).rename_columns(here.column_names)) == texts(here)
+    else:
+        assert isinstance(found, Undivided)
+        assert reason in found.reason
+
+
+def test_functions_that_depend_on_the_call_are_known() -> None:
+    """DuckDB's catalog says which functions do; those that only depend on the time zone are equal in every task."""
+    zoned = {"make_timestamptz", "timezone", "timezone_hour", "timezone_minute", "strftime", "time_bucket", "era"}
+    with Duck() as duck:
+        found = duck.run("SELECT DISTINCT function_name AS name, stability FROM duckdb_functions()").to_pylist()
+    # Parts of a time have the zone of the session, which is UTC in every task; see what remains by name.
+    by_call = {row["name"] for row in found if row["stability"] == "CONSISTENT_WITHIN_QUERY"}
+    named = {name for name in by_call if name.startswith(("current_", "get", "now", "today", "transaction", "txid"))}
+    volatile = {row["name"] for row in found if row["stability"] == "VOLATILE"}
+    harmless = {"current_database", "current_schema", "current_schemas", "error", "sleep_ms", "stats", "vector_type"}
+    assert (named | volatile) - harmless <= ONE_VALUE | RANDOM
+    assert zoned <= by_call
+
+
+def test_random_values_are_drawn_once(session: Session) -> None:
+    """Each row of a query has its own; rows that a source of MERGE changes have the source's one value."""
+    made(session, "t", files=4)
+    session.sql("CREATE TABLE lake.db.r AS SELECT id, random() AS r FROM lake.db.t")
+    [[distinct, rows]] = [
+        list(row.values()) for row in session.sql("SELECT count(DISTINCT r), count(*) FROM lake.db.r").to_pylist()
+    ]
+    assert (distinct, rows) == (20, 20)
+    source = "(SELECT 1 AS id, random() AS r)"
+    told = change(
+        session, f"MERGE INTO lake.db.r t USING {source} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET r = s.r"
+    )
+    assert told["updated"] == 4
+    assert session.sql("SELECT count(DISTINCT r) AS n FROM lake.db.r WHERE id = 1").to_pylist() == [{"n": 1}]
+
+
+@pytest.mark.parametrize(("mode", "most"), [("none", 12), ("hash", 3), ("range", 3)])
+def test_a_partition_gets_few_files(session: Session, engine: TaskEngine, mode: str, most: int) -> None:
+    """With ``hash`` one for each partition, with ``none`` one for each task and partition."""
+    made(session, "s", files=4)
+    session.sql(
+        "CREATE TABLE lake.db.t (id BIGINT, k VARCHAR) PARTITIONED BY (k) "
+        f"TBLPROPERTIES ('write.distribution-mode' = '{mode}')"
+    )
+    told = change(session, "INSERT INTO lake.db.t SELECT id, k FROM lake.db.s WHERE k IN ('a', 'b') OR k IS NULL")
+    files = session.sql('SELECT record_count FROM lake.db."t$files"').num_rows
+    assert told["inserted"] == 16
+    assert files == most
+    assert engine.tasks >= 4
+
+
+def test_a_distribution_that_is_not_known_is_refused(session: Session) -> None:
+    """By its name, with the value that is meant instead."""
+    made(session, "s")
+    session.sql("CREATE TABLE lake.db.t (id BIGINT) TBLPROPERTIES ('write.distribution-mode' = 'round')")
+    with pytest.raises(
+        InvalidRequestError, match="write.distribution-mode of lake.db.t is 'round'; none, hash and range"
+    ):
+        session.sql("INSERT INTO lake.db.t SELECT id FROM lake.db.s")
+
+
+CHANGES = [
+    "INSERT INTO lake.db.t SELECT * FROM lake.db.t WHERE id < 3",
+    "INSERT OVERWRITE lake.db.t SELECT * FROM lake.db.t WHERE id < 3",
+    "DELETE FROM lake.db.t WHERE id = 1",
+    "UPDATE lake.db.t SET n = 7 WHERE id = 1",
+    """MERGE INTO lake.db.t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 8
+    WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)""",
+    "CREATE TABLE lake.db.new AS SELECT * FROM lake.db.t",
+]
+
+
+@pytest.mark.parametrize("statement", CHANGES)
+def test_files_of_lost_attempts_go(session: Session, engine: TaskEngine, tmp_path: Path, statement: str) -> None:
+    """A task that ran twice leaves files that no answer names; after the commit they are gone."""
+    made(session, "t", "PARTITIONED BY (k)")
+    engine.lost_attempts = 1
+    session.sql(statement)
+    engine.lost_attempts = 0
+    names = {str(path) for path in written(tmp_path)}
+    kept = set()
+    for name in ("t", "new") if "new" in statement else ("t",):
+        kept |= {
+            row["file_path"] for row in session.sql(f'SELECT file_path FROM lake.db."{name}$all_files"').to_pylist()
+        }
+    assert {path.removeprefix("file://") for path in kept} == names
+
+
+class Stopping(TaskEngine):
+    """An engine that stops after some answers, as a cluster that is shut down."""
+
+    def run(self, *given: Any) -> Iterator[pa.RecordBatch]:
+        """The first answer, then the end."""
+        found = super().run(*given)
+        yield next(found)
+        next(found, None)  # its answer does not arrive
+        raise EngineError("the cluster was shut down")
+
+
+@pytest.mark.parametrize("statement", CHANGES)
+def test_an_engine_that_fails_leaves_nothing(tmp_path: Path, session: Session, statement: str) -> None:
+    """Neither the files of answers, nor those of tasks whose answers did not arrive."""
+    made(session, "t", "PARTITIONED BY (k)")
+    before = written(tmp_path)
+    with connect(session.settings, Stopping()) as failing, pytest.raises(EngineError, match="shut down"):
+        failing.sql(statement)
+    assert written(tmp_path) == before
+    assert loaded(session, "t").scan().to_arrow().num_rows == 15

@@ -68,3 +68,42 @@ STATEMENTS = st.one_of(
     st.just(f"INSERT INTO {{t}} VALUES {ROWS}"),
     st.just("INSERT INTO {t} (id, n) SELECT id + 100, n FROM {t} WHERE id < 50"),
 )
+
+REFUSED = [
+    ("INSERT INTO {t} VALUES (1, 'a')", "the query has 2 columns"),
+    ("INSERT INTO {t} (id, nope) VALUES (1, 2)", "line 1, column 28: nope is no column of the table; there are id"),
+    ("INSERT INTO {t} (id, ID) VALUES (1, 2)", "column ID is given twice"),
+    ("INSERT INTO {t} (n) VALUES ('1')", "column n is int, and the query gives string"),
+    ("INSERT INTO {t} (n) VALUES (3000000000)", "column n is int: Integer value 3000000000 not in range"),
+    ("INSERT INTO {t} (n) VALUES (1.5)", "column n is int, and the query gives decimal"),
+    ("INSERT INTO {t} (x) VALUES (9007199254740993)", "column x is double"),
+    ("INSERT INTO {t} (k) VALUES (1)", "column k is string, and the query gives int32"),
+    ("INSERT INTO {t} (ts) VALUES ('2021-04-01')", "column ts is timestamp"),
+    ("INSERT INTO {t} (tags) VALUES ([1])", "column tags is list<string>"),
+    ("INSERT INTO {t} BY NAME SELECT 1 AS nope", "nope is no column"),
+    ("INSERT INTO {t}", "a query, or VALUES is expected"),
+    ("DELETE FROM {t}\nWHERE nope = 1", 'line 2, column 7: Referenced column "nope" not found in FROM clause!'),
+    ("DELETE FROM {t} WHERE id = 1 / 0 ORDER", "line 1, column"),
+    ("DELETE FROM {t} USING x WHERE id = 1", "the end of the statement is expected, not USING"),
+    ("UPDATE {t} SET id = 'x'", "line 1, column 22: column id is long"),
+    ("UPDATE {t} SET id = 1, id = 2", "column id is given twice"),
+    ("UPDATE {t} SET nope = 1", "nope is no column"),
+    ("UPDATE {t} SET\n k = upper(\n nope)", "line 3, column 2: Referenced column"),
+    ("UPDATE {t} SET t.n.m = 1", "n.m is a field of a struct"),
+    ("UPDATE {t} SET n = 1 FROM x", "the end of the statement is expected, not FROM"),
+    (
+        "MERGE INTO {t} USING (SELECT 1 AS id FROM range(2)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 1",
+        "several rows of the source change one row",
+    ),
+    ("MERGE INTO {t} USING (SELECT 1 AS id) ON true WHEN MATCHED THEN DELETE", "an alias of the query is expected"),
+    ("MERGE INTO {t} USING (SELECT 1 AS id) s ON true", "WHEN is expected"),
+    (
+        "MERGE INTO {t} USING (SELECT 8 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (1, 2)",
+        "INSERT",
+    ),
+    ("MERGE INTO {t} USING lake.db.nope s ON t.id = s.id WHEN MATCHED THEN DELETE", "lake.db.nope does not exist"),
+    ("INSERT INTO lake.db.nope VALUES (1)", "table lake.db.nope does not exist"),
+    ("DELETE FROM t WHERE id = 1", "a table of a catalog is named by three parts"),
+    ("DELETE FROM metastore.components.tables", "is the metastore's own"),
+]
+"""Statements that are refused, with a part of the message; the table has one file."""
