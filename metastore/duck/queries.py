@@ -168,7 +168,7 @@ class Duck:
             rows: pa.Table = self._guarded(partial(self._interruptible, query))
         except Failure as failure:
             if failure.line is None:  # for a relation, DuckDB reports errors without a place; for a statement, with it
-                self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
+                self.bind(query)
             raise
         return rows.rename_columns([self._heading(name, query) for name in rows.column_names])
 
@@ -180,8 +180,12 @@ class Duck:
                 yield batch
         except Failure as failure:
             if failure.line is None:  # as in run()
-                self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
+                self.bind(query)
             raise
+
+    def bind(self, query: str) -> None:
+        """Check that the names in a query mean something. Raises :class:`Failure`, with its place."""
+        self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
 
     def plan(self, query: str) -> PlanNode:
         """Returns DuckDB's plan of a query before it is optimized. Raises :class:`Failure`."""

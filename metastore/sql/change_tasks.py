@@ -21,7 +21,7 @@ from metastore.sql.composed import Composed
 from metastore.sql.division import DividedQuery, Division, divided
 from metastore.sql.row_parts import AddressedFiles
 from metastore.sql.row_writes import Reading
-from metastore.sql.select import rows_of
+from metastore.sql.select import fetch_lines, rows_of
 from metastore.sql.statement_tasks import ANSWERS, answer, answers, task_count
 from metastore.sql.target import StatementTarget
 from metastore.writes.row_changes import Numbers
@@ -53,12 +53,21 @@ def planned(target: StatementTarget, composed: Composed, reading: Reading, to_pl
 
     Raises the errors of the query and of ``to_plan``.
     """
+    if reading.explains:
+        return explained(target, composed, reading)
     found = changed_by_tasks(target, composed, reading, to_plan)
     if found is not None:
         return found.plan
     with composed.errors():
         rows = rows_of(composed.query(), reading.relations)
     return to_plan.plan(rows)
+
+
+def explained(target: StatementTarget, composed: Composed, reading: Reading) -> RowPlan:
+    """Returns the lines that EXPLAIN prints: where the query runs, and which part of each table it fetches."""
+    with composed.errors():
+        line = divided(target, composed.query(), reading.relations).line
+        return RowPlan(lines=[line, *fetch_lines(composed.query(), reading.relations)])
 
 
 def changed_by_tasks(

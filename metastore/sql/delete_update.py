@@ -2,9 +2,9 @@
 
 ::
 
-    DELETE FROM catalog.schema.table [[AS] alias] [WHERE condition]
+    [EXPLAIN] DELETE FROM catalog.schema.table [[AS] alias] [WHERE condition]
     TRUNCATE TABLE catalog.schema.table
-    UPDATE catalog.schema.table [[AS] alias] SET column = expression, … [WHERE condition]
+    [EXPLAIN] UPDATE catalog.schema.table [[AS] alias] SET column = expression, … [WHERE condition]
 
 A condition is any condition of SELECT, including subqueries; a row for which it is NULL does not change. Files without
 a matching row are not read if statistics prove it. Files with matching rows get deletes, or are rewritten, as the
@@ -47,7 +47,13 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
     named = named_table(target, cursor, alias=("WHERE", "USING"))
     where = _where(cursor)
     if not where:
-        return run_change(target, named.table, lambda reading: _everything(statement, named, reading), "delete")
+        return run_change(
+            target,
+            named.table,
+            lambda reading: _everything(statement, named, reading),
+            "delete",
+            explains=statement.explains,
+        )
     composed = Composed(statement).add(f"{_SELECT_ADDRESS} FROM").part(named.tokens).add("WHERE").part(where)
 
     negated = Composed(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
@@ -61,7 +67,7 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
         condition = implied_condition(composed, reading)
         return replace(found, dropped=covered, condition=condition, counts={"deleted": deleted})
 
-    return run_change(target, named.table, plan, "delete")
+    return run_change(target, named.table, plan, "delete", explains=statement.explains)
 
 
 def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -95,7 +101,7 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
         )
         return replace(found, condition=implied_condition(composed, reading))
 
-    return run_change(target, named.table, plan, "update")
+    return run_change(target, named.table, plan, "update", explains=statement.explains)
 
 
 @dataclass(frozen=True)
@@ -150,5 +156,11 @@ def _everything(statement: Statement, named: NamedTable, reading: Reading) -> Ro
     return RowPlan(dropped=every, dropped_deletes=live.deletes, condition=AlwaysTrue(), counts={"deleted": rows})
 
 
-HANDLERS: Final = {("DELETE", "FROM"): delete, ("TRUNCATE", "TABLE"): truncate, ("UPDATE",): update}
+HANDLERS: Final = {
+    ("DELETE", "FROM"): delete,
+    ("TRUNCATE", "TABLE"): truncate,
+    ("UPDATE",): update,
+    ("EXPLAIN", "DELETE", "FROM"): lambda target, statement: delete(target, statement.explained()),
+    ("EXPLAIN", "UPDATE"): lambda target, statement: update(target, statement.explained()),
+}
 """Handlers by the first words of their statements."""

@@ -16,13 +16,14 @@ A statement is divided if all of this holds; otherwise it runs on this machine, 
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 import pyarrow as pa
+from sqlglot import TokenType
 
 from metastore.duck.queries import Duck, Failure
 from metastore.duck.query_plans import why_not_alone
@@ -71,10 +72,11 @@ ONE_VALUE: Final = frozenset(
 )
 """Functions with one value for a whole statement, or with an effect on later calls."""
 
-RANDOM: Final = frozenset(["gen_random_uuid", "random", "uuid", "uuidv4", "uuidv7"])
+RANDOM: Final = frozenset({"gen_random_uuid", "random", "uuid", "uuidv4", "uuidv7"})
 """Functions with another value for each row."""
 
-_WORDS: Final = re.compile(r"\w+")
+_WITHOUT_BRACKETS: Final = ("current_", "local")
+"""The beginnings of functions that may be called without brackets."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,22 @@ class Division:
     rows: RowsOnStore
     engine: Engine
 
+    @property
+    def line(self) -> str:
+        """What EXPLAIN prints."""
+        return f"Run by tasks of the engine {self.engine.name}: {len(self.rows.sizes)} files, {self.rows.size} bytes"
+
 
 @dataclass(frozen=True)
 class Undivided:
     """A query that runs on this machine, and the ``reason``."""
 
     reason: str
+
+    @property
+    def line(self) -> str:
+        """What EXPLAIN prints."""
+        return f"Run on this machine: {self.reason}"
 
 
 def divided(target: StatementTarget, statement: Statement, relations: Relations) -> Division | Undivided:
@@ -136,11 +148,7 @@ def divided(target: StatementTarget, statement: Statement, relations: Relations)
     Raises the errors of preparing the query: InvalidRequestError and NotFoundError, with line and column.
     """
     found = _divided(target, statement, relations)
-    if isinstance(found, Division):
-        tasks = f"{len(found.rows.sizes)} files of {found.rows.size} bytes"
-        _log.info("engine %s runs a statement by tasks: %s", found.engine.name, tasks)
-    else:
-        _log.info("a statement runs on this machine: %s", found.reason)
+    _log.info("%s", found.line)
     return found
 
 
@@ -197,16 +205,24 @@ def _largest(prepared: PreparedQuery) -> tuple[int, RowsOnStore] | None:
 def _why_whole(prepared: PreparedQuery, place: int) -> str | None:
     """Returns why the table ``place`` cannot be divided; None if it can."""
     texts = [prepared.text, *(each.text for each in prepared.registered if isinstance(each, QueryView))]
-    words = {word.lower() for text in texts for word in _WORDS.findall(text)}
-    if words & ONE_VALUE:
-        return f"{min(words & ONE_VALUE)} has one value for the whole statement"
+    called = {name for text in texts for name in _called(Statement.parse(text))}
+    if called & ONE_VALUE:
+        return f"{min(called & ONE_VALUE)} has one value for the whole statement"
     with Duck(plans=True) as duck:
         _register(duck, prepared, place)
         plan = duck.plan(prepared.text)
     reason = why_not_alone(plan)
-    if reason is None and words & RANDOM and any(len(each.inputs) > 1 for each in plan.walk()):
-        return f"{min(words & RANDOM)} may be of another table, whose values every task would compute anew"
+    if reason is None and called & RANDOM and any(len(each.inputs) > 1 for each in plan.walk()):
+        return f"{min(called & RANDOM)} may be of another table, whose values every task would compute anew"
     return reason
+
+
+def _called(statement: Statement) -> Iterator[str]:
+    """Yields the names that ``statement`` may call as functions, in lower case."""
+    for token, after in zip_longest(statement.tokens, statement.tokens[1:]):
+        name = token.text.lower()
+        if name.startswith(_WITHOUT_BRACKETS) or (after is not None and after.token_type is TokenType.L_PAREN):
+            yield name
 
 
 def _register(duck: Duck, prepared: PreparedQuery, place: int | None) -> None:

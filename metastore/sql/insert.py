@@ -2,8 +2,8 @@
 
 ::
 
-    INSERT INTO      [TABLE] catalog.schema.table [PARTITION (…)] [BY NAME] [(column, …)] {query | VALUES …}
-    INSERT OVERWRITE [TABLE] catalog.schema.table [PARTITION (…)] [BY NAME] [(column, …)] {query | VALUES …}
+    [EXPLAIN] INSERT INTO      [TABLE] catalog.schema.table [PARTITION (…)] [BY NAME] [(column, …)] {query | VALUES …}
+    [EXPLAIN] INSERT OVERWRITE [TABLE] catalog.schema.table [PARTITION (…)] [BY NAME] [(column, …)] {query | VALUES …}
 
 Values go to the columns in the brackets, or to all columns by position. With BY NAME they go to the columns with the
 names of the query's columns. A column without a value is NULL. Types are widened or refused
@@ -31,11 +31,12 @@ from metastore.sql.insert_tasks import InsertValues, insert_by_tasks
 from metastore.sql.named_table import NamedTable, named_table
 from metastore.sql.partition_clause import PartitionClause, PartitionValue, partition_clause
 from metastore.sql.row_writes import Reading, run_change
-from metastore.sql.select import rows_of
+from metastore.sql.select import fetch_lines, rows_of
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
 from metastore.writes.replaced_rows import Partitions, replaced_rows
 from metastore.writes.row_changes import RowChanges
+from metastore.writes.row_modes import Kind
 from metastore.writes.written_change import RowPlan, WrittenChange
 
 
@@ -69,7 +70,8 @@ def _run(target: StatementTarget, statement: Statement, *, overwrites: bool) -> 
             "BY NAME uses the column names of the query: give BY NAME or columns in brackets, not both", start
         )
     insertion = _Insertion(target, cursor, named, clause, columns, start, by_name=by_name, overwrites=overwrites)
-    return run_change(target, named.table, insertion.plan, "delete" if overwrites else None)
+    kind: Kind | None = "delete" if overwrites else None
+    return run_change(target, named.table, insertion.plan, kind, explains=statement.explains)
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class _Insertion:
         fixed = self.clause.values(self.cursor, reading)
         query = query_from(self.cursor.statement, self.start)
         division = divided(self.target, query, reading.relations)
+        if reading.explains:
+            return RowPlan(lines=[division.line, *fetch_lines(query, reading.relations)])
         if isinstance(division, Division):
             values = self._values(reading, fixed, division.columns.names)
             values.rows(reading.job, division.columns.empty_table())  # a type that does not fit is refused here
@@ -168,5 +172,10 @@ def _begins_query(cursor: Cursor) -> bool:
     return any(cursor.ahead(kind, by=1) for kind in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN))
 
 
-HANDLERS: Final = {("INSERT", "INTO"): insert, ("INSERT", "OVERWRITE"): insert_overwrite}
+HANDLERS: Final = {
+    ("INSERT", "INTO"): insert,
+    ("INSERT", "OVERWRITE"): insert_overwrite,
+    ("EXPLAIN", "INSERT", "INTO"): lambda target, statement: insert(target, statement.explained()),
+    ("EXPLAIN", "INSERT", "OVERWRITE"): lambda target, statement: insert_overwrite(target, statement.explained()),
+}
 """Handlers by the first words of their statements."""

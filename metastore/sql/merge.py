@@ -2,7 +2,7 @@
 
 ::
 
-    MERGE INTO catalog.schema.table [[AS] alias] USING {table | (query)} [[AS] alias] ON condition
+    [EXPLAIN] MERGE INTO catalog.schema.table [[AS] alias] USING {table | (query)} [[AS] alias] ON condition
         WHEN MATCHED [AND condition] THEN {UPDATE SET {* | column = expression, …} | DELETE}
         WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT {* | [(column, …)] VALUES (expression, …)}
         WHEN NOT MATCHED BY SOURCE [AND condition] THEN {UPDATE SET column = expression, … | DELETE}
@@ -22,7 +22,7 @@ from pyiceberg.schema import Schema
 from sqlglot import Token
 
 from metastore.quoting import double_quoted
-from metastore.sql.change_tasks import SOURCE_ROW, changed_by_tasks
+from metastore.sql.change_tasks import SOURCE_ROW, changed_by_tasks, explained
 from metastore.sql.composed import Composed
 from metastore.sql.division import held_rows
 from metastore.sql.expressions import expression, positions_of
@@ -66,7 +66,8 @@ def merge(target: StatementTarget, statement: Statement) -> pa.Table:
         clauses.append(merge_clause(cursor, named))
     if not clauses:
         raise cursor.unexpected("WHEN")
-    return run_change(target, named.table, _Merge(target, statement, cursor, named, source, on, clauses).plan, "merge")
+    planner = _Merge(target, statement, cursor, named, source, on, clauses).plan
+    return run_change(target, named.table, planner, "merge", explains=statement.explains)
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ class _Merge:
         schema, arrow = reading.table.schema(), reading.job.arrow_schema
         places = [self._places(clause, schema) for clause in self.clauses]
         merged = MergedRows(self.statement, self.clauses, places, schema, arrow, str(self.named.table), self.on[0])
+        if reading.explains:
+            return self._explained(reading, places)
         plan = self._by_tasks(reading, merged, places)
         if plan is not None:
             return plan
@@ -103,10 +106,7 @@ class _Merge:
         The source is evaluated once, and travels to every task. Each task joins it with its part of the table. A row of
         the source that no task has found is new.
         """
-        sizes = [live.file.file_size_in_bytes for live in reading.live.files]
-        if not self.target.engine_for_statement(len(sizes), sum(sizes)).capabilities.runs_statements:
-            return None
-        source = held_rows(Composed(self.statement).add("SELECT * FROM").part(self.source.tokens), reading.relations)
+        source = self._held_source(reading)
         if source is None:
             return None
         numbers: Any = pa.array(range(source.num_rows), pa.int64())
@@ -118,7 +118,7 @@ class _Merge:
         if found is None or "new" not in about:
             return None if found is None else found.plan
         reading.relations.hold(_HELD, numbered.take(np.setdiff1d(numbers.to_numpy(), found.source_rows)))
-        nothing = replace(reading.live, hidden=frozenset(range(len(sizes))))
+        nothing = replace(reading.live, hidden=frozenset(range(len(reading.live.files))))
         reading.relations.pin(self.named.table, reading.table, nothing)
         composed = self._query(places, merged.schema, "RIGHT")
         with composed.errors():
@@ -126,6 +126,21 @@ class _Merge:
         new = merged.plan(rows)
         counts = {**(found.plan.counts or {}), "inserted": (new.counts or {})["inserted"]}
         return replace(found.plan, inserted=new.inserted, counts=counts)
+
+    def _held_source(self, reading: Reading) -> pa.Table | None:
+        """Returns the rows of the source; None if no task could run, or they are too many."""
+        sizes = [live.file.file_size_in_bytes for live in reading.live.files]
+        if not self.target.engine_for_statement(len(sizes), sum(sizes)).capabilities.runs_statements:
+            return None
+        return held_rows(Composed(self.statement).add("SELECT * FROM").part(self.source.tokens), reading.relations)
+
+    def _explained(self, reading: Reading, places: list[list[int]]) -> RowPlan:
+        source = self._held_source(reading)
+        composed = self._query(places, reading.table.schema())
+        if source is None:
+            return explained(self.target, composed, reading)
+        reading.relations.hold(_HELD, source.append_column(SOURCE_ROW, pa.array(range(source.num_rows), pa.int64())))
+        return explained(self.target, self._query(places, reading.table.schema(), "LEFT"), reading)
 
     def _places(self, clause: MergeClause, schema: Schema) -> list[int]:
         if clause.action == "delete":
@@ -170,5 +185,8 @@ class _Merge:
         return composed.add(f") AS {double_quoted(self.source.alias)} ON").part(self.on)
 
 
-HANDLERS: Final = {("MERGE", "INTO"): merge}
+HANDLERS: Final = {
+    ("MERGE", "INTO"): merge,
+    ("EXPLAIN", "MERGE", "INTO"): lambda target, statement: merge(target, statement.explained()),
+}
 """Handlers by the first words of their statements."""

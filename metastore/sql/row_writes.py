@@ -43,7 +43,8 @@ _ANSWER: Final[list[pa.Field[Any]]] = [
 class Reading:
     """The input of a plan: one version of the table, its rows by address, and the names of the statement.
 
-    ``mode`` says how rows change, ``writer`` writes files, and knows those of tasks.
+    ``mode`` says how rows change, ``writer`` writes files, and knows those of tasks. ``explains``: nothing is written;
+    the plan has lines only.
     """
 
     job: RewriteJob
@@ -52,21 +53,27 @@ class Reading:
     relations: Relations
     mode: RowMode
     writer: TableWriter
+    explains: bool = False
 
 
 Planner = Callable[[Reading], RowPlan]
 
 
-def run_change(target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None) -> pa.Table:
+def run_change(
+    target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None, *, explains: bool = False
+) -> pa.Table:
     """Returns one row: the numbers of rows inserted, updated and deleted, the snapshot, and the engine.
 
     The snapshot is NULL when nothing changed. The engine is the one that ran the statement's query.
     ``kind`` chooses the properties of the table that say how rows change. With None the plan changes no existing row:
-    then rows have no addresses, and are written once even if the commit is tried several times.
+    then rows have no addresses, and are written once even if the commit is tried several times. With ``explains``, the
+    statement does not run, and the rows are the lines of its plan.
 
     Raises the errors of ``planner``, ConflictError if other writers kept winning, StorageError, OutcomeUnknownError.
     """
     change = _Change(target, table, planner, kind)
+    if explains:
+        return pa.table({"plan": pa.array(change.explained(table.load()), pa.string())})
     try:
         row = until_won(table, target.settings.iceberg.commit.timeout, change.attempt)
     except BaseException:
@@ -144,17 +151,27 @@ class _Change:
 
     def _written(self, loaded: Table, mode: RowMode) -> _Work:
         """Plan on ``loaded``, and write the new files."""
-        metadata = loaded.metadata
-        job = job_of(str(self._table), metadata, loaded.io)
-        live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(metadata, loaded.io)
-        relations = Relations(self._target)
-        relations.pin(self._table, loaded, None if self._kind is None else live)
-        writer = self._writer = TableWriter(job)
-        plan = self._planner(Reading(job, loaded, live, relations, mode, writer))
-        written = write_change(writer, live, plan, mode)
+        reading = self._reading(loaded, mode)
+        self._writer, live, metadata = reading.writer, reading.live, loaded.metadata
+        plan = self._planner(reading)
+        written = write_change(reading.writer, live, plan, mode)
         touched = written.removed | written.marked
         vectors = metadata.format_version >= VERSION_OF_LINEAGE
         gone = [live.files[number] for number in sorted(written.removed)]
         replaced = live.deletes_of(touched if vectors else written.removed)
         gone += {each.place: each for each in (*plan.dropped_deletes, *replaced)}.values()
         return _Work(metadata, live, plan, written.new, gone, touched)
+
+    def explained(self, loaded: Table) -> list[str]:
+        """Returns how the statement would run on ``loaded``."""
+        require_written_version(loaded, self._table)
+        plan = self._planner(replace(self._reading(loaded, self._mode(loaded)), explains=True))
+        dropped = [f"Drop {len(plan.dropped)} files that are not read"] if plan.dropped else []
+        return [*dropped, *plan.lines]
+
+    def _reading(self, loaded: Table, mode: RowMode) -> Reading:
+        job = job_of(str(self._table), loaded.metadata, loaded.io)
+        live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(loaded.metadata, loaded.io)
+        relations = Relations(self._target)
+        relations.pin(self._table, loaded, None if self._kind is None else live)
+        return Reading(job, loaded, live, relations, mode, TableWriter(job))

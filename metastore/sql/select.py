@@ -107,6 +107,18 @@ def error_of(statement: Statement, failure: Failure, text: str, left_out: Mappin
     return error
 
 
+def fetch_lines(statement: Statement, relations: Relations) -> list[str]:
+    """Returns which part of each table a query fetches, as EXPLAIN prints it. Raises as :func:`rows_of`."""
+    with Duck() as duck:
+        preparation = _Preparation(duck, relations, explains=True)
+        text = preparation.prepared(QueryText.parse(statement, duck.check))
+        try:
+            duck.bind(text)
+        except Failure as failure:
+            raise error_of(statement, failure, text, preparation.left_out) from failure.__cause__
+        return preparation.fetched
+
+
 def explain(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns the part of each table that a query fetches, and DuckDB's plan; the query does not run."""
     word = statement.tokens[0]

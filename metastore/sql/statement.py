@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from sqlglot import Token, Tokenizer, TokenType
@@ -40,11 +40,15 @@ class Name:
 
 @dataclass(frozen=True)
 class Statement:
-    """A text that is one statement, without the semicolon at its end. Long work calls ``on_progress``."""
+    """A text that is one statement, without the semicolon at its end. Long work calls ``on_progress``.
+
+    ``explains``: EXPLAIN stands before the statement, which does not run.
+    """
 
     text: str
     tokens: tuple[Token, ...]
     on_progress: Progress | None = None
+    explains: bool = False
 
     @classmethod
     def parse(cls, text: str, on_progress: Progress | None = None) -> Statement:
@@ -62,6 +66,12 @@ class Statement:
             if token.token_type is TokenType.SEMICOLON:
                 raise statement.error("one statement at a time is expected, not several", token)
         return statement
+
+    def explained(self) -> Statement:
+        """Returns the statement after the word EXPLAIN, with its lines and columns."""
+        word = self.tokens[0]
+        text = self.text[: word.start] + " " * len("EXPLAIN") + self.text[word.end + 1 :]
+        return replace(self, text=text, tokens=self.tokens[1:], explains=True)
 
     def word(self, index: int) -> str:
         """Returns the token at ``index`` in upper case if it is a word; else an empty text."""

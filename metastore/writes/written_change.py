@@ -53,6 +53,7 @@ class RowPlan:
 
     ``condition`` is true of every row that the statement changes. None: the plan may depend on every row of the table.
     ``written`` is what tasks have written for the plan, and ``engine`` the name of the engine that ran the query.
+    ``lines`` explain a statement that does not run.
     """
 
     inserted: pa.Table | None = None
@@ -64,6 +65,7 @@ class RowPlan:
     """Numbers of rows by ``inserted``, ``updated`` and ``deleted``."""
     written: WrittenChange = WrittenChange()
     engine: str = "local"
+    lines: Sequence[str] = ()
 
     @property
     def only_deletes(self) -> bool:

@@ -25,12 +25,12 @@ from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError, StaleRowIdError
 from metastore.pruning.row_id import ROW_ID, decode
 from metastore.scan.rows import read_rows
+from metastore.scan.task_parts import split
 from metastore.session import Session, connect
 from metastore.spark import read_table
 from metastore.spark.pruned_table import _engines
 from metastore.spark.scan_source import TableScanReader, predicate, table_schema, table_version
 from metastore.spark.session import copied
-from metastore.scan.task_parts import split
 
 pytestmark = pytest.mark.spark
 

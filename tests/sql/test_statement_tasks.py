@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.table import Table
+from support.row_lineage import version_3
 from support.row_statements import COLUMNS, PARTITIONINGS, REFUSED, ROWS, STATEMENTS
 from support.task_engine import TaskEngine
 
@@ -181,6 +182,9 @@ DIVIDED = [
     ("SELECT id, now() FROM {t}", "now has one value"),
     ("SELECT id, current_date FROM {t}", "current_date has one value"),
     ("SELECT t.id, u.r FROM {t} t JOIN (SELECT id, random() AS r FROM {u}) u USING (id)", "random may be of another"),
+    ("SELECT id, now /* a comment */ () FROM {t}", "now has one value"),
+    ("SELECT t.id AS age, k AS now FROM {t} t JOIN {u} u USING (id, k)", None),
+    ("SELECT '00000000-0000-0000-0000-000000000001'::UUID FROM {t} t JOIN {u} u USING (id)", None),
     ("VALUES (1)", "the query reads no table in files"),
 ]
 
@@ -307,3 +311,117 @@ def test_an_engine_that_fails_leaves_nothing(tmp_path: Path, session: Session, s
         failing.sql(statement)
     assert written(tmp_path) == before
     assert loaded(session, "t").scan().to_arrow().num_rows == 15
+
+
+EXPLAINED = [
+    ("INSERT INTO lake.db.t SELECT * FROM lake.db.t WHERE id < 3", "Run by tasks of the engine local: 3 files, "),
+    ("INSERT OVERWRITE lake.db.t SELECT * FROM lake.db.t ORDER BY id", "Run on this machine: ORDER BY orders the rows"),
+    ("INSERT INTO lake.db.t (id) VALUES (1)", "Run on this machine: the query reads no table in files"),
+    ("DELETE FROM lake.db.t WHERE n > 1", "Run by tasks of the engine local: 3 files, "),
+    ("UPDATE lake.db.t SET n = 1 WHERE ts < now()", "Run on this machine: now has one value for the whole statement"),
+    (
+        "MERGE INTO lake.db.t USING (SELECT 1 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+        "Run by tasks of the engine local: 3 files, ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "line"), EXPLAINED)
+def test_explain_says_where_a_statement_runs(
+    session: Session, engine: TaskEngine, tmp_path: Path, statement: str, line: str
+) -> None:
+    """And why; then which files it fetches. Nothing runs, and nothing is written."""
+    made(session, "t")
+    before = written(tmp_path)
+    lines = [str(each) for each in session.sql(f"EXPLAIN {statement}")["plan"].to_pylist()]
+    assert lines[0].startswith(line)
+    assert any(each.startswith("Fetch lake.db.t") for each in lines) is ("VALUES (1)" not in statement)
+    assert (written(tmp_path), engine.tasks) == (before, 0)
+    with pytest.raises(InvalidRequestError, match="line 1, column 35"):
+        session.sql("EXPLAIN DELETE FROM lake.db.t WHERE nope = 1")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM lake.db.v3 WHERE id % 4 = 1",
+        "UPDATE lake.db.v3 SET k = 'b' WHERE k = 'a' OR id > 25",
+        """MERGE INTO lake.db.v3 t USING (SELECT * FROM range(8, 40, 5) r(id)) s ON t.id = s.id
+        WHEN MATCHED AND s.id < 20 THEN DELETE WHEN MATCHED THEN UPDATE SET k = 'c'
+        WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)""",
+    ],
+)
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_keep_their_ids(session: Session, alone: Session, statement: str, mode: str) -> None:
+    """In format version 3, as on this machine: a changed row keeps its id, and has the number of the change."""
+    modes = ", ".join(f"'write.{kind}.mode' = '{mode}'" for kind in ("delete", "update", "merge"))
+    lineage = []
+    for each in (session, alone):
+        each.sql("DROP TABLE IF EXISTS lake.db.v3")
+        each.sql(
+            "CREATE TABLE lake.db.v3 (id BIGINT, k VARCHAR) PARTITIONED BY (k) "
+            f"TBLPROPERTIES ('format-version' = 3, {modes})"
+        )
+        for first in (0, 10, 20):
+            each.sql(f"INSERT INTO lake.db.v3 SELECT i, ['a', 'b'][i % 2 + 1] FROM range({first}, {first + 10}) r(i)")
+        told = change(each, statement)
+        assert told["deleted"] + told["updated"] >= 5
+        lineage.append(version_3(loaded(each, "v3").metadata_location).rows)
+    old = {key for key in lineage[0] if key < 30}
+    assert {key: lineage[0][key] for key in old} == {key: lineage[1][key] for key in old}
+    assert lineage[0].keys() == lineage[1].keys()
+
+
+EMPTY = [
+    ("INSERT INTO lake.db.t SELECT * FROM lake.db.t WHERE id > 99", 0),
+    ("INSERT OVERWRITE lake.db.t SELECT * FROM lake.db.t WHERE id > 99", 0),
+    ("INSERT OVERWRITE lake.db.t PARTITION (k = 'a') SELECT id, n, x, ts, tags FROM lake.db.t WHERE id > 99", 6),
+    ("DELETE FROM lake.db.t WHERE id > 99 AND n > 7", 0),
+    ("MERGE INTO lake.db.t USING (SELECT 99 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE", 0),
+]
+
+
+@pytest.mark.parametrize(("statement", "deleted"), EMPTY)
+def test_a_query_without_rows_changes_what_it_changes_here(session: Session, statement: str, deleted: int) -> None:
+    """Nothing, and makes no snapshot; with PARTITION it empties these partitions."""
+    made(session, "t", "PARTITIONED BY (k)")
+    told = change(session, statement)
+    assert (told["inserted"], told["updated"], told["deleted"]) == (0, 0, deleted)
+    assert (told["snapshot_id"] is None) == (deleted == 0)
+    assert session.sql("SELECT id FROM lake.db.t").num_rows == 15 - deleted
+
+
+def test_a_table_without_rows_is_filled(session: Session, engine: TaskEngine) -> None:
+    """INSERT OVERWRITE into a new table that is partitioned, and a MERGE of new rows only."""
+    made(session, "s")
+    made(session, "t", "PARTITIONED BY (k, days(ts))", files=0)
+    assert change(session, "INSERT OVERWRITE lake.db.t SELECT * FROM lake.db.s")["inserted"] == 15
+    assert engine.tasks > 0
+    made(session, "t", files=0)
+    told = change(
+        session,
+        "MERGE INTO lake.db.t USING lake.db.s ON t.id = s.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+    )
+    assert (told["inserted"], told["deleted"]) == (15, 0)
+
+
+def test_a_statement_that_loses_its_race_is_written_again(session: Session, tmp_path: Path) -> None:
+    """On the version of the winner; the files of the first attempt are gone."""
+    made(session, "t")
+    lost: list[dict[str, Any]] = []
+
+    class Beaten(TaskEngine):
+        """Another statement commits while the tasks run."""
+
+        def run(self, *given: Any) -> Iterator[pa.RecordBatch]:
+            """Run, after the other statement for the first time."""
+            if not lost:
+                lost.append(change(session, "UPDATE lake.db.t SET n = 100 WHERE id = 1"))
+            return super().run(*given)
+
+    with connect(session.settings, Beaten()) as slow:
+        told = change(slow, "UPDATE lake.db.t SET n = n + 1 WHERE id = 1")
+    assert (told["updated"], lost[0]["updated"]) == (3, 3)
+    assert session.sql("SELECT DISTINCT n FROM lake.db.t WHERE id = 1").to_pylist() == [{"n": 101}]
+    named = session.sql('SELECT file_path FROM lake.db."t$all_files"')["file_path"].to_pylist()
+    assert {str(path).removeprefix("file://") for path in named} == written(tmp_path)

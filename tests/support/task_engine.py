@@ -15,23 +15,13 @@ from metastore.sql.statement_tasks import Dealt
 class TaskEngine(LocalEngine):
     """Counts its tasks. ``lost_attempts``: each task runs this many times before, and the answer is lost."""
 
-    capabilities = Capabilities(runs_statements=True)  # type: ignore[misc] # what makes this engine another one
+    capabilities = Capabilities(runs_statements=True)  # type: ignore[misc] # an engine of its own
 
-    def __init__(self, parallelism: int = 2) -> None:
+    def __init__(self) -> None:
         super().__init__(1)
-        self._cores = parallelism
         self.tasks = 0
         self.lost_attempts = 0
         self.repeats_tasks = False
-
-    @property
-    def parallelism(self) -> int:  # type: ignore[override] # fixed in the local engine
-        """As asked."""
-        return self._cores
-
-    @parallelism.setter
-    def parallelism(self, _: int) -> None:
-        """The local engine sets its own."""
 
     def run(
         self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
