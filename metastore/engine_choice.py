@@ -44,14 +44,14 @@ class SessionEngines:
         settings = self._settings
         if settings.kind != "auto":
             self._log.info("engine %s, as configured", settings.kind)
-            return self._named(settings.kind)
+            return self._engine(settings.kind)
         if self._spark is None:
-            return self._named("local")
+            return self._engine("local")
         chosen: EngineName = "spark" if files >= settings.spark_threshold_files else "local"
         self._log.info(
             "engine %s: %d files, and Spark is for %d or more", chosen, files, settings.spark_threshold_files
         )
-        return self._named(chosen)
+        return self._engine(chosen)
 
     def for_statement(self, files: int, size: int) -> Engine:
         """Returns the engine for a statement that reads ``files`` of ``size`` bytes in all.
@@ -62,12 +62,12 @@ class SessionEngines:
             return self._given
         settings = self._settings
         is_large = size >= settings.spark_threshold_size or files >= settings.spark_threshold_files
-        return self._named("spark" if is_large and self._spark is not None and settings.kind != "local" else "local")
+        return self._engine("spark" if is_large and self._spark is not None and settings.kind != "local" else "local")
 
     @property
     def for_databases(self) -> Engine | None:
         """The engine that may read databases; None if there is none."""
-        return self._given or (self._named("spark") if self._spark is not None else None)
+        return self._given or (self._engine("spark") if self._spark is not None else None)
 
     def close(self) -> None:
         """Close the engines that were created here."""
@@ -75,7 +75,7 @@ class SessionEngines:
             _, engine = self._engines.popitem()
             engine.close()
 
-    def _named(self, name: EngineName) -> Engine:
+    def _engine(self, name: EngineName) -> Engine:
         if name not in self._engines:
             self._engines[name] = LocalEngine(self._settings.processes) if name == "local" else self._new_spark()
         return self._engines[name]

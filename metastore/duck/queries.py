@@ -190,8 +190,10 @@ class Duck:
     def plan(self, query: str) -> PlanNode:
         """Returns DuckDB's plan of a query before it is optimized. Raises :class:`Failure`."""
         found = self._guarded(lambda: self._connection.execute(f"EXPLAIN (FORMAT JSON)\n{query}").fetchall())
-        [root] = json.loads(dict(found)["logical_plan"])
-        return PlanNode.of_json(root)
+        plans = json.loads(dict(found).get("logical_plan", "[]"))
+        if len(plans) != 1:
+            raise Failure("DuckDB shows no plan", self._outside)
+        return PlanNode.of_json(plans[0])
 
     def columns(self, query: str) -> tuple[pa.Schema, list[str]]:
         """Returns the columns of a query's rows, and their types in DuckDB. Raises :class:`Failure`."""

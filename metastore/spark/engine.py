@@ -255,7 +255,7 @@ class SparkEngine:
         self._parallelism = 0
 
     def _answers(self, collect: Callable[[], list[tuple[str, bytes]]], partitions: int) -> dict[str, list[bytes]]:
-        """Run one job of so many ``partitions``; returns its payloads by kind."""
+        """Run one job, of ``partitions`` tasks; returns its payloads by kind."""
         spark = self.spark
         try:
             found = collect()

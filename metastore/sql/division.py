@@ -19,6 +19,7 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import Final
 
@@ -30,7 +31,7 @@ from metastore.duck.query_plans import why_not_alone
 from metastore.engine import Engine
 from metastore.sql.composed import Composed
 from metastore.sql.relations import Relation, Relations
-from metastore.sql.row_parts import HeldRows, RowPart, RowsOnStore
+from metastore.sql.row_parts import HeldRows, RowPart, RowsOnStore, in_schema
 from metastore.sql.select import PreparedQuery, QueryTable, QueryView, error_of, prepared_query, rows_of
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
@@ -108,7 +109,7 @@ class DividedQuery:
                 if isinstance(each, QueryView):
                     duck.add_view(each.name, each.text)
                 else:
-                    duck.add(each.name, each.schema, (each.rows or part).batches)
+                    duck.add(each.name, each.schema, partial(in_schema, each.rows or part, each.schema))
             try:
                 yield from duck.stream(self.text)
             except Failure as failure:
@@ -156,22 +157,22 @@ def _divided(target: StatementTarget, statement: Statement, relations: Relations
     if not target.engine_for_statement(sys.maxsize, sys.maxsize).capabilities.runs_statements:
         return Undivided("the session has no engine that runs statements by tasks")
     prepared = prepared_query(statement, relations)
-    chosen = _largest(prepared)
-    if chosen is None:
-        return Undivided("the query reads no table in files")
-    place, rows = chosen
-    engine = target.engine_for_statement(len(rows.sizes), rows.size)
-    if not engine.capabilities.runs_statements:
-        return Undivided(
-            f"the query reads {rows.size} bytes in {len(rows.sizes)} files, less than "
-            "drill.metastore.engine.spark_threshold_size and spark_threshold_files"
-        )
+    reasons: list[str] = []
+    chosen = None
     try:
-        reason = _why_whole(prepared, place)
+        columns = _columns(prepared)
+        for place, rows in _candidates(prepared):
+            engine = target.engine_for_statement(len(rows.sizes), rows.size)
+            reason = _why_whole(prepared, place) if engine.capabilities.runs_statements else _too_small(rows)
+            if reason is None:
+                chosen = place, rows, engine
+                break
+            reasons.append(reason)
     except Failure:
         return Undivided("DuckDB shows no plan of the query")
-    if reason is not None:
-        return Undivided(reason)
+    if chosen is None:
+        return Undivided(reasons[0] if reasons else "the query reads no table in files")
+    place, rows, engine = chosen
     registered: list[_TaskTable | QueryView] = []
     room = MOST_HELD_BYTES
     for number, each in enumerate(prepared.registered):
@@ -188,18 +189,24 @@ def _divided(target: StatementTarget, statement: Statement, relations: Relations
             room -= len(held.content)
         registered.append(_TaskTable(each.name, each.relation.part(each.asked.columns), held))
     query = DividedQuery(statement, prepared.text, tuple(registered), dict(prepared.left_out))
-    return Division(query, _columns(prepared), rows, engine)
+    return Division(query, columns, rows, engine)
 
 
-def _largest(prepared: PreparedQuery) -> tuple[int, RowsOnStore] | None:
-    """Returns the number of the table that is divided, and its rows: the one that changes, else the largest."""
+def _candidates(prepared: PreparedQuery) -> list[tuple[int, RowsOnStore]]:
+    """Returns the tables that may be divided, by number: those that change if there are any, else the largest first."""
     found: list[tuple[int, RowsOnStore]] = []
+    changing: list[tuple[int, RowsOnStore]] = []
     for number, each in enumerate(prepared.registered):
         if isinstance(each, QueryTable) and (rows := each.relation.on_store(each.asked)) is not None:
-            if FILE in each.asked.columns:
-                return number, rows
-            found.append((number, rows))
-    return max(found, key=lambda each: each[1].size, default=None)
+            (changing if FILE in each.asked.columns else found).append((number, rows))
+    return changing or sorted(found, key=lambda each: -each[1].size)
+
+
+def _too_small(rows: RowsOnStore) -> str:
+    return (
+        f"the query reads {rows.size} bytes in {len(rows.sizes)} files, less than "
+        "drill.metastore.engine.spark_threshold_size and spark_threshold_files"
+    )
 
 
 def _why_whole(prepared: PreparedQuery, place: int) -> str | None:

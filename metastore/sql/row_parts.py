@@ -33,6 +33,11 @@ class RowPart(Protocol):
         """Yields the rows. Raises StorageError and FormatError, which name the file."""
 
 
+def in_schema(part: RowPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of ``part`` in exactly the types of ``schema``."""
+    return (batch if batch.schema.equals(schema) else batch.cast(schema) for batch in part.batches())
+
+
 @dataclass(frozen=True)
 class HeldRows:
     """Rows that travel to the tasks as an Arrow stream."""
