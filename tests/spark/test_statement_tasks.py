@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -172,3 +174,80 @@ def test_rows_of_a_group_meet_in_one_task(engine: SparkEngine) -> None:
     with pytest.raises(InvalidRequestError, match="-1 is negative"):
         list(engine.shuffle([5, -1], _deal, _sum, 3, SUMS))
     assert list(engine.shuffle([], _deal, _sum, 3, SUMS)) == []
+
+
+ON_CLUSTER = """
+import os, signal
+from functools import partial
+from pathlib import Path
+from metastore.config.settings import Settings
+from metastore.session import connect
+from metastore.spark import SparkEngine
+
+def dies_once(task, marker, work):
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        yield from task(work)
+    else:
+        list(task(work))  # its files are written, and nobody will hear of them
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class Dies(SparkEngine):
+    number = 0
+    def _deadly(self, task):
+        self.number += 1
+        return partial(dies_once, task, f"{{folder}}/marker{{self.number}}")
+    def run(self, chunks, task, schema):
+        return super().run(chunks, self._deadly(task), schema)
+    def shuffle(self, chunks, deal, gather, groups, schema):
+        return super().shuffle(chunks, deal, self._deadly(gather), groups, schema)
+
+folder = {folder!r}
+settings = Settings.from_mapping({{
+    "drill.metastore.iceberg.location": {{"base_path": folder, "relative_path": "metastore"}},
+    "drill.metastore.catalogs.lake":
+        {{"type": "sql", "uri": f"sqlite:///{{folder}}/lake.db", "warehouse": f"file://{{folder}}/lake"}},
+}}, environ={{}})
+engine = Dies(settings={{"spark.master": "local-cluster[2,1,1024]"}})
+with connect(settings, engine=engine) as session:
+    session.sql("CREATE SCHEMA lake.db")
+    session.sql("CREATE TABLE lake.db.s (id BIGINT, k VARCHAR)")
+    for first in (0, 10, 20):
+        session.sql(f"INSERT INTO lake.db.s SELECT i, ['a', 'b'][i % 2 + 1] FROM range({{first}}, {{first}} + 10) r(i)")
+    session.sql("CREATE TABLE lake.db.t (id BIGINT, k VARCHAR) PARTITIONED BY (k)")
+    answer["told"] = []
+    for statement in (
+        "INSERT INTO lake.db.t SELECT * FROM lake.db.s",
+        "DELETE FROM lake.db.t WHERE id % 3 = 0",
+        "UPDATE lake.db.t SET id = id + 100 WHERE k = 'a'",
+    ):
+        row = session.sql(statement).to_pylist()[0]
+        answer["told"].append([row["inserted"], row["deleted"], row["updated"], row["engine"]])
+    answer["rows"] = sorted(session.sql("SELECT id FROM lake.db.t")["id"].to_pylist())
+    paths = session.sql('SELECT file_path FROM lake.db."t$all_files"')["file_path"].to_pylist()
+    answer["named"] = sorted({{path.removeprefix("file://") for path in paths}})
+    answer["deaths"] = len(list(Path(folder).glob("marker*")))
+engine.close()
+"""
+
+
+@pytest.mark.clusters
+@pytest.mark.integration
+def test_processes_that_die_cost_only_time(
+    run_driver: Callable[..., dict[str, Any]], bare_python: Path, tmp_path: Path
+) -> None:
+    """Each statement loses a process that has written its files; every row is there once, and no other file is left."""
+    home, lake = tmp_path / "spark-home", tmp_path / "lake"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        (home / entry.name).symlink_to(entry)
+    (home / "work").mkdir()
+    lake.mkdir()
+    said = run_driver(ON_CLUSTER.format(folder=str(lake)), PYSPARK_PYTHON=str(bare_python), SPARK_HOME=str(home))
+    assert said["deaths"] == 3
+    assert said["told"] == [[30, 0, 0, "spark"], [0, 10, 0, "spark"], [0, 0, 10, "spark"]]
+    left = [number for number in range(30) if number % 3]
+    assert said["rows"] == sorted(number if number % 2 else number + 100 for number in left)
+    assert {str(path) for path in (lake / "lake/db/t/data").rglob("*") if path.is_file()} == set(said["named"])
+    shutil.rmtree(home / "work")
