@@ -18,10 +18,10 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
+from metastore.iceberg.carried_columns import carried_schema
 from metastore.iceberg.delete_index import unpartitioned_specs
 from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.iceberg.live_files import live_files
-from metastore.iceberg.readable_columns import require_writable_columns
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_written_version
@@ -56,7 +56,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             )
         table = target.load()
         require_written_version(table, target)
-        require_writable_columns(str(target), table.schema())
+        carried_schema(str(target), table.schema())  # refuses what cannot be carried into new files
         sorted_by = self.sorted_by_of(arguments)
         strategy = strategy_of(arguments["strategy"], sorted_by)
         options = parse_options(arguments["options"] or {}, table.metadata.properties, strategy)
@@ -224,6 +224,7 @@ def _job(context: RewriteCall) -> RewriteJob:
         keep_going=context.options.partial_progress,
         format_version=metadata.format_version,
         keeps_lineage=metadata.format_version >= VERSION_OF_LINEAGE,
+        carries=True,
     )
 
 
