@@ -85,7 +85,8 @@ def with_part_ids(file: pa.Schema, schema: Schema) -> pa.Schema:
         return file
     if not any(_id(field) for field in file):
         raise FormatError(
-            "its columns have no field ids, so nothing says which of them are variants; rewrite it with an engine that reads them"
+            "its columns have no field ids, so nothing says which of them are variants; rewrite it with an engine that "
+            "reads them"
         )
 
     def visit(field: Any) -> Any:
