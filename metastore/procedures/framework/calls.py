@@ -20,6 +20,7 @@ from metastore.engine import Engine
 from metastore.errors import InvalidRequestError
 from metastore.procedures.framework.binding import GivenArgument, bind
 from metastore.procedures.framework.builtin import register_builtin, register_installed
+from metastore.procedures.framework.foreign_calls import OURS, other_name
 from metastore.procedures.framework.model import BaseProcedure, CallContext
 from metastore.procedures.framework.registry import Provider, Registry
 from metastore.procedures.framework.run import explain, run
@@ -79,6 +80,8 @@ class Procedures:
                 f"{self._catalogs.names()[-1]}.system.rollback_to_snapshot"
             )
         catalog = self._catalog(catalog)
+        if rest.lower() not in self.registry.names(catalog):
+            rest = OURS.get(rest.lower(), rest)
         return FoundProcedure(catalog, self.registry.resolve(catalog, rest))
 
     def call(self, name: str, /, *values: Any, on_progress: Progress | None = None, **named: Any) -> pa.Table:
@@ -98,6 +101,7 @@ class Procedures:
         on_progress: Progress | None = None,
     ) -> pa.Table:
         """Call ``found`` with arguments from an SQL text. ``place`` is the position of the call in the text."""
+        found, given = self._meant(found, given)
         return run(found.procedure, self._context(found, on_progress), self._bound(found, given, place))
 
     def explain(self, name: str, /, *values: Any, **named: Any) -> pa.Table:
@@ -108,8 +112,19 @@ class Procedures:
         self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None = None
     ) -> pa.Table:
         """Returns the plan of a call of ``found`` with arguments from an SQL text."""
+        found, given = self._meant(found, given)
         lines = explain(found.procedure, self._context(found, None), self._bound(found, given, place))
         return pa.table({"plan": pa.array(lines, pa.string())})
+
+    def _meant(
+        self, found: FoundProcedure, given: Sequence[GivenArgument]
+    ) -> tuple[FoundProcedure, Sequence[GivenArgument]]:
+        """Returns the procedure that a call means, and its arguments."""
+        own = found.procedure.qualified_name
+        name, arguments = other_name(own, given, found.catalog)
+        if name == own:
+            return found, given
+        return FoundProcedure(found.catalog, self.registry.resolve(found.catalog, name)), arguments
 
     def _bound(self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None) -> dict[str, Any]:
         return bind(found.procedure, in_our_words(found.procedure, found.catalog, given, self._now_ms), place)

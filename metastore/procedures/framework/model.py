@@ -65,6 +65,13 @@ def columns(**types: pa.DataType) -> pa.Schema:
     return pa.schema(list(types.items()))
 
 
+def tasks_at_once(parallelism: int | None) -> int | None:
+    """Returns the argument ``parallelism``: tasks that run at the same time. Raises InvalidRequestError below 1."""
+    if parallelism is not None and parallelism < 1:
+        raise InvalidRequestError(f"parallelism must be at least 1, not {parallelism}")
+    return parallelism
+
+
 class BaseProcedure:
     """Name, arguments and result of any procedure.
 

@@ -174,9 +174,9 @@ def test_files_have_sparks_name(session: Session, source: str, format_: str, loc
     )
 
 
-@pytest.mark.parametrize("source", ["db.src_tbl", "`csv`.`/data/t`", "t"])
+@pytest.mark.parametrize("source", ["`csv`.`/data/t`", "t"])
 def test_other_sources_of_files_are_refused(session: Session, source: str) -> None:
-    """Tables of Hive have a procedure of their own, which the message names."""
+    """Neither files of a format that is read, nor a table with its schema."""
     with pytest.raises(InvalidRequestError, match="add_files_from_hive"):
         bound(session, "add_files", table="db.t", source_table=source)
 
@@ -194,3 +194,27 @@ def test_what_is_not_understood_is_refused_by_its_name(session: Session, named: 
     """As it was given."""
     with pytest.raises(InvalidRequestError, match=said):
         bound(session, "expire_snapshots", **named)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "options"),
+    [
+        ("128MB", {"min-file-size-bytes": "134217728"}),
+        ("10B", {"min-file-size-bytes": "10"}),
+        ("1GB", {"min-file-size-bytes": "1073741824", "target-file-size-bytes": "2147483648"}),
+    ],
+)
+def test_a_threshold_of_trino_becomes_options(session: Session, threshold: str, options: dict[str, str]) -> None:
+    """Two smaller files are merged, and so is a file with a delete file; own options stay."""
+    common = {"min-input-files": "2", "delete-file-threshold": "1"}
+    found = bound(session, "optimize", table="db.t", file_size_threshold=threshold)
+    assert found["options"] == {**common, **options}
+    own = {"min-input-files": "7"}
+    found = bound(session, "optimize", table="db.t", file_size_threshold=threshold, options=own)
+    assert found["options"] == {**common, **options, **own}
+
+
+def test_a_threshold_is_a_size(session: Session) -> None:
+    """Other texts are refused by their name."""
+    with pytest.raises(InvalidRequestError, match="file_size_threshold is a size such as '128MB', not '10 parsecs'"):
+        bound(session, "optimize", table="db.t", file_size_threshold="10 parsecs")
