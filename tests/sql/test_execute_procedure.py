@@ -40,6 +40,13 @@ def files(session: Session) -> int:
         ("optimize(file_size_threshold => '1B')", 3),
         ("optimize(file_size_threshold => '128MB') WHERE day = DATE '2024-01-02'", 3),
         ("optimize(file_size_threshold => '128MB') WHERE \"day\" < DATE '2024-01-02'", 2),
+        ("optimize(file_size_threshold => '128MB') WHERE \"$partition\" = 'day=2024-01-02'", 3),
+        (
+            "optimize(file_size_threshold => '128MB') WHERE \"$partition\" LIKE '%01-0%' AND day > DATE '2023-01-01'",
+            2,
+        ),
+        ("optimize(file_size_threshold => '128MB') WHERE \"$path\" LIKE '%nothing%'", 3),
+        ("optimize(file_size_threshold => '128MB') WHERE \"$path\" IS NOT NULL AND \"$partition\" <> ''", 2),
         ("rewrite_data_files(options => MAP(ARRAY['rewrite-all'], ARRAY['true']))", 2),
     ],
 )
@@ -86,6 +93,8 @@ def test_a_snapshot_by_position(session: Session) -> None:
         ("optimize WHERE", InvalidRequestError, "a condition is expected"),
         ("optimize WHERE id +", InvalidRequestError, "is not a condition"),
         ("optimize WHERE nothing = 1", InvalidRequestError, "nothing"),
+        ("optimize WHERE \"$path\" = 'x' OR id = 1", InvalidRequestError, "compares facts of files with columns"),
+        ('optimize WHERE "$path" = 1', InvalidRequestError, "cannot choose files"),
     ],
 )
 def test_what_is_wrong_is_said(session: Session, action: str, error: type[Exception], said: str) -> None:

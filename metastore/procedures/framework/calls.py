@@ -48,12 +48,18 @@ class Procedures:
     """All procedures that can be called, in every catalog. The registry is built on first use."""
 
     def __init__(
-        self, catalogs: Catalogs, settings: Settings, engine: Callable[[int], Engine], now_ms: Callable[[], int]
+        self,
+        catalogs: Catalogs,
+        settings: Settings,
+        engine: Callable[[int], Engine],
+        now_ms: Callable[[], int],
+        sql: Callable[[str], pa.Table] | None = None,
     ) -> None:
         self._catalogs = catalogs
         self._settings = settings
         self._engine = engine
         self._now_ms = now_ms
+        self._sql = sql
 
     @cached_property
     def registry(self) -> Registry:
@@ -171,7 +177,9 @@ class Procedures:
                 }
 
     def _context(self, found: FoundProcedure, progress: Progress | None) -> CallContext:
-        return CallContext(self._catalogs, found.catalog, self._engine, self._settings, self._now_ms, progress)
+        return CallContext(
+            self._catalogs, found.catalog, self._engine, self._settings, self._now_ms, progress, self._sql
+        )
 
 
 def _given(values: Sequence[Any], named: Mapping[str, Any]) -> list[GivenArgument]:

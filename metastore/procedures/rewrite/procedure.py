@@ -7,6 +7,7 @@ With partial progress, groups are committed as they are done, one wave at a time
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.file_filter import files_by
+from metastore.procedures.framework.file_filter import FileFilter
 from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure
 from metastore.procedures.rewrite.candidates import candidates, refuse_what_is_not_read
 from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
@@ -72,7 +73,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             table=table,
             branch=branch,
             snapshot=_snapshot(target, table, branch),
-            expression=files_by(self.filter_of(arguments), table.schema()),
+            filter=FileFilter.of(self.filter_of(arguments), table.schema()),
             strategy=strategy,
             order=order,
             sort_order_id=table.sort_order().order_id if order and not sorted_by else None,
@@ -84,10 +85,12 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         """Choose files of the pinned snapshot, and split the work. Raises ProcedureError if a file is not supported."""
         options, target = context.options, context.target
         chunks: list[Piece] = []
-        if context.snapshot is not None and not isinstance(context.expression, AlwaysFalse):
+        expression = context.filter.expression
+        if context.snapshot is not None and not isinstance(expression, AlwaysFalse):
             metadata = context.table.metadata
-            expression = None if isinstance(context.expression, AlwaysTrue) else context.expression
-            context.files = live_files(metadata, context.table.io, context.snapshot, expression)
+            limit = None if isinstance(expression, AlwaysTrue) else expression
+            found_files = live_files(metadata, context.table.io, context.snapshot, limit)
+            context.files = replace(found_files, data=context.filter.chosen(found_files.data, metadata))
             found = candidates(context.files, unpartitioned_specs(metadata))
             context.choice = choose(found, context.output_spec_id, options)
             chosen = [candidate for group in context.choice.groups for candidate in group.candidates]
