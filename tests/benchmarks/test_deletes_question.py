@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import deletes
-from benchmarks.measuring import Pace
+from benchmarks.measuring import OURS, Pace
 from benchmarks.peers import iceberg_java
 
 pytestmark = [pytest.mark.benchmarks, pytest.mark.iceberg, pytest.mark.slow]
@@ -19,6 +19,6 @@ def test_deletes_are_measured_beside_iceberg_for_java(tmp_path: Path) -> None:
     assert {(one.case, one.contender) for one in series} == {
         (deletes.SCAN, deletes.PLAIN),
         (deletes.SCAN, deletes.EQUAL),
-        *((deletes.case(version), name) for version in (2, 3) for name in (deletes.OURS, iceberg_java.NAME)),
+        *((deletes.case(version), name) for version in (2, 3) for name in (OURS, iceberg_java.NAME)),
     }
     assert all(verdict.measured is None for verdict in deletes.verdicts(series))
