@@ -1,8 +1,8 @@
 """Questions: what deletes cost a reader, and the time of rewriting small files with deletes, beside Iceberg for Java.
 
 The first table has ten million rows in ten files, and an equality delete file of a million keys, which are spread over
-all of them. A query sums a column, with the deletes and without. The others have 2,000 small files each. A DELETE took a
-tenth of their rows: by position deletes in format version 2, by deletion vectors in version 3. Both programs make
+all of them. A query sums a column, with the deletes and without. The others have 2,000 small files each. A DELETE took
+a tenth of their rows: by position deletes in format version 2, by deletion vectors in version 3. Both programs make
 four files of them. Before each rewrite the table is rolled back.
 """
 

@@ -34,7 +34,8 @@ def files(session: Session) -> int:
 @pytest.mark.parametrize(
     ("action", "left"),
     [
-        ("optimize", 3),
+        ("optimize", 2),
+        ("optimize WHERE day >= CAST('2024-01-01 00:00:00+00' AS timestamp(6) with time zone)", 2),
         ("optimize(file_size_threshold => '128MB')", 2),
         ("optimize('128MB')", 2),
         ("optimize(file_size_threshold => '1B')", 3),

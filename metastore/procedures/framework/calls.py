@@ -20,7 +20,7 @@ from metastore.engine import Engine
 from metastore.errors import InvalidRequestError
 from metastore.procedures.framework.binding import GivenArgument, bind
 from metastore.procedures.framework.builtin import register_builtin, register_installed
-from metastore.procedures.framework.foreign_calls import OURS, other_name
+from metastore.procedures.framework.foreign_calls import OURS, other_name, with_defaults
 from metastore.procedures.framework.model import BaseProcedure, CallContext
 from metastore.procedures.framework.registry import Provider, Registry
 from metastore.procedures.framework.run import explain, run
@@ -38,10 +38,11 @@ DESCRIPTION: Final = pa.schema({"part": _TEXT, "name": _TEXT, "type": _TEXT, "re
 
 @dataclass(frozen=True)
 class FoundProcedure:
-    """A procedure, and the catalog in which it was found."""
+    """A procedure, and the catalog in which it was found; ``foreign`` is another engine's name by which it was."""
 
     catalog: str
     procedure: BaseProcedure
+    foreign: str | None = None
 
 
 class Procedures:
@@ -86,9 +87,9 @@ class Procedures:
                 f"{self._catalogs.names()[-1]}.system.rollback_to_snapshot"
             )
         catalog = self._catalog(catalog)
-        if rest.lower() not in self.registry.names(catalog):
-            rest = OURS.get(rest.lower(), rest)
-        return FoundProcedure(catalog, self.registry.resolve(catalog, rest))
+        name = rest.lower()
+        foreign = name if name in OURS and name not in self.registry.names(catalog) else None
+        return FoundProcedure(catalog, self.registry.resolve(catalog, OURS[name] if foreign else rest), foreign)
 
     def call(self, name: str, /, *values: Any, on_progress: Progress | None = None, **named: Any) -> pa.Table:
         """Call ``catalog.schema.name`` with arguments by position or by name, and return its rows.
@@ -127,9 +128,9 @@ class Procedures:
     ) -> tuple[FoundProcedure, Sequence[GivenArgument]]:
         """Returns the procedure that a call means, and its arguments."""
         own = found.procedure.qualified_name
-        name, arguments = other_name(own, given, found.catalog)
+        name, arguments = other_name(own, with_defaults(found.foreign, given), found.catalog)
         if name == own:
-            return found, given
+            return found, arguments
         return FoundProcedure(found.catalog, self.registry.resolve(found.catalog, name)), arguments
 
     def _bound(self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from metastore.procedures.framework.binding import GivenArgument
 from metastore.procedures.framework.model import BaseProcedure
 from metastore.procedures.framework.spellings import names_hive_table, parts_of_table
 
+_OPTIMIZE: Final = "system.optimize"
 OURS: Final[Mapping[str, str]] = {
-    "system.optimize": "system.rewrite_data_files",
+    _OPTIMIZE: "system.rewrite_data_files",
     "system.optimize_manifests": "system.rewrite_manifests",
     "system.drop_extended_stats": "system.drop_stats",
     "system.rewrite_delete_files": "system.rewrite_position_delete_files",
@@ -24,11 +25,20 @@ OURS: Final[Mapping[str, str]] = {
 }
 """Names of Trino and Presto, each with our name of the same meaning."""
 
+_THRESHOLD_OF_TRINO: Final = "100MB"
 _ADD_FILES: Final = "system.add_files"
 _ADD_FILES_FROM_HIVE: Final = "system.add_files_from_hive"
 _SOURCE: Final[Mapping[str, str]] = {"schema_name": "source_schema", "table_name": "source_table"}
 _POSITIONAL: Final[Mapping[str, tuple[str, ...]]] = {"system.rewrite_data_files": ("file_size_threshold",)}
 """Trino's arguments by position, where their order is not ours."""
+
+
+def with_defaults(foreign: str | None, given: Sequence[GivenArgument]) -> list[GivenArgument]:
+    """Returns the arguments with the defaults of a foreign procedure that are not ours; for calls by name."""
+    names = {(each.name or "").lower() for each in given}
+    if foreign == _OPTIMIZE and "" not in names and names.isdisjoint({"file_size_threshold", "options"}):
+        return [*given, GivenArgument(_THRESHOLD_OF_TRINO, "file_size_threshold")]
+    return list(given)
 
 
 def other_name(name: str, given: Sequence[GivenArgument], catalog: str) -> tuple[str, list[GivenArgument]]:
