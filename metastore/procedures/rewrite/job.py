@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyiceberg.io import FileIO
@@ -21,6 +22,24 @@ from metastore.iceberg.carried_columns import carried_schema, marks_of, part_ids
 from metastore.iceberg.readable_columns import require_writable_columns, stored_schema
 from metastore.iceberg.row_lineage import with_lineage
 from metastore.procedures.rewrite.space_curves import CurveKind
+
+_log: Final = logging.getLogger(__name__)
+
+_FORMAT: Final = "write.format.default"
+_WRITTEN: Final = "parquet"
+
+
+def warn_of_other_format(name: str, properties: Mapping[str, str]) -> None:
+    """Log a warning if the table ``name`` asks for data files of another format than Parquet."""
+    wanted = properties.get(_FORMAT, _WRITTEN)
+    if wanted.lower() != _WRITTEN:
+        _log.warning(
+            "new data files of %s are Parquet, though its property %s is %s: this package writes no other format, and "
+            "engines read both in one table",
+            name,
+            _FORMAT,
+            wanted,
+        )
 
 
 class SortKey(NamedTuple):

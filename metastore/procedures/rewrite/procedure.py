@@ -33,7 +33,7 @@ from metastore.procedures.rewrite.candidates import candidates, refuse_what_is_n
 from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
 from metastore.procedures.rewrite.conflicts import Rewritten
 from metastore.procedures.rewrite.groups import Piece, choose, pieces
-from metastore.procedures.rewrite.job import AlongCurve, RewriteJob, SortKey
+from metastore.procedures.rewrite.job import AlongCurve, RewriteJob, SortKey, warn_of_other_format
 from metastore.procedures.rewrite.options import parse_options
 from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, described, done_groups, row_of
 from metastore.procedures.rewrite.sorting import rewriting_order, strategy_of
@@ -213,6 +213,7 @@ def _require_usable_spec(target: TargetTable, table: Table, spec_id: int) -> Non
 
 def _job(context: RewriteCall) -> RewriteJob:
     metadata = context.table.metadata
+    warn_of_other_format(str(context.target), metadata.properties)
     return RewriteJob(
         name=str(context.target),
         location=metadata.location,

@@ -111,3 +111,24 @@ def test_a_form_that_cannot_be_carried_is_refused(ms: Session, change: str) -> N
     with pytest.raises(MetastoreError, match="typed_value" if change == "shredded" else "no field ids"):
         ms.sql(CALL)
     assert ms.sql('SELECT * FROM lake.db."t$snapshots"').equals(before)
+
+
+def test_the_order_of_a_variants_parts_does_not_matter(ms: Session) -> None:
+    """Some writers store the value first."""
+    path, _ = data_files(ms)
+    rows = pq.ParquetFile(path).read()
+    place, column = rows.schema.get_field_index("v"), rows["v"].combine_chunks()
+    parts: Any = column
+    metadata, value = parts.flatten()
+    turned = pa.StructArray.from_arrays([value, metadata], ["value", "metadata"])
+    pq.write_table(rows.set_column(place, rows.schema.field("v").with_type(turned.type), turned), path)
+    before = stored(data_files(ms)[1:]) + rows.to_pylist()
+    ms.sql(CALL)
+    assert stored(data_files(ms)) == sorted(before, key=lambda row: row["id"])
+
+
+def test_another_format_is_warned_about(ms: Session, caplog: pytest.LogCaptureFixture) -> None:
+    """The property is kept; new files are Parquet."""
+    ms.sql("ALTER TABLE lake.db.t SET PROPERTIES write.format.default = 'orc'")
+    ms.sql(CALL)
+    assert "new data files of lake.db.t are Parquet, though its property write.format.default is orc" in caplog.text
