@@ -16,6 +16,7 @@ from rich.console import Console
 
 from benchmarks import (
     analyze,
+    deletes,
     endurance,
     expire_files,
     increments,
@@ -153,6 +154,11 @@ def _rewrite(run: Run, folder: str) -> Measured:
     return _judged(rewrite_files.run(folder, run.files, run.seed, run.pace, run.say), rewrite_files.verdicts)
 
 
+def _deletes(run: Run, folder: str) -> Measured:
+    series = deletes.run(folder, run.files, deletes.ROWS, run.seed, run.pace, run.say)
+    return _judged(series, deletes.verdicts)
+
+
 def _expire(run: Run, folder: str) -> Measured:
     return _judged(expire_files.run(folder, run.snapshots, run.pace, run.say), expire_files.verdicts)
 
@@ -178,6 +184,7 @@ ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "statistics": _statistics,
     "scan": _scan,
     "rewrite_files": _rewrite,
+    "deletes": _deletes,
     "expire_files": _expire,
     "migrate": _migrate,
     "wide_tables": _wide,

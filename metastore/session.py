@@ -99,7 +99,7 @@ class Session:
         """The procedures, which run on tables of :attr:`catalogs`."""
         from metastore.procedures.framework.calls import Procedures
 
-        return Procedures(self.catalogs, self.settings, self.engine_for, self.metastore.clock.now_ms)
+        return Procedures(self.catalogs, self.settings, self.engine_for, self.metastore.clock.now_ms, self.sql)
 
     @cached_property
     def tables(self) -> ScannedTables:

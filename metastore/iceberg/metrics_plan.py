@@ -7,7 +7,7 @@ bounds, since a row has several of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -22,11 +22,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import TableProperties
 from pyiceberg.types import BinaryType, NestedField, StringType, StructType
 
+_NO_METRICS: Final = MetricsMode(MetricModeTypes.NONE)
 _BOUNDED: Final = (MetricModeTypes.TRUNCATE, MetricModeTypes.FULL)
 
 
-def metrics_plan(schema: Schema, properties: Mapping[str, str]) -> dict[int, StatisticsCollector]:
-    """Returns the metrics to keep of each primitive field of ``schema``, by field id.
+def metrics_plan(
+    schema: Schema, properties: Mapping[str, str], without: Container[int] = ()
+) -> dict[int, StatisticsCollector]:
+    """Returns the metrics to keep of each primitive field of ``schema``, by field id; none of ids in ``without``.
 
     Raises ValueError for a mode in ``properties`` that Iceberg does not have.
     """
@@ -34,7 +37,7 @@ def metrics_plan(schema: Schema, properties: Mapping[str, str]) -> dict[int, Sta
     for field in _columns(schema.fields):
         known = plan[field.field_id]
         plan[field.field_id] = replace(known, mode=_mode(field, known.column_name, properties))
-    return plan
+    return {key: replace(each, mode=_NO_METRICS) if key in without else each for key, each in plan.items()}
 
 
 def _columns(fields: Iterable[NestedField]) -> Iterator[NestedField]:

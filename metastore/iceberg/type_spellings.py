@@ -2,8 +2,8 @@
 
 PyIceberg refuses a table with an unsupported type as a whole. This module adds two things to its parser, for the whole
 process: the type ``variant``, and ``geometry(C)`` and ``geography(C, A)`` without quotes, as the specification writes
-them. Then everything that needs only metadata works. Variants within lists and maps stay unsupported, since PyIceberg
-parses these types elsewhere.
+them. Then everything that needs only metadata works. PyIceberg parses fields of structs, and elements of lists and
+maps, in different places; both know the types.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 from pyiceberg.typedef import TableVersion
-from pyiceberg.types import GeographyType, GeometryType, IcebergType, PrimitiveType
+from pyiceberg.types import GeographyType, GeometryType, IcebergType, ListType, MapType, PrimitiveType
 
 _VARIANT: Final = "variant"
 _GEOMETRY: Final = re.compile(r"geometry\(\s*([^'()\s]+)\s*\)")
@@ -45,4 +45,17 @@ def _parsed(value: Any, handler: Any) -> IcebergType:
     return known
 
 
+def _with_parsed_parts(kind: Any, *parts: str) -> None:
+    """Let the constructor of ``kind`` parse the named ``parts`` if they are texts."""
+    create = kind.__init__
+
+    def created(self: Any, *arguments: Any, **data: Any) -> None:
+        texts = {part: data[part] for part in parts if isinstance(data.get(part), str)}
+        create(self, *arguments, **{**data, **{part: _parsed(text, None) for part, text in texts.items()}})
+
+    kind.__init__ = created
+
+
+_with_parsed_parts(ListType, "element")
+_with_parsed_parts(MapType, "key", "value")
 IcebergType.handle_primitive_type = staticmethod(_parsed)  # type: ignore[assignment,method-assign] # no registry there

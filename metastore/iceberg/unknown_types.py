@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyiceberg.types import IcebergType, NestedField
+from pyiceberg.types import NestedField
 
 import metastore.iceberg.type_spellings  # noqa: F401 - PyIceberg parses these types as soon as this is imported
 
@@ -20,17 +20,11 @@ def unknown_types(content: Mapping[str, Any]) -> dict[str, str]:
     return dict(_unknown("", {"type": "struct", **(current or schemas or [{}])[-1]}))
 
 
-def _unknown(path: str, kind: Any, *, in_field: bool = True) -> Iterator[tuple[str, str]]:
-    """Yield the primitive types below ``kind``, a type in JSON, that PyIceberg does not support.
-
-    PyIceberg parses the type of a field (``in_field``) in another way than the types of elements, keys and values.
-    """
+def _unknown(path: str, kind: Any) -> Iterator[tuple[str, str]]:
+    """Yield the primitive types below ``kind``, a type in JSON, that PyIceberg does not support."""
     if isinstance(kind, str):
         try:
-            if in_field:
-                NestedField.model_validate({"id": 1, "name": "column", "required": False, "type": kind})
-            else:
-                IcebergType.model_validate(kind)
+            NestedField.model_validate({"id": 1, "name": "column", "required": False, "type": kind})
         except ValueError:
             yield path, kind
         return
@@ -38,4 +32,4 @@ def _unknown(path: str, kind: Any, *, in_field: bool = True) -> Iterator[tuple[s
         yield from _unknown(f"{path}.{field['name']}".lstrip("."), field["type"])
     for part in ("element", "key", "value"):
         if part in kind:
-            yield from _unknown(f"{path}.{part}", kind[part], in_field=False)
+            yield from _unknown(f"{path}.{part}", kind[part])

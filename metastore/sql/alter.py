@@ -1,9 +1,10 @@
-"""ALTER TABLE of a catalog's table: columns, partitioning, order, properties, its name. No data file is touched.
+"""ALTER TABLE of a catalog's table: columns, partitioning, order, properties, its name; or a procedure on the table.
 
 ::
 
     ALTER TABLE catalog.schema.table action, …
     ALTER TABLE catalog.schema.table RENAME TO name
+    ALTER TABLE catalog.schema.table EXECUTE procedure [(arguments)] [WHERE condition]
 
         ADD COLUMN [IF NOT EXISTS] column type [NOT NULL] [COMMENT '…'] [FIRST | AFTER column | BEFORE column]
         ADD COLUMNS [IF NOT EXISTS] (column type …, …)
@@ -23,7 +24,7 @@
 
 A field of a struct is named by its path, with dots. A transform is a column, or ``bucket(16, column)``,
 ``truncate(4, column)``, ``year``, ``month``, ``day``, ``hour`` of one. Each statement is one commit, and its actions
-take effect one after another; it is planned again if another writer was faster.
+take effect one after another; it is planned again if another writer was faster. Only a procedure touches data files.
 """  # noqa: E501 - the statements are one picture
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from metastore.iceberg.contention import until_won
 from metastore.iceberg.iceberg_private import pending
 from metastore.iceberg.target import TargetTable
 from metastore.sql.alter_columns import add_columns, alter_column, drop_columns, rename_column
+from metastore.sql.execute_procedure import execute_procedure, is_execute
 from metastore.sql.identifier_fields import drop_identifier_fields, set_identifier_fields
 from metastore.sql.partition_fields import Change, PartitionChange, partition_term
 from metastore.sql.rename_table import is_rename, rename_table, stands_alone
@@ -74,6 +76,8 @@ def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
                 f"{table} is the metastore's own: its columns and partitions are those of its units, its properties "
                 "those of the configuration (drill.metastore.iceberg.components), and every opening restores them"
             )
+    if is_execute(cursor):
+        return execute_procedure(target, cursor, names[0].text, table)
     if is_rename(cursor):
         return _answer(True, rename_table(target, cursor, table))
     actions = [_Action.read(cursor)]

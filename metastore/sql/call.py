@@ -77,13 +77,14 @@ def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[st
     cursor.expect_word("CALL")
     name = cursor.names("the name of a procedure")
     cursor.expect(TokenType.L_PAREN, "(")
-    given = _arguments(cursor)
+    given = given_arguments(cursor)
     cursor.end()
     with statement.at(name[0].token):
         return statement.place(name[0].token), target.procedures.find(_dotted(name)), given
 
 
-def _arguments(cursor: Cursor) -> list[GivenArgument]:
+def given_arguments(cursor: Cursor) -> list[GivenArgument]:
+    """Returns the arguments up to the closing parenthesis, as they are given."""
     return list(_listed(cursor, TokenType.R_PAREN, ")", _argument))
 
 

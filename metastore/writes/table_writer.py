@@ -22,7 +22,7 @@ from pyiceberg.transforms import VoidTransform
 from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError
 from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.procedures.deletes.delete_writing import NewDeletes, write_delete_file
-from metastore.procedures.rewrite.job import RewriteJob, SortKey
+from metastore.procedures.rewrite.job import RewriteJob, SortKey, warn_of_other_format
 from metastore.procedures.rewrite.options import TARGET_PROPERTY
 from metastore.procedures.rewrite.ordering import Order, in_order
 from metastore.procedures.rewrite.sorting import sort_keys
@@ -44,6 +44,7 @@ def job_of(name: str, metadata: TableMetadata, io: FileIO) -> RewriteJob:
     gone = [field.name for field in spec.fields if field.source_id not in known and not _is_void(field.transform)]
     if gone:
         raise FormatError(f"{name} cannot be written: its partition fields are of dropped columns: {', '.join(gone)}")
+    warn_of_other_format(name, metadata.properties)
     order = metadata.sort_order_by_id(metadata.default_sort_order_id)
     is_sorted = order is not None and bool(order.fields)
     return RewriteJob(

@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 from services.hive_tables import HiveMaker
 from thrift.transport.TTransport import TTransportException
 
-from metastore.errors import ConflictError, NotFoundError, OutcomeUnknownError, ProcedureError
+from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
 from metastore.hive.client import HiveClient
 from metastore.session import Session
 
@@ -415,3 +415,45 @@ def test_an_interruption_right_after_the_switch(
             call("migrate", name)
     assert rows(load(name)) == [{"id": 1}]
     assert call("migrate", name)["status"] == "already migrated"
+
+
+def test_the_hive_table_is_kept_under_another_name(hive: HiveMaker, call: Call, load: Callable[[str], Table]) -> None:
+    """As Spark keeps it: with its partitions, over the same files; dropping it deletes none."""
+    name = hive.table({"id": "int"}, {"p": "string"})
+    hive.write(hive.partition(name, "a"), {"id": pa.array([1], pa.int32())})
+    call("migrate", name, backup_table_name=f"{name}_kept")
+    kept = hive.client.table(hive.database, f"{name}_kept")
+    assert (kept.tableType, kept.parameters["external.table.purge"]) == ("EXTERNAL_TABLE", "false")
+    [partition] = hive.client.partitions(hive.database, f"{name}_kept")
+    assert partition.sd.inputFormat.endswith("MapredParquetInputFormat")
+    hive.client.drop_table(hive.database, f"{name}_kept")
+    assert rows(load(name)) == [{"id": 1, "p": "a"}]
+
+
+def test_a_kept_table_is_dropped_or_never_made(hive: HiveMaker, call: Call) -> None:
+    """``drop_backup`` leaves no such table; a name that is taken changes nothing."""
+    name, other = hive.table({"id": "int"}), hive.table({"id": "int"})
+    hive.write(name, {"id": pa.array([1], pa.int32())})
+    with pytest.raises(ConflictError, match="choose another backup_table_name"):
+        call("migrate", name, backup_table_name=other)
+    assert "table_type" not in hive.client.table(hive.database, name).parameters
+    call("migrate", name, backup_table_name=f"{name}_kept", drop_backup=True)
+    assert f"{name}_kept" not in hive.client.tables(hive.database)
+
+
+def test_missing_folders_are_passed_over_or_an_obstacle(hive: HiveMaker, call: Call) -> None:
+    """A warning by default; with ``ignore_missing_files => false`` the table stays Hive's."""
+    name = hive.table({"id": "int"}, {"p": "string"})
+    hive.write(hive.partition(name, "a"), {"id": pa.array([1], pa.int32())})
+    hive.partition(name, "b").rmdir()
+    with pytest.raises(ProcedureError, match="1 locations do not exist"):
+        call("migrate", name, ignore_missing_files=False)
+    done = call("migrate", name, parallelism=1)
+    assert (done["status"], done["records"]) == ("migrated", 1)
+    assert any("are not there" in warning for warning in done["warnings"])
+
+
+def test_parallelism_is_a_number_from_one(call: Call) -> None:
+    """Zero tasks would never end."""
+    with pytest.raises(InvalidRequestError, match="parallelism must be at least 1, not 0"):
+        call("migrate", "any", parallelism=0)

@@ -40,13 +40,16 @@ def test_other_columns_of_a_table_with_variants(folder: tuple[Session, str], ice
     session, catalog = folder
     full = f"{catalog}.db.t"
     iceberg_java.run(
-        f"CREATE TABLE {full} (id BIGINT, v VARIANT, k STRING, s STRUCT<a: INT, v: VARIANT>) USING iceberg "
-        f"TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read')"
+        f"CREATE TABLE {full} (id BIGINT, v VARIANT, k STRING, s STRUCT<a: INT, v: VARIANT>, l ARRAY<VARIANT>) "
+        f"USING iceberg TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read', "
+        # Java's vectorized reader fails for lists of variants, whoever wrote them.
+        f"'read.parquet.vectorization.enabled'='false')"
     )
     for first in (0, 100):
         iceberg_java.run(
             f"INSERT INTO {full} SELECT id, parse_json(concat('{{\"n\": ', id, '}}')), concat('k', id % 7), "
-            f"named_struct('a', CAST(id AS INT), 'v', parse_json('[1]')) FROM range({first}, {first} + 100)"
+            f"named_struct('a', CAST(id AS INT), 'v', parse_json('[1]')), array(parse_json(CAST(id AS STRING)), NULL) "
+            f"FROM range({first}, {first} + 100)"
         )
     iceberg_java.run(f"DELETE FROM {full} WHERE id % 10 = 3")
 
@@ -54,7 +57,7 @@ def test_other_columns_of_a_table_with_variants(folder: tuple[Session, str], ice
         iceberg_java.run(f"REFRESH TABLE {full}")
         return iceberg_java.rows(f"SELECT {columns} FROM {full} WHERE {where} ORDER BY id").to_pylist()
 
-    variants = theirs("id, to_json(v) AS v, to_json(s.v) AS inner")
+    variants = theirs("id, to_json(v) AS v, to_json(s.v) AS inner, to_json(l) AS l")
     assert len(variants) == 180
     assert session.sql(f"SELECT * FROM {full} ORDER BY id").to_pylist() == theirs("id, k")
     where = "id > 150 AND k <> 'k1'"
@@ -66,13 +69,12 @@ def test_other_columns_of_a_table_with_variants(folder: tuple[Session, str], ice
     for statement in (
         f"UPDATE {full} SET k = 'x' WHERE id = 1",
         f"INSERT INTO {full} (id) VALUES (1)",
-        f"CALL {catalog}.system.rewrite_data_files('db', 't')",
     ):
         with pytest.raises(InvalidRequestError, match="v of type variant"):
             session.sql(statement)
     session.sql(f"DELETE FROM {full} WHERE id = 1")  # writes a vector, and no row
     variants = [row for row in variants if row["id"] != 1]
-    assert theirs("id, to_json(v) AS v, to_json(s.v) AS inner") == variants
+    assert theirs("id, to_json(v) AS v, to_json(s.v) AS inner, to_json(l) AS l") == variants
 
     def call(procedure: str, **arguments: Any) -> None:
         session.call(f"{catalog}.system.{procedure}", schema="db", table_name="t", **arguments)
@@ -83,8 +85,13 @@ def test_other_columns_of_a_table_with_variants(folder: tuple[Session, str], ice
     call("expire_snapshots", older_than=datetime.now(timezone.utc) + timedelta(minutes=1))
     call("remove_orphan_files")
     session.sql(f"ALTER TABLE {full} ADD COLUMN late BIGINT")
-    assert theirs("id, to_json(v) AS v, to_json(s.v) AS inner") == variants
-    iceberg_java.run(f"INSERT INTO {full} SELECT 1000, parse_json('2'), 'k', NULL, 5")
+    assert theirs("id, to_json(v) AS v, to_json(s.v) AS inner, to_json(l) AS l") == variants
+    lineage = theirs("id, _row_id, _last_updated_sequence_number")
+    call("rewrite_data_files", options={"rewrite-all": "true"})
+    assert theirs("id, to_json(v) AS v, to_json(s.v) AS inner, to_json(l) AS l") == variants
+    assert iceberg_java.rows(f"SELECT count(*) AS n FROM {full}.files WHERE content = 0").to_pylist() == [{"n": 1}]
+    assert theirs("id, _row_id, _last_updated_sequence_number") == lineage
+    iceberg_java.run(f"INSERT INTO {full} SELECT 1000, parse_json('2'), 'k', NULL, NULL, 5")
     assert session.sql(f"SELECT late FROM {full} WHERE id = 1000").to_pylist() == [{"late": 5}]
 
 

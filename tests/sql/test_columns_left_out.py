@@ -113,8 +113,6 @@ def test_a_scan_leaves_it_out(ms: Session, rows: pa.Table) -> None:
         "INSERT INTO lake.db.t (id) VALUES (1)",
         "UPDATE lake.db.t SET id = 1 WHERE id = 2",
         "MERGE INTO lake.db.t AS t USING (VALUES (1)) AS s(k) ON t.id = s.k WHEN MATCHED THEN UPDATE SET id = 2",
-        "CALL lake.system.rewrite_data_files('db', 't')",
-        "CALL lake.system.rewrite_data_files(schema => 'db', table_name => 't', dry_run => true)",
     ],
 )
 def test_rows_are_not_written_without_their_variants(ms: Session, statement: str) -> None:

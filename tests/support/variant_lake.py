@@ -25,10 +25,11 @@ def readable_rows() -> pa.Table:
     )
 
 
-def table_with_variants(folder: Path, unknown: str | None = None) -> Session:
+def table_with_variants(folder: Path, unknown: str | None = None, *, nested: bool = False) -> Session:
     """A session over ``lake.db.t`` with two files, as a writer of version 3 leaves it; also named ``p.db.t``.
 
-    ``unknown`` is one more column of unknown type, for which the files store numbers.
+    ``unknown`` is one more column of unknown type, for which the files store numbers. ``nested`` adds a list and a map
+    of variants, ``lv`` and ``mv``.
     """
     rows = readable_rows()
     settings = {
@@ -45,6 +46,12 @@ def table_with_variants(folder: Path, unknown: str | None = None) -> Session:
     opened.create_namespace("db")
     held = rows.drop_columns(["nothing"]).append_column("v", _stored(10))
     held = held.append_column("s", pa.StructArray.from_arrays([held["id"].combine_chunks(), _stored(10)], ["a", "v"]))
+    if nested:
+        offsets = pa.array(range(11), pa.int32())
+        words = pa.array(["a"] * 10)
+        maps: Any = pa.MapArray
+        held = held.append_column("lv", pa.ListArray.from_arrays(offsets, _stored(10)))
+        held = held.append_column("mv", maps.from_arrays(offsets, words, _stored(10)))
     if unknown is not None:
         held = held.add_column(1, unknown, held["id"])
     table = opened.create_table("db.t", held.schema)
@@ -66,7 +73,10 @@ def _with_types(folder: Path, location: str, types: dict[str, str]) -> None:
     fields = content["schemas"][-1]["fields"]
     for field in fields:
         field["type"] = types.get(field["name"], field["type"])
-    fields[-1]["type"]["fields"][1]["type"] = "variant"
+        if field["name"] == "s":
+            field["type"]["fields"][1]["type"] = "variant"
+        if field["name"] in ("lv", "mv"):
+            field["type"]["element" if field["name"] == "lv" else "value"] = "variant"
     fields.append({"id": 1000, "name": "nothing", "required": False, "type": "unknown"})
     new = path.with_name(f"00009-{'0' * 8}-0000-0000-0000-{'0' * 12}.metadata.json")
     new.write_text(json.dumps(content))
@@ -75,6 +85,7 @@ def _with_types(folder: Path, location: str, types: dict[str, str]) -> None:
 
 
 def _stored(length: int) -> pa.Array[Any]:
-    """What Parquet holds of variants."""
-    part = pa.array([b"\x01\x00\x00"] * length, pa.binary())
-    return pa.StructArray.from_arrays([part, part], ["metadata", "value"])
+    """What Parquet holds of variants: numbers, beside an empty dictionary of names."""
+    names = pa.array([b"\x01\x00\x00"] * length, pa.binary())
+    numbers = pa.array([bytes([0x0C, number]) for number in range(length)], pa.binary())
+    return pa.StructArray.from_arrays([names, numbers], ["metadata", "value"])

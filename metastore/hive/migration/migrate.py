@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError, P
 from metastore.hive.client import HiveClient
 from metastore.hive.listing import Nested, Store
 from metastore.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
+from metastore.hive.migration.backup_table import drop_kept_table, keep_table
 from metastore.hive.migration.reader_warnings import files_with_int96, warnings_of
 from metastore.hive.migration.revert import unfinished
 from metastore.hive.migration.staging import NewTable, Rewrite, Staged, ToRewrite, attempt_folder, problems_of, stage
@@ -53,6 +54,10 @@ class Migration:
     format_version: Literal[2, 3] = 2
     table_properties: Mapping[str, str] = field(default_factory=dict)
     """Properties of the Iceberg table, in addition to those that a migration sets."""
+    ignore_missing: bool = True
+    """Folders of partitions that do not exist count as empty; otherwise they are an obstacle."""
+    backup_table: str | None = None
+    """The name under which the Hive table is kept, over the same files."""
 
     @property
     def store(self) -> Store:
@@ -68,6 +73,10 @@ class Migration:
         if unfinished(self.store, table) is not None:
             raise ProcedureError(f"the migration of {table} is being reverted; call revert_migration again first")
         found = survey(self.client, self.store, table, self.nested)
+        missing = [folder.location for folder in found.folders if not folder.exists]
+        if missing and not self.ignore_missing:
+            why = f"{len(missing)} locations do not exist, such as {missing[0]}; ignore_missing_files passes over them"
+            found = replace(found, obstacles=(*found.obstacles, why), warnings=())
         if found.obstacles and not self.dry_run:
             raise ProcedureError(f"{found.table} cannot be migrated: {'; '.join(found.obstacles)}")
         return found
@@ -97,6 +106,8 @@ def complete(migration: Migration, survey: Survey, fragments: pa.Table, *, now_m
     require_new(migration.store, folder)
     staged = _staged(migration, survey, fragments, folder, now_ms)
     try:
+        if migration.backup_table is not None:
+            keep_table(migration.client, survey.table, survey.partitions, migration.backup_table)
         switch(
             migration.client,
             migration.store,
@@ -111,7 +122,7 @@ def complete(migration: Migration, survey: Survey, fragments: pa.Table, *, now_m
     except MetastoreError:
         # Only after these errors the table is certainly still Hive's. After others the metadata may be in use; a later
         # attempt removes it if it is not.
-        _discard(migration, folder)
+        _discard(migration, folder, survey.table)
         raise
     left = _tidy(migration, survey.table, folder)
     differences = warnings_of(survey, fragments, without=_rewritten(migration, fragments))
@@ -160,9 +171,13 @@ def _staged(migration: Migration, survey: Survey, fragments: pa.Table, folder: s
         raise
 
 
-def _discard(migration: Migration, folder: str) -> None:
+def _discard(migration: Migration, folder: str, kept_of: HiveTable | None = None) -> None:
+    """Remove what an attempt made: its folder, and the table that was kept of ``kept_of``."""
     with suppress(OSError, MetastoreError):  # the original error must be raised
         remove_folder(migration.store, folder)
+    with suppress(MetastoreError):
+        if kept_of is not None and migration.backup_table is not None:
+            drop_kept_table(migration.client, kept_of, migration.backup_table)
 
 
 def _written(migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
@@ -48,13 +47,15 @@ _UNREAD_FILES_A_CHUNK: Final = 4_096
 class ConversionPlan:
     """The planned conversion of one snapshot.
 
-    ``slices`` are data files, each with the deletes to merge into its new ones. ``gone`` are the delete files to
-    remove.
+    ``groups`` are data files whose new deletes belong in one file, each with the deletes to merge. A large group
+    becomes several files. In format version 2 a group is of one partition. ``gone`` are the delete files to remove.
+    ``at_once`` limits the tasks that run at the same time.
     """
 
-    slices: tuple[Slice, ...] = ()
+    groups: tuple[tuple[Slice, ...], ...] = ()
     gone: tuple[LiveFile, ...] = ()
     message: str = ""
+    at_once: int | None = None
 
 
 @dataclass(frozen=True)
@@ -116,18 +117,20 @@ class _Conversion:
         plan = self.planner(files, metadata)
         if not plan.gone:
             return Converted(message=plan.message)
-        self._require_single(files, plan.slices)
+        self._require_single(files, {cut.path for group in plan.groups for cut in group})
         if self.dry_run:
             return Converted([live.file for live in plan.gone], message="dry run: nothing was changed")
         vectors = metadata.format_version >= VERSION_OF_LINEAGE
-        chunks = list(_chunks(plan.slices, by_partition=not vectors))
-        self._write(table, [chunk for chunk in chunks if chunk not in self._written], vectors)
-        new: dict[str, DataFile] = {}
-        for chunk in chunks:
-            new |= self._written[chunk][0]
-        replaced = [live for live in files.deletes if is_vector(live) and referenced_data_file(live.file) in new]
+        chunks = [chunk for group in plan.groups for chunk in _chunks(group)]
+        missing = [chunk for chunk in chunks if chunk not in self._written]
+        most = plan.at_once or max(1, len(missing))
+        for first in range(0, len(missing), most):
+            self._write(table, missing[first : first + most], vectors)
+        new = [(path, file) for chunk in chunks for path, file in self._written[chunk][0].items()]
+        renewed = {path for path, _ in new}
+        replaced = [live for live in files.deletes if is_vector(live) and referenced_data_file(live.file) in renewed]
         gone = {live.place: live for live in (*plan.gone, *replaced)}
-        added = list({id(file): file for file in new.values()}.values())
+        added = list({id(file): file for _, file in new}.values())
         self._commit(table, added, list(gone.values()))
         rows = sum(self._written[chunk][1] for chunk in chunks)
         return Converted([live.file for live in gone.values()], added, rows)
@@ -138,26 +141,24 @@ class _Conversion:
         if paths and self._io is not None:
             discard(self._io, paths - {file.file_path for file in kept})
 
-    def _require_single(self, files: LiveFiles, slices: Sequence[Slice]) -> None:
-        times = Counter(live.path for live in files.data)
-        for cut in slices:
-            if times[cut.path] > 1:
+    def _require_single(self, files: LiveFiles, paths: Collection[str]) -> None:
+        for path, times in Counter(live.path for live in files.data).items():
+            if times > 1 and path in paths:
                 raise ProcedureError(
-                    f"{cut.path} is in {self.target} {times[cut.path]} times, and its deletes may apply to one only; "
+                    f"{path} is in {self.target} {times} times, and its deletes may apply to one only; "
                     "nothing was changed. Rewrite the file by rewrite_data_files first"
                 )
 
     def _write(self, table: Table, chunks: Sequence[tuple[Slice, ...]], vectors: bool) -> None:
         job = _job(self.target, table)
-        work = [DeleteChunk(job, chunk, vectors) for chunk in chunks]
-        by_path = {cut.path: chunk for chunk in chunks for cut in chunk}
+        work = [DeleteChunk(number, job, chunk, vectors) for number, chunk in enumerate(chunks)]
         for chunk in chunks:
             self._written[chunk] = ({}, 0)
         engine = self.context.engine(sum(map(len, chunks)))
         for batch in engine.run(work, write_deletes, WRITTEN) if work else ():
             shared: dict[bytes, DataFile] = {}
             for row in batch.to_pylist():
-                chunk = by_path[row["data_file"]]
+                chunk = chunks[row["chunk"]]
                 files, rows = self._written[chunk]
                 entry = row["delete_file"]
                 made: DataFile = shared.setdefault(entry, pickle.loads(entry))  # noqa: S301 - our own task wrote it
@@ -185,19 +186,13 @@ class _Conversion:
             snapshot.publish(self.target, manifests, Summary(Operation.REPLACE, **summed.additional_properties))
 
 
-def _chunks(slices: Sequence[Slice], *, by_partition: bool) -> Iterable[tuple[Slice, ...]]:
-    """Split the work by data files alone, so the chunks are the same when the plan is made again."""
-
-    def partition(cut: Slice) -> str:
-        return f"{cut.spec_id} {cut.partition}" if by_partition else ""
-
-    ordered = sorted(slices, key=lambda cut: (partition(cut), cut.path))
-    for _, members in groupby(ordered, key=partition):
-        group = tuple(members)
-        reads = any(delete.equality_ids for cut in group for delete in cut.deletes)
-        most = _FILES_A_CHUNK if reads else _UNREAD_FILES_A_CHUNK
-        for first in range(0, len(group), most):
-            yield group[first : first + most]
+def _chunks(group: Sequence[Slice]) -> Iterable[tuple[Slice, ...]]:
+    """Split a group by its data files alone, so the chunks are the same when the plan is made again."""
+    ordered = sorted(group, key=lambda cut: cut.path)
+    reads = any(delete.equality_ids for cut in group for delete in cut.deletes)
+    most = _FILES_A_CHUNK if reads else _UNREAD_FILES_A_CHUNK
+    for first in range(0, len(ordered), most):
+        yield tuple(ordered[first : first + most])
 
 
 def _job(target: TargetTable, table: Table) -> RewriteJob:

@@ -17,6 +17,7 @@ from pyiceberg.table.metadata import TableMetadata
 from metastore.errors import ProcedureError
 from metastore.iceberg.delete_index import Delete, Deletes, unpartitioned_specs
 from metastore.iceberg.live_files import LiveFiles
+from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.procedures.deletes.conversion import ConversionPlan, convert, result_row
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext, columns
@@ -57,9 +58,11 @@ def equality_plan(files: LiveFiles, metadata: TableMetadata) -> ConversionPlan:
     if not files.equality_deletes:
         return ConversionPlan(message="nothing to change: the table has no equality deletes")
     index = Deletes(files.deletes, unpartitioned_specs(metadata))
-    slices = []
+    vectors = metadata.format_version >= VERSION_OF_LINEAGE
+    groups: dict[str, list[Slice]] = {}
     for data in files.data:
         near = index.of(data)
         if any(each.file.content == DataFileContent.EQUALITY_DELETES for each in near) and data.file.record_count:
-            slices.append(Slice.whole(data, sorted({Delete.of(each.file) for each in near})))
-    return ConversionPlan(tuple(slices), files.equality_deletes)
+            cut = Slice.whole(data, sorted({Delete.of(each.file) for each in near}))
+            groups.setdefault("" if vectors else f"{cut.spec_id} {cut.partition}", []).append(cut)
+    return ConversionPlan(tuple(map(tuple, groups.values())), files.equality_deletes)

@@ -33,9 +33,9 @@ from metastore.stores.new_files import NewFiles
 _TEXT: Final[pa.DataType] = pa.string()
 _NUMBER: Final[pa.DataType] = pa.int64()
 
-WRITTEN: Final = pa.schema({"data_file": _TEXT, "delete_file": pa.binary(), "found": _NUMBER})
-"""One row for each data file with new deletes: the pickled entry of its deletes, and the rows that equality deletes
-take away. In version 2 several data files have the same entry."""
+WRITTEN: Final = pa.schema({"chunk": _NUMBER, "data_file": _TEXT, "delete_file": pa.binary(), "found": _NUMBER})
+"""One row for each data file with new deletes: the number of the chunk, the pickled entry of its deletes, and the rows
+that equality deletes take away. In version 2 several data files have the same entry."""
 
 _CREATED_BY: Final = "drill metastore for data lakes"
 _POSITION_ID: Final = 2147483545
@@ -51,6 +51,7 @@ _ROWS: Final = pa.schema(
 class DeleteChunk:
     """Data files, each with the deletes to convert. ``vectors``: write vectors instead of position delete files."""
 
+    number: int
     job: RewriteJob
     slices: tuple[Slice, ...]
     vectors: bool
@@ -74,6 +75,7 @@ def write_deletes(chunk: DeleteChunk) -> Iterator[pa.RecordBatch]:
         files.discard()
         raise
     columns: list[Any] = [
+        pa.array([chunk.number] * len(found), _NUMBER),
         pa.array([each.cut.path for each, _ in found], pa.string()),
         pa.array(list(map(pickle.dumps, entries)), pa.binary()),
         pa.array([new for _, new in found], pa.int64()),

@@ -38,6 +38,7 @@ MODULES: Final = (
     "metastore.procedures.tables.drop_stats",
     "metastore.procedures.tables.rewrite_path",
     "metastore.procedures.tables.changelog_view",
+    "metastore.procedures.tables.invalidate_caches",
     "metastore.procedures.rewrite.procedure",
     "metastore.procedures.deletes.convert_equality",
     "metastore.procedures.deletes.rewrite_positions",

@@ -20,6 +20,7 @@ from metastore.engine import Engine
 from metastore.errors import InvalidRequestError
 from metastore.procedures.framework.binding import GivenArgument, bind
 from metastore.procedures.framework.builtin import register_builtin, register_installed
+from metastore.procedures.framework.foreign_calls import OURS, other_name, with_defaults
 from metastore.procedures.framework.model import BaseProcedure, CallContext
 from metastore.procedures.framework.registry import Provider, Registry
 from metastore.procedures.framework.run import explain, run
@@ -37,22 +38,29 @@ DESCRIPTION: Final = pa.schema({"part": _TEXT, "name": _TEXT, "type": _TEXT, "re
 
 @dataclass(frozen=True)
 class FoundProcedure:
-    """A procedure, and the catalog in which it was found."""
+    """A procedure, and the catalog in which it was found; ``foreign`` is another engine's name by which it was."""
 
     catalog: str
     procedure: BaseProcedure
+    foreign: str | None = None
 
 
 class Procedures:
     """All procedures that can be called, in every catalog. The registry is built on first use."""
 
     def __init__(
-        self, catalogs: Catalogs, settings: Settings, engine: Callable[[int], Engine], now_ms: Callable[[], int]
+        self,
+        catalogs: Catalogs,
+        settings: Settings,
+        engine: Callable[[int], Engine],
+        now_ms: Callable[[], int],
+        sql: Callable[[str], pa.Table] | None = None,
     ) -> None:
         self._catalogs = catalogs
         self._settings = settings
         self._engine = engine
         self._now_ms = now_ms
+        self._sql = sql
 
     @cached_property
     def registry(self) -> Registry:
@@ -79,7 +87,9 @@ class Procedures:
                 f"{self._catalogs.names()[-1]}.system.rollback_to_snapshot"
             )
         catalog = self._catalog(catalog)
-        return FoundProcedure(catalog, self.registry.resolve(catalog, rest))
+        name = rest.lower()
+        foreign = name if name in OURS and name not in self.registry.names(catalog) else None
+        return FoundProcedure(catalog, self.registry.resolve(catalog, OURS[name] if foreign else rest), foreign)
 
     def call(self, name: str, /, *values: Any, on_progress: Progress | None = None, **named: Any) -> pa.Table:
         """Call ``catalog.schema.name`` with arguments by position or by name, and return its rows.
@@ -98,6 +108,7 @@ class Procedures:
         on_progress: Progress | None = None,
     ) -> pa.Table:
         """Call ``found`` with arguments from an SQL text. ``place`` is the position of the call in the text."""
+        found, given = self._meant(found, given)
         return run(found.procedure, self._context(found, on_progress), self._bound(found, given, place))
 
     def explain(self, name: str, /, *values: Any, **named: Any) -> pa.Table:
@@ -108,8 +119,19 @@ class Procedures:
         self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None = None
     ) -> pa.Table:
         """Returns the plan of a call of ``found`` with arguments from an SQL text."""
+        found, given = self._meant(found, given)
         lines = explain(found.procedure, self._context(found, None), self._bound(found, given, place))
         return pa.table({"plan": pa.array(lines, pa.string())})
+
+    def _meant(
+        self, found: FoundProcedure, given: Sequence[GivenArgument]
+    ) -> tuple[FoundProcedure, Sequence[GivenArgument]]:
+        """Returns the procedure that a call means, and its arguments."""
+        own = found.procedure.qualified_name
+        name, arguments = other_name(own, with_defaults(found.foreign, given), found.catalog)
+        if name == own:
+            return found, arguments
+        return FoundProcedure(found.catalog, self.registry.resolve(found.catalog, name)), arguments
 
     def _bound(self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None) -> dict[str, Any]:
         return bind(found.procedure, in_our_words(found.procedure, found.catalog, given, self._now_ms), place)
@@ -156,7 +178,9 @@ class Procedures:
                 }
 
     def _context(self, found: FoundProcedure, progress: Progress | None) -> CallContext:
-        return CallContext(self._catalogs, found.catalog, self._engine, self._settings, self._now_ms, progress)
+        return CallContext(
+            self._catalogs, found.catalog, self._engine, self._settings, self._now_ms, progress, self._sql
+        )
 
 
 def _given(values: Sequence[Any], named: Mapping[str, Any]) -> list[GivenArgument]:

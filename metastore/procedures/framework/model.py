@@ -28,6 +28,7 @@ from metastore.engine import Engine
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.arguments import Argument
+from metastore.quoting import double_quoted
 
 Rows = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 """The result of a procedure: one row, or any number of rows, each a mapping by column name."""
@@ -46,6 +47,7 @@ class CallContext:
 
     ``catalog`` is the catalog of the call. ``engine`` returns the engine for a number of work items. ``now_ms`` returns
     the time in epoch milliseconds. ``progress`` is called with the number of finished work items and the total.
+    ``sql`` runs a query of the session.
     """
 
     catalogs: Catalogs
@@ -54,6 +56,14 @@ class CallContext:
     settings: Settings
     now_ms: Callable[[], int]
     progress: Callable[[int, int], None] | None = None
+    sql: Callable[[str], pa.Table] | None = None
+
+    def rows_of(self, view: str) -> pa.Table:
+        """Returns the rows of a table or view by its name. Raises InvalidRequestError, NotFoundError."""
+        if self.sql is None:
+            raise InvalidRequestError(f"{view} can be read in a session only, and not by the daemon")
+        name = ".".join(map(double_quoted, view.split(".")))
+        return self.sql(f"SELECT * FROM {name}")  # noqa: S608 - every part is quoted
 
     def table(self, schema: str, name: str) -> TargetTable:
         """Returns the existing table in the catalog of the call. Raises what :meth:`Catalogs.table` raises."""
@@ -63,6 +73,13 @@ class CallContext:
 def columns(**types: pa.DataType) -> pa.Schema:
     """Returns the schema of a result. Every column may be NULL."""
     return pa.schema(list(types.items()))
+
+
+def tasks_at_once(parallelism: int | None) -> int | None:
+    """Returns the argument ``parallelism``: tasks that run at the same time. Raises InvalidRequestError below 1."""
+    if parallelism is not None and parallelism < 1:
+        raise InvalidRequestError(f"parallelism must be at least 1, not {parallelism}")
+    return parallelism
 
 
 class BaseProcedure:

@@ -32,6 +32,12 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 _PART: Final = re.compile(r"`((?:[^`]|``)+)`|\"((?:[^\"]|\"\")+)\"|([^.`\"]+)")
 _FORMATS: Final = ("parquet", "orc", "avro")
 _COMMA: Final = re.compile(r",(?![^(]*\))")
+_SIZE: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB|PB)\s*")
+_SIZE_UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB")
+_THRESHOLD: Final = "file_size_threshold"
+_SHARE_OF_TARGET: Final = 2
+"""A new file is at least this many times as large as Trino's threshold, so that it is not merged again."""
+_LEAST_TARGET: Final = 512 << 20
 _DURATION: Final = re.compile(r"\s*\d+(\.\d+)?\s*[a-zA-Z]+\s*")
 
 
@@ -45,7 +51,8 @@ def in_our_words(
     names = {argument.name for argument in procedure.arguments}
     if given and given[0].name is None:
         return _by_position(procedure, catalog, given)
-    return [each for argument in given for each in _by_name(names, catalog, argument, now_ms)]
+    found = [each for argument in given for each in _by_name(names, catalog, argument, now_ms)]
+    return _with_options(found) if "options" in names else found
 
 
 def _by_position(procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument]) -> list[GivenArgument]:
@@ -60,7 +67,7 @@ def _by_position(procedure: BaseProcedure, catalog: str, given: Sequence[GivenAr
         or (others and isinstance(others[0].value, str) and len(given) >= required)
     ):
         return list(given)
-    schema, table = _table(first.value, catalog, first.place)
+    schema, table = parts_of_table(first.value, catalog, first.place)
     return [replace(first, value=schema), replace(first, value=table), *others]
 
 
@@ -68,7 +75,7 @@ def _by_name(names: set[str], catalog: str, given: GivenArgument, now_ms: Callab
     spelled = given.name or ""
     name = spelled if given.exact else spelled.lower()
     if name == "table" and "table" not in names and "table_name" in names and isinstance(given.value, str):
-        schema, table = _table(given.value, catalog, given.place)
+        schema, table = parts_of_table(given.value, catalog, given.place)
         yield replace(given, name="schema" if "schema" in names else "schema_name", value=schema)
         yield replace(given, name="table_name", value=table)
         return
@@ -88,8 +95,18 @@ def _by_name(names: set[str], catalog: str, given: GivenArgument, now_ms: Callab
     yield given
 
 
-def _table(text: str, catalog: str, place: str | None) -> tuple[str, str]:
-    parts = [a or b or c for a, b, c in _PART.findall(text)]
+def names_hive_table(source: object) -> bool:
+    """Whether Spark's ``source_table`` names a table, and not files by format and path."""
+    parts = _parts(source) if isinstance(source, str) else []
+    return len(parts) > 1 and parts[0].lower() not in _FORMATS and "/" not in parts[-1]
+
+
+def parts_of_table(text: str, catalog: str, place: str | None) -> tuple[str, str]:
+    """Returns schema and name of a table in one text, which may begin with ``catalog``.
+
+    Raises InvalidRequestError if it names no schema.
+    """
+    parts = _parts(text)
     if len(parts) > 2 and parts[0].lower() == catalog.lower():
         parts = parts[1:]
     if len(parts) < 2:
@@ -100,7 +117,7 @@ def _table(text: str, catalog: str, place: str | None) -> tuple[str, str]:
 
 def _files_of(text: str, place: str | None) -> tuple[str, str]:
     """Returns the format and the location of Spark's name for files, such as ``parquet`.`/data/t``."""
-    parts = [quoted or double or plain for quoted, double, plain in _PART.findall(text)]
+    parts = _parts(text)
     if len(parts) != 2 or parts[0].lower() not in _FORMATS:
         at = f"{place}: " if place else ""
         raise InvalidRequestError(
@@ -108,6 +125,33 @@ def _files_of(text: str, place: str | None) -> tuple[str, str]:
             "a Hive table are added by add_files_from_hive"
         )
     return parts[0], parts[1]
+
+
+def _parts(text: str) -> list[str]:
+    return [quoted or double or plain for quoted, double, plain in _PART.findall(text)]
+
+
+def _with_options(given: Sequence[GivenArgument]) -> list[GivenArgument]:
+    """Returns the arguments with Trino's threshold among the ``options``: smaller files are written together."""
+    threshold = next((each for each in given if (each.name or "").lower() == _THRESHOLD), None)
+    if threshold is None:
+        return list(given)
+    size = _bytes(threshold)
+    options = next((each for each in given if (each.name or "").lower() == "options"), None)
+    own = {} if options is None or not isinstance(options.value, Mapping) else options.value
+    made = {"min-file-size-bytes": str(size), "min-input-files": "2", "delete-file-threshold": "1"}
+    if size * _SHARE_OF_TARGET > _LEAST_TARGET:
+        made["target-file-size-bytes"] = str(size * _SHARE_OF_TARGET)
+    others = [each for each in given if each is not threshold and each is not options]
+    return [*others, replace(threshold, name="options", value={**made, **own})]
+
+
+def _bytes(threshold: GivenArgument) -> int:
+    found = _SIZE.fullmatch(threshold.value) if isinstance(threshold.value, str) else None
+    if found is None:
+        at = f"{threshold.place}: " if threshold.place else ""
+        raise InvalidRequestError(f"{at}{_THRESHOLD} is a size such as '128MB', not {threshold.value!r}")
+    return int(float(found[1]) * 1024 ** _SIZE_UNITS.index(found[2]))
 
 
 def _keys(value: Any) -> Any:

@@ -39,7 +39,7 @@ from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure
+from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
 from metastore.procedures.imports.duplicates import DuplicateFile
 
@@ -55,13 +55,14 @@ _RESULT: Final[dict[str, Any]] = {
 
 @dataclass
 class AddCall:
-    """One call. ``survey`` has the chosen files."""
+    """One call. ``survey`` has the chosen files. At most ``at_once`` tasks run at the same time."""
 
     context: CallContext
     source: Migration
     target: TargetTable
     partition_filter: Mapping[str, str]
     duplicates: DuplicateFile
+    at_once: int | None = None
     survey: Survey | None = None
 
 
@@ -80,7 +81,8 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
             nested_of(arguments["recursive_directory"]),
             properties=hive_properties(call),
         )
-        return AddCall(call, source, target, arguments["partition_filter"] or {}, duplicates)
+        at_once = tasks_at_once(arguments["parallelism"])
+        return AddCall(call, source, target, arguments["partition_filter"] or {}, duplicates, at_once)
 
     def begin(self, context: AddCall) -> Plan:
         """Survey the Hive table. Raises ProcedureError if it does not fit, or Iceberg does not support it."""
@@ -93,7 +95,7 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         context.survey = found
         chunks = found.chunks(dict(context.source.properties), _CHUNK_FILES)
         what = f"append {len(found.files)} files of {found.table} to {context.target}"
-        return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(found.files))
+        return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(found.files), wave=context.at_once)
 
     def finish(self, context: AddCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
         """Append in one snapshot. Raises ProcedureError if files do not fit, ConflictError after lost races."""
@@ -293,6 +295,7 @@ add_files_from_hive: Final = AddFilesFromHive(
         Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
         Argument("duplicate_file", required=False, default=DuplicateFile.ERROR.value),
         Argument("recursive_directory", required=False, default="fail"),
+        Argument("parallelism", "INTEGER", required=False),
     ),
     result=pa.schema(_RESULT),
     description="Appends the files of a Hive table, or of some of its partitions, to an Iceberg table.",

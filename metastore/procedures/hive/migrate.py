@@ -6,7 +6,7 @@ order of the steps, and the state after a kill at any of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import EngineError, InvalidRequestError
-from metastore.hive.metrics import FRAGMENT, FileToRead, read_metrics
+from metastore.hive.metrics import FRAGMENT, read_metrics
 from metastore.hive.migration.backup import BACKUP_PROPERTY
 from metastore.hive.migration.kept_footers import WORTH_KEEPING, KeptFooters, missing
 from metastore.hive.migration.layout import NAME_MAPPING
@@ -23,7 +23,14 @@ from metastore.hive.migration.migrate import Migration, Outcome, complete, finis
 from metastore.hive.migration.survey import Survey
 from metastore.hive.tables import HiveTable
 from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
+from metastore.procedures.framework.model import (
+    CallContext,
+    DistributedProcedure,
+    DistributedProcedureType,
+    Plan,
+    Rows,
+    tasks_at_once,
+)
 from metastore.procedures.hive.int96 import rewriter
 from metastore.procedures.hive.new_properties import new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
@@ -51,14 +58,17 @@ _RESULT: Final[dict[str, Any]] = {
 class MigrateCall:
     """One call. Without a ``survey``, the migration of the ``switched`` table is only completed.
 
-    ``known`` are footers that an earlier, killed call has read.
+    ``known`` are footers that an earlier, killed call has read; this call ``keeps`` its own if they are many. At most
+    ``at_once`` tasks run at the same time.
     """
 
     migration: Migration
     now_ms: int
+    at_once: int | None = None
     survey: Survey | None = None
     switched: HiveTable | None = None
     known: list[pa.RecordBatch] = field(default_factory=list)
+    keeps: bool = False
 
     @cached_property
     def kept(self) -> KeptFooters:
@@ -93,8 +103,10 @@ class Migrate(DistributedProcedure[MigrateCall]):
             properties,
             version,
             own,
+            arguments["ignore_missing_files"],
+            None if arguments["drop_backup"] else arguments["backup_table_name"],
         )
-        return MigrateCall(migration, call.now_ms())
+        return MigrateCall(migration, call.now_ms(), tasks_at_once(arguments["parallelism"]))
 
     def begin(self, context: MigrateCall) -> Plan:
         """Survey the table, and split its files into chunks.
@@ -116,7 +128,8 @@ class Migrate(DistributedProcedure[MigrateCall]):
         what = f"{table}: {len(found.files)} files, {found.bytes} bytes, {len(found.partitions)} partitions"
         if context.known:
             what += f"; {len(found.files) - len(files)} footers are known from a call that did not come to its end"
-        wave = _WAVE if _keeps(context, files) else None
+        context.keeps = not migration.dry_run and len(files) >= WORTH_KEEPING
+        wave = min(_WAVE, context.at_once or _WAVE) if context.keeps else context.at_once
         return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(files), wave=wave)
 
     def finish(self, context: MigrateCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Rows:
@@ -125,7 +138,7 @@ class Migrate(DistributedProcedure[MigrateCall]):
             if context.survey is None:
                 assert context.switched is not None
                 return _row(finish_again(context.migration, context.switched))
-            read = pa.Table.from_batches([*context.known, *_kept(context, plan, fragments)], FRAGMENT)
+            read = pa.Table.from_batches([*context.known, *_kept(context, fragments)], FRAGMENT)
             if read.num_rows != (0 if context.survey.obstacles else len(context.survey.files)):
                 raise EngineError(f"not all footers of {context.survey.table} arrived; nothing was changed")
             return _row(complete(context.migration, context.survey, read, now_ms=context.now_ms))
@@ -135,14 +148,10 @@ class Migrate(DistributedProcedure[MigrateCall]):
         context.migration.client.close()
 
 
-def _keeps(context: MigrateCall, files: Sequence[FileToRead]) -> bool:
-    return not context.migration.dry_run and len(files) >= WORTH_KEEPING
-
-
-def _kept(context: MigrateCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields ``fragments`` as they arrive. Keeps each first, if the plan has a wave."""
+def _kept(context: MigrateCall, fragments: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields ``fragments`` as they arrive; keeps each first, if the call keeps them."""
     for batch in fragments:
-        if plan.wave is not None:
+        if context.keeps:
             context.kept.keep(batch)
         yield batch
 
@@ -173,6 +182,10 @@ migrate: Final = Migrate(
         Argument("block_other_engines", "BOOLEAN", required=False, default=True),
         Argument("rewrite_int96", "BOOLEAN", required=False, default=False),
         Argument("properties", "MAP(VARCHAR, VARCHAR)", required=False),
+        Argument("backup_table_name", required=False),
+        Argument("drop_backup", "BOOLEAN", required=False, default=False),
+        Argument("ignore_missing_files", "BOOLEAN", required=False, default=True),
+        Argument("parallelism", "INTEGER", required=False),
     ),
     result=pa.schema(_RESULT),
     description="Turns a Hive table of Parquet, ORC or Avro files into an Iceberg table, in place.",

@@ -25,7 +25,14 @@ from metastore.hive.migration.staging import NewTable, Staged, stage
 from metastore.hive.migration.survey import Survey
 from metastore.hive.migration.switch import remove_files
 from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, DistributedProcedure, DistributedProcedureType, Plan, Rows
+from metastore.procedures.framework.model import (
+    CallContext,
+    DistributedProcedure,
+    DistributedProcedureType,
+    Plan,
+    Rows,
+    tasks_at_once,
+)
 from metastore.procedures.hive.new_properties import NewVersion, new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
 
@@ -41,7 +48,10 @@ _RESULT: Final[dict[str, Any]] = {
 
 @dataclass
 class SnapshotCall:
-    """One call: the source, and name, location, version and properties of the new table."""
+    """One call: the source, and name, location, version and properties of the new table.
+
+    At most ``at_once`` tasks run at the same time.
+    """
 
     context: CallContext
     source: Migration
@@ -50,6 +60,7 @@ class SnapshotCall:
     location: str | None
     format_version: NewVersion
     properties: Mapping[str, str]
+    at_once: int | None = None
     survey: Survey | None = None
 
 
@@ -66,10 +77,12 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             arguments["source_table"],
             nested_of(arguments["recursive_directory"]),
             properties=hive_properties(call),
+            ignore_missing=arguments["ignore_missing_files"],
         )
         version, own = new_properties(arguments["properties"], (*_PROPERTIES, NAME_MAPPING))
         schema, name, location = (arguments[each] for each in ("schema_name", "table_name", "location"))
-        return SnapshotCall(call, source, schema, name, location, version, own)
+        at_once = tasks_at_once(arguments["parallelism"])
+        return SnapshotCall(call, source, schema, name, location, version, own, at_once)
 
     def begin(self, context: SnapshotCall) -> Plan:
         """Survey the source, and check the location of the new table.
@@ -89,7 +102,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
                 raise InvalidRequestError(f"{context.location} overlaps with {taken}, which is {found.table}'s")
         chunks = found.chunks(dict(context.source.properties), _CHUNK_FILES)
         what = f"{found.table}: {len(found.files)} files into {context.schema}.{context.name}"
-        return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(found.files))
+        return Plan(chunks, read_metrics, FRAGMENT, describe=what, files=len(found.files), wave=context.at_once)
 
     def finish(self, context: SnapshotCall, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Rows:
         """Write the metadata into the new table's folder, and register the table."""
@@ -145,6 +158,8 @@ snapshot_table: Final = SnapshotTable(
         Argument("location", required=False),
         Argument("recursive_directory", required=False, default="fail"),
         Argument("properties", "MAP(VARCHAR, VARCHAR)", required=False),
+        Argument("ignore_missing_files", "BOOLEAN", required=False, default=True),
+        Argument("parallelism", "INTEGER", required=False),
     ),
     result=pa.schema(_RESULT),
     description="Makes an Iceberg table over the files of a Hive table, which stays as it is.",

@@ -42,7 +42,7 @@ from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure
+from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
 from metastore.procedures.imports.duplicates import DuplicateFile
 from metastore.procedures.imports.import_listing import ImportedFile, RecursiveDirectory, listed, matching, named
 from metastore.procedures.imports.import_metrics import (
@@ -71,7 +71,7 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
 
 @dataclass(frozen=True)
 class _Import:
-    """One call: its target table and its arguments."""
+    """One call: its target table and its arguments. At most ``at_once`` tasks run at the same time."""
 
     call: CallContext
     target: TargetTable
@@ -81,6 +81,7 @@ class _Import:
     partition_filter: Mapping[str, str] | None
     duplicates: DuplicateFile
     recursive: RecursiveDirectory
+    at_once: int | None
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
             arguments["partition_filter"],
             DuplicateFile.named(arguments["duplicate_file"]),
             _recursive(arguments["recursive_directory"]),
+            tasks_at_once(arguments["parallelism"]),
         )
 
     def begin(self, context: _Import) -> Plan:
@@ -128,7 +130,16 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         snapshot = metadata.current_snapshot()
         pinned = snapshot.snapshot_id if snapshot else None
         describe = f"append {len(files)} of {len(found)} files to {context.target}"
-        return _ImportPlan(chunks, read_metrics, FRAGMENT, pinned, describe, files=len(files), found=len(found))
+        return _ImportPlan(
+            chunks,
+            read_metrics,
+            FRAGMENT,
+            pinned,
+            describe,
+            files=len(files),
+            wave=context.at_once,
+            found=len(found),
+        )
 
     def finish(self, context: _Import, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> Mapping[str, Any]:
         """Append the files. Raises ProcedureError with names if one does not fit, ConflictError after lost races."""
@@ -288,6 +299,7 @@ add_files: Final = AddFiles(
         Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
         Argument("duplicate_file", required=False, default=DuplicateFile.ERROR.value),
         Argument("recursive_directory", required=False, default=RecursiveDirectory.FAIL.value),
+        Argument("parallelism", "INTEGER", required=False),
     ),
     result=pa.schema(_RESULT_COLUMNS),
     description="Adds existing data files to a table without copying them.",

@@ -15,6 +15,7 @@ still unreached.
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -47,6 +48,7 @@ from metastore.procedures.files.quarantine import (
 from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
+from metastore.procedures.orphans.file_list import FileList, metadata_beside
 from metastore.procedures.orphans.orphans import (
     PrefixMismatch,
     Reached,
@@ -59,6 +61,8 @@ from metastore.stores.deletion import Deletion, require_concurrency
 from metastore.stores.trees import Folder, StoredFile, files_in, stored_files
 
 T = TypeVar("T")
+
+_log: Final = logging.getLogger(__name__)
 
 _LOOKS: Final = 10
 _ORPHAN_LIST: Final = re.compile(rf"/orphans-[^/]*{re.escape(SUFFIX)}$")
@@ -88,9 +92,13 @@ def remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
     prefix_mismatch_mode: str = PrefixMismatch.ERROR.value,
     allowed_locations: list[str] | None = None,
     owned: list[str] | None = None,
+    prefix_listing: bool | None = None,
+    file_list_view: str | None = None,
 ) -> list[dict[str, Any]]:
     """Deletes files below a table's location that nothing in the configuration needs."""
     require_concurrency(max_concurrent_deletes)
+    if prefix_listing is False:
+        _log.info("prefix_listing => false changes nothing: each store is listed in its own way, with the same result")
     target = context.table(schema, table_name)
     spelling = Spelling(equal_schemes or {}, equal_authorities or {})
     allowed = (*context.settings.procedures.allowed_locations, *(allowed_locations or ()))
@@ -108,6 +116,7 @@ def remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
         context.engine,
         ListedFolders(str(target), spelling, location, allowed),
         mode=_mode(prefix_mismatch_mode),
+        file_list=None if file_list_view is None else FileList.of(file_list_view, context.rows_of(file_list_view)),
     )
     return removal.dry() if dry_run else removal.run(max_concurrent_deletes, context.progress)
 
@@ -139,7 +148,8 @@ class _Found:
 class OrphanRemoval:
     """One run of ``remove_orphan_files`` on ``target``, for files last modified before ``bound_ms``.
 
-    ``proof`` is used only if there are files to delete, because it reads every table of every catalog.
+    ``proof`` is used only if there are files to delete, because it reads every table of every catalog. With a
+    ``file_list`` only its files can be orphans, and folders without such files are not listed.
     """
 
     target: TargetTable
@@ -148,6 +158,7 @@ class OrphanRemoval:
     engine: EngineFor
     folders: ListedFolders
     mode: PrefixMismatch = PrefixMismatch.ERROR
+    file_list: FileList | None = None
 
     @property
     def spelling(self) -> Spelling:
@@ -226,6 +237,13 @@ class OrphanRemoval:
         return self.proof.judge((file.location for file in files), where)
 
     def _stored(self, table: Table) -> list[StoredFile]:
+        if self.file_list is not None:
+            reached = Reached(self.spelling)
+            self._reach(table, reached, frozenset())
+            unreached = self.file_list.unreached(self.folders.of(table), reached)
+            if unreached and len(unreached) == len(self.file_list.files):
+                raise _nothing_reached(self.target, len(reached), len(unreached), "in the view")
+            return self.file_list.on_store(table.io, unreached, self.spelling)
         columns = {field.name for spec in table.metadata.partition_specs for field in spec.fields}
         shown = tuple(f"{name}=" for name in sorted(columns) if name.startswith(("_", ".")))
         folders = [Folder(table.io, location, shown) for location in self.folders.of(table)]
@@ -235,7 +253,10 @@ class OrphanRemoval:
     def _metadata_of_others(self, table: Table, stored: Sequence[StoredFile]) -> set[str]:
         """Returns the canonical paths of folders of other tables, found by metadata files in or around them."""
         own = {self.spelling.path(f"{root}/") for root in claimed_by(table.metadata)}
-        folders = folders_of_tables((*stored, *self._around(table, own)), own, self.spelling)
+        known = (*stored, *self._around(table, own))
+        if self.file_list is not None:
+            known += tuple(metadata_beside(table.io, stored, own, self.spelling))
+        folders = folders_of_tables(known, own, self.spelling)
         return {folder for folder, metadata in folders.items() if not is_staged(table, metadata, folder, self.spelling)}
 
     def _around(self, table: Table, own: Collection[str]) -> list[StoredFile]:
@@ -267,14 +288,10 @@ class OrphanRemoval:
 
     def _require_plausible(self, table: Table, stored: Sequence[StoredFile], reached: Reached) -> None:
         """Refuse if the listing has no file that the table reaches: then the names of the two do not match."""
-        if self.folders.location is not None or not stored:
+        if self.folders.location is not None or self.file_list is not None or not stored:
             return
         if not any(reached.among(self.spelling.place(file.location)) for file in stored):
-            raise ProcedureError(
-                f"none of the {len(reached)} files that {self.target} reaches was found among the {len(stored)} "
-                f"below {table.metadata.location}: they are listed under other names, so nothing is proven. "
-                "Nothing was deleted"
-            )
+            raise _nothing_reached(self.target, len(reached), len(stored), f"below {table.metadata.location}")
 
     def _left_over(self, table: Table, stored: Sequence[StoredFile]) -> tuple[tuple[Quarantine, ...], set[StoredFile]]:
         """Returns the lists of interrupted runs, and their files with the size and time that were listed."""
@@ -293,6 +310,13 @@ class OrphanRemoval:
             require_gc(fresh, "remove orphan files")
             self._reach(fresh, found.reached, found.known_snapshots)
         return sorted(orphans(found.files, found.reached, self.mode))
+
+
+def _nothing_reached(target: TargetTable, reached: int, listed: int, where: str) -> ProcedureError:
+    return ProcedureError(
+        f"none of the {reached} files that {target} reaches was found among the {listed} {where}: they are listed "
+        "under other names, so nothing is proven. Nothing was deleted"
+    )
 
 
 def _expected_files(table: Table) -> int:

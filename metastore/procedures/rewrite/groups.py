@@ -130,8 +130,11 @@ class Choice:
     left: dict[str, int] = field(default_factory=dict)
 
 
-def choose(candidates: Sequence[Candidate], output_spec_id: int, options: RewriteOptions) -> Choice:
-    """Returns the groups that are worth rewriting, in the order of the work."""
+def choose(candidates: Sequence[Candidate], output_spec_id: int | None, options: RewriteOptions) -> Choice:
+    """Returns the groups that are worth rewriting, in the order of the work.
+
+    Without an output spec every file stays in its own partition, as delete files do.
+    """
     left: dict[str, int] = {}
     if options.rewrite_all:
         wanted = list(candidates)
@@ -206,16 +209,18 @@ def _pays(pack: Sequence[Candidate], options: RewriteOptions) -> bool:
     )
 
 
-def _by_partition(candidates: Iterable[Candidate], output_spec_id: int) -> list[tuple[Record | None, list[Candidate]]]:
-    kept: dict[Record, list[Candidate]] = {}
+def _by_partition(
+    candidates: Iterable[Candidate], output_spec_id: int | None
+) -> list[tuple[Record | None, list[Candidate]]]:
+    kept: dict[tuple[int, Record], list[Candidate]] = {}
     moved: list[Candidate] = []
     for candidate in candidates:
         file = candidate.live.file
-        if file.spec_id == output_spec_id:
-            kept.setdefault(file.partition, []).append(candidate)
+        if output_spec_id is None or file.spec_id == output_spec_id:
+            kept.setdefault((file.spec_id, file.partition), []).append(candidate)
         else:
             moved.append(candidate)
-    found: list[tuple[Record | None, list[Candidate]]] = [*kept.items()]
+    found: list[tuple[Record | None, list[Candidate]]] = [(key[1], members) for key, members in kept.items()]
     return [*found, (None, moved)] if moved else found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyiceberg.io import FileIO
@@ -15,9 +17,29 @@ from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import Transform
 from pyiceberg.typedef import TableVersion
 
+from metastore.formats.marked_footer import Mark
+from metastore.iceberg.carried_columns import carried_schema, marks_of, part_ids
 from metastore.iceberg.readable_columns import require_writable_columns, stored_schema
 from metastore.iceberg.row_lineage import with_lineage
 from metastore.procedures.rewrite.space_curves import CurveKind
+
+_log: Final = logging.getLogger(__name__)
+
+_FORMAT: Final = "write.format.default"
+_WRITTEN: Final = "parquet"
+
+
+def warn_of_other_format(name: str, properties: Mapping[str, str]) -> None:
+    """Log a warning if the table ``name`` asks for data files of another format than Parquet."""
+    wanted = properties.get(_FORMAT, _WRITTEN)
+    if wanted.lower() != _WRITTEN:
+        _log.warning(
+            "new data files of %s are Parquet, though its property %s is %s: this package writes no other format, and "
+            "engines read both in one table",
+            name,
+            _FORMAT,
+            wanted,
+        )
 
 
 class SortKey(NamedTuple):
@@ -44,7 +66,8 @@ class RewriteJob:
     ``order`` is the order of the rows within a group; empty to keep the order of reading. ``sort_order_id`` is recorded
     on the new files. ``name_mapping`` reads files without field IDs. ``keep_going``: a failing task returns its error
     instead of raising it. ``keeps_lineage``: rows are read with their lineage, and new files store it in columns, as
-    version 3 needs. ``mark`` is a text in the names of new files, by which files of lost tasks are found.
+    version 3 needs. ``carries``: variants and geometries are read and written as bytes that nobody looks into.
+    ``mark`` is a text in the names of new files, by which files of lost tasks are found.
     """
 
     name: str
@@ -60,6 +83,7 @@ class RewriteJob:
     keep_going: bool
     format_version: TableVersion = 2
     keeps_lineage: bool = False
+    carries: bool = False
     mark: str = ""
 
     @property
@@ -78,13 +102,25 @@ class RewriteJob:
 
         Raises InvalidRequestError if the table has a column that cannot be written.
         """
-        require_writable_columns(self.name, self.schema)
-        return sanitize_column_names(with_lineage(self.schema) if self.keeps_lineage else self.schema)
+        if not self.carries:
+            require_writable_columns(self.name, self.schema)
+        schema = carried_schema(self.name, self.schema)
+        return sanitize_column_names(with_lineage(schema) if self.keeps_lineage else schema)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the new files, with field ids."""
         return schema_to_pyarrow(self.file_schema)
+
+    @cached_property
+    def marks(self) -> Mapping[int, Mark]:
+        """What footers of new files say of variants and geometries, by field id."""
+        return marks_of(self.schema)
+
+    @cached_property
+    def unread_ids(self) -> frozenset[int]:
+        """The ids of leaves that nobody looks into: new files have no statistics of them."""
+        return frozenset(leaf for field_id in self.marks for leaf in (field_id, *part_ids(field_id)))
 
     @cached_property
     def stored_schema(self) -> Schema:

@@ -1,12 +1,12 @@
-"""Parses and checks the options of rewrite_data_files, each alone and all together.
+"""Parses the options of rewrite_data_files and rewrite_position_delete_files, and checks each alone and all together.
 
-Names, defaults and meanings are those of Spark's procedure of the same name, so calls can be reused. An unsupported
+Names, defaults and meanings are those of Spark's procedures of the same names, so calls can be reused. An unsupported
 option is refused by name and never ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -18,6 +18,8 @@ Strategy = Literal["binpack", "sort"]
 
 TARGET_PROPERTY: Final = "write.target-file-size-bytes"
 _TARGET_DEFAULT: Final = 512 << 20
+_DELETES_TARGET_PROPERTY: Final = "write.delete.target-file-size-bytes"
+_DELETES_TARGET_DEFAULT: Final = 64 << 20
 _MIN_OF_TARGET: Final = 0.75
 _MAX_OF_TARGET: Final = 1.8
 _GROUP_BYTES: Final = 100 << 30
@@ -54,19 +56,38 @@ def parse_options(given: Mapping[str, str], properties: Mapping[str, str], strat
 
     Raises InvalidRequestError if an option is unknown, a value is invalid, or values contradict each other.
     """
-    known = {name: reader for name, reader in _READERS.items() if strategy == "sort" or name != "compression-factor"}
-    for name in given:
+    known = [name for name in _READERS if strategy == "sort" or name != "compression-factor"]
+    values = _values(given, known, f"rewrite_data_files has no option {{}} for strategy {strategy}")
+    return _with_sizes(values, properties, TARGET_PROPERTY, _TARGET_DEFAULT)
+
+
+def parse_position_options(given: Mapping[str, str], properties: Mapping[str, str]) -> RewriteOptions:
+    """Returns the options of rewrite_position_delete_files on a table with ``properties``; sizes are of delete files.
+
+    Raises InvalidRequestError as :func:`parse_options` does.
+    """
+    values = _values(given, _POSITION_OPTIONS, "rewrite_position_delete_files has no option {}")
+    return _with_sizes(values, properties, _DELETES_TARGET_PROPERTY, _DELETES_TARGET_DEFAULT)
+
+
+def _values(given: Mapping[str, str], known: Collection[str], refusal: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, text in given.items():
         if name not in known:
             near = nearest(name, known, most=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
-            raise InvalidRequestError(f"rewrite_data_files has no option {name!r} for strategy {strategy}; {hint}")
-    values: dict[str, Any] = {}
-    for name, given_text in given.items():
-        field, read = known[name]
-        values[field] = read(name, given_text)
-    if "target_bytes" not in values and (text := properties.get(TARGET_PROPERTY)):
-        values["target_bytes"] = _positive(f"table property {TARGET_PROPERTY}", text)
-    target = values.setdefault("target_bytes", _TARGET_DEFAULT)
+            raise InvalidRequestError(f"{refusal.format(repr(name))}; {hint}")
+        field, read = _READERS[name]
+        values[field] = read(name, text)
+    return values
+
+
+def _with_sizes(
+    values: dict[str, Any], properties: Mapping[str, str], target_property: str, target_default: int
+) -> RewriteOptions:
+    if "target_bytes" not in values and (text := properties.get(target_property)):
+        values["target_bytes"] = _positive(f"table property {target_property}", text)
+    target = values.setdefault("target_bytes", target_default)
     values.setdefault("min_bytes", int(target * _MIN_OF_TARGET))
     values.setdefault("max_bytes", int(target * _MAX_OF_TARGET))
     values.setdefault("max_failed_commits", values.get("max_commits", RewriteOptions.max_commits))
@@ -159,3 +180,18 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str, str], Any]]]] = {
     "rewrite-job-order": ("job_order", _order),
     "compression-factor": ("compression_factor", _number),
 }
+
+_POSITION_OPTIONS: Final = (
+    "target-file-size-bytes",
+    "min-file-size-bytes",
+    "max-file-size-bytes",
+    "min-input-files",
+    "rewrite-all",
+    "max-file-group-size-bytes",
+    "max-file-group-input-files",
+    "max-concurrent-file-group-rewrites",
+    "partial-progress.enabled",
+    "partial-progress.max-commits",
+    "partial-progress.max-failed-commits",
+    "rewrite-job-order",
+)

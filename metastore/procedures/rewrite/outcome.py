@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -15,6 +14,7 @@ from pyiceberg.table.snapshots import Snapshot
 from metastore.errors import ConflictError
 from metastore.iceberg.live_files import LiveFiles
 from metastore.iceberg.target import TargetTable
+from metastore.procedures.framework.file_filter import FileFilter
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.rewrite.commit import Committed
 from metastore.procedures.rewrite.conflicts import Rewritten
@@ -47,7 +47,7 @@ class RewriteCall:
     table: Table
     branch: str
     snapshot: Snapshot | None
-    expression: BooleanExpression
+    filter: FileFilter
     strategy: Strategy
     order: tuple[SortKey | AlongCurve, ...]
     sort_order_id: int | None

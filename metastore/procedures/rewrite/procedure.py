@@ -7,6 +7,7 @@ With partial progress, groups are committed as they are done, one wave at a time
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -18,21 +19,21 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
+from metastore.iceberg.carried_columns import carried_schema
 from metastore.iceberg.delete_index import unpartitioned_specs
 from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.iceberg.live_files import live_files
-from metastore.iceberg.readable_columns import require_writable_columns
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.file_filter import files_by
+from metastore.procedures.framework.file_filter import FileFilter
 from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure
 from metastore.procedures.rewrite.candidates import candidates, refuse_what_is_not_read
 from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
 from metastore.procedures.rewrite.conflicts import Rewritten
 from metastore.procedures.rewrite.groups import Piece, choose, pieces
-from metastore.procedures.rewrite.job import AlongCurve, RewriteJob, SortKey
+from metastore.procedures.rewrite.job import AlongCurve, RewriteJob, SortKey, warn_of_other_format
 from metastore.procedures.rewrite.options import parse_options
 from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, described, done_groups, row_of
 from metastore.procedures.rewrite.sorting import rewriting_order, strategy_of
@@ -56,7 +57,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             )
         table = target.load()
         require_written_version(table, target)
-        require_writable_columns(str(target), table.schema())
+        carried_schema(str(target), table.schema())  # refuses what cannot be carried into new files
         sorted_by = self.sorted_by_of(arguments)
         strategy = strategy_of(arguments["strategy"], sorted_by)
         options = parse_options(arguments["options"] or {}, table.metadata.properties, strategy)
@@ -72,7 +73,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             table=table,
             branch=branch,
             snapshot=_snapshot(target, table, branch),
-            expression=files_by(self.filter_of(arguments), table.schema()),
+            filter=FileFilter.of(self.filter_of(arguments), table.schema()),
             strategy=strategy,
             order=order,
             sort_order_id=table.sort_order().order_id if order and not sorted_by else None,
@@ -84,10 +85,12 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         """Choose files of the pinned snapshot, and split the work. Raises ProcedureError if a file is not supported."""
         options, target = context.options, context.target
         chunks: list[Piece] = []
-        if context.snapshot is not None and not isinstance(context.expression, AlwaysFalse):
+        expression = context.filter.expression
+        if context.snapshot is not None and not isinstance(expression, AlwaysFalse):
             metadata = context.table.metadata
-            expression = None if isinstance(context.expression, AlwaysTrue) else context.expression
-            context.files = live_files(metadata, context.table.io, context.snapshot, expression)
+            limit = None if isinstance(expression, AlwaysTrue) else expression
+            found_files = live_files(metadata, context.table.io, context.snapshot, limit)
+            context.files = replace(found_files, data=context.filter.chosen(found_files.data, metadata))
             found = candidates(context.files, unpartitioned_specs(metadata))
             context.choice = choose(found, context.output_spec_id, options)
             chosen = [candidate for group in context.choice.groups for candidate in group.candidates]
@@ -210,6 +213,7 @@ def _require_usable_spec(target: TargetTable, table: Table, spec_id: int) -> Non
 
 def _job(context: RewriteCall) -> RewriteJob:
     metadata = context.table.metadata
+    warn_of_other_format(str(context.target), metadata.properties)
     return RewriteJob(
         name=str(context.target),
         location=metadata.location,
@@ -224,6 +228,7 @@ def _job(context: RewriteCall) -> RewriteJob:
         keep_going=context.options.partial_progress,
         format_version=metadata.format_version,
         keeps_lineage=metadata.format_version >= VERSION_OF_LINEAGE,
+        carries=True,
     )
 
 

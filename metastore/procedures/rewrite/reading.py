@@ -17,6 +17,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema
 
+from metastore.iceberg.carried_columns import with_part_ids
 from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
@@ -119,7 +120,8 @@ def _projection(
 
 def _columns_of(job: RewriteJob, arrow: pa.Schema) -> Schema:
     """Returns the schema of a file with field IDs. Format versions 1 and 2 have no nanoseconds."""
-    return pyarrow_to_schema(columns_with_ids(arrow), job.name_mapping, job.format_version <= 2, job.format_version)
+    known = with_part_ids(arrow, job.schema) if job.carries else arrow
+    return pyarrow_to_schema(columns_with_ids(known), job.name_mapping, job.format_version <= 2, job.format_version)
 
 
 def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list[Positions]]]:

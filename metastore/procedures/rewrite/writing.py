@@ -26,6 +26,7 @@ from pyiceberg.table.locations import load_location_provider
 from pyiceberg.typedef import Record
 
 from metastore.errors import StorageError
+from metastore.formats.marked_footer import FooterHeld
 from metastore.iceberg.iceberg_private import parquet_writer_options
 from metastore.iceberg.metrics_plan import metrics_plan
 from metastore.iceberg.row_lineage import LINEAGE_IDS
@@ -124,11 +125,16 @@ class _OpenFile:
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = 0
         self._stream = stream
+        self._held_end = FooterHeld(stream) if job.marks else None
         # Without Arrow's own schema, every reader sees the Iceberg types, not Arrow's large types.
         try:
             self._stored = schema_to_pyarrow(job.stored_schema)
+            into: Any = self._held_end or self._stream
+            if job.marks:
+                paths = parquet_path_to_id_mapping(job.stored_schema).items()
+                options = {**options, "write_statistics": [path for path, leaf in paths if leaf not in job.unread_ids]}
             self._writer = pq.ParquetWriter(
-                self._stream, self._stored, store_schema=False, store_decimal_as_integer=True, **options
+                into, self._stored, store_schema=False, store_decimal_as_integer=True, **options
             )
         except BaseException:
             self._stream.close()
@@ -150,14 +156,14 @@ class _OpenFile:
         job = self._job
         statistics = data_file_statistics_from_parquet_metadata(
             self._writer.writer.metadata,
-            metrics_plan(job.stored_schema, job.properties),
+            metrics_plan(job.stored_schema, job.properties, job.unread_ids),
             parquet_path_to_id_mapping(job.stored_schema),
         )
         described = statistics.to_serialized_dict()
         for kept in described.values():
-            # The columns of row lineage are not columns of the table.
+            # The columns of row lineage are not columns of the table, nor are the parts of a variant.
             if isinstance(kept, dict):
-                for field_id in LINEAGE_IDS:
+                for field_id in LINEAGE_IDS | job.unread_ids:
                     kept.pop(field_id, None)
         for field_id in _unbounded(self._writer.writer.metadata, parquet_path_to_id_mapping(job.stored_schema)):
             described["lower_bounds"].pop(field_id, None)
@@ -178,7 +184,11 @@ class _OpenFile:
         if not self._closed:
             self._closed = True
             try:
+                if self._held_end is not None:
+                    self._held_end.hold()
                 self._writer.close()
+                if self._held_end is not None:
+                    self._held_end.release(self._job.marks)
             finally:
                 self._stream.close()
 

@@ -172,7 +172,7 @@ def test_position_deletes_are_written_together(lake: Lake) -> None:
             delete_positions(lake.load(), {path: [position] for path in paths}, Record(part))
     expected = lake.ids
     kept = lake.call("rewrite_position_delete_files")
-    assert "no partition has 5 position delete files" in kept["message"]
+    assert "no partition has 5 small position delete files" in kept["message"]
     done = lake.call("rewrite_position_delete_files", options={"min-input-files": "3"})
     assert (done["rewritten_delete_files_count"], done["added_delete_files_count"]) == (6, 2)
     assert lake.ids == lake.by_pyiceberg == expected
@@ -218,6 +218,82 @@ def test_a_vector_takes_over_what_the_one_before_deleted(lake: Lake) -> None:
     assert (done["deleted_rows_count"], done["rewritten_delete_files_count"], lake.counts()) == (2, 2, (2, 0))
     assert lake.ids == lake.by_pyiceberg == expected
     assert kept.entry in {live.entry for live in lake.live.deletes}
+
+
+def _many_deletes(lake: Lake) -> list[Any]:
+    """Three position delete files a partition, of both data files; the ids that are left."""
+    lake.create(PARTITIONED)
+    for position in range(3):
+        for part in ("a", "b"):
+            paths = [live.path for live in lake.live.data if live.file.partition[0] == part]
+            delete_positions(lake.load(), {path: [position] for path in paths}, Record(part))
+    return lake.ids
+
+
+@pytest.mark.parametrize(
+    ("options", "rewritten", "added"),
+    [
+        ({"min-input-files": "3"}, 6, 2),
+        ({"min-input-files": "4", "rewrite-all": "true"}, 6, 2),
+        ({"min-input-files": "4"}, 0, 0),
+        # The old files have about a kilobyte each, so all are of a good size, or one of two is a group too large.
+        ({"min-input-files": "3", "min-file-size-bytes": "10", "target-file-size-bytes": "100000"}, 0, 0),
+        ({"rewrite-all": "true", "max-file-group-input-files": "2"}, 6, 4),
+        ({"rewrite-all": "true", "max-file-group-size-bytes": "100"}, 6, 6),
+        # Two new files of each partition, one for each data file.
+        ({"rewrite-all": "true", "min-file-size-bytes": "1", "target-file-size-bytes": "2000"}, 6, 4),
+        ({"rewrite-all": "true", "rewrite-job-order": "bytes-desc"}, 6, 2),
+    ],
+)
+def test_options_choose_position_delete_files(lake: Lake, options: dict[str, str], rewritten: int, added: int) -> None:
+    """By size, by number, in groups of a limited size, and into files of the target size."""
+    expected = _many_deletes(lake)
+    done = lake.call("rewrite_position_delete_files", options=options)
+    assert (done["rewritten_delete_files_count"], done["added_delete_files_count"]) == (rewritten, added)
+    assert lake.ids == lake.by_pyiceberg == expected
+
+
+def test_a_filter_chooses_partitions_of_position_deletes(lake: Lake) -> None:
+    """Deletes of the other partition stay as they are, as Spark's ``where`` leaves them; dangling ones, too."""
+    expected = _many_deletes(lake)
+    kept = {live.entry for live in lake.live.position_deletes if live.file.partition[0] == "b"}
+    done = lake.call("rewrite_position_delete_files", options={"rewrite-all": "true"}, filter="k = 'a'")
+    assert (done["rewritten_delete_files_count"], done["added_delete_files_count"]) == (3, 1)
+    assert kept < {live.entry for live in lake.live.position_deletes}
+    lake.call("rewrite_data_files", options={"delete-file-threshold": "1"}, filter="k = 'a'")
+    assert lake.call("rewrite_position_delete_files", filter="k = 'b'")["rewritten_delete_files_count"] == 0
+    assert lake.ids == lake.by_pyiceberg == expected
+    with pytest.raises(InvalidRequestError, match="cannot choose files"):
+        lake.call("rewrite_position_delete_files", filter="id % 2 = 0")
+
+
+def test_new_position_deletes_are_of_one_data_file_if_the_table_says_so(lake: Lake) -> None:
+    """The property ``write.delete.granularity`` counts here as it does for statements."""
+    expected = _many_deletes(lake)
+    lake.sql(f"ALTER TABLE {TABLE} SET PROPERTIES \"write.delete.granularity\" = 'file'")
+    done = lake.call("rewrite_position_delete_files", options={"rewrite-all": "true"})
+    assert done["added_delete_files_count"] == 4
+    assert lake.ids == lake.by_pyiceberg == expected
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(("most", "commits"), [("1", 1), ("2", 2), ("10", 2)])
+def test_partial_progress_commits_groups_one_after_the_other(lake: Lake, version: int, most: str, commits: int) -> None:
+    """A group is a partition here, and no commit has more than its share of groups."""
+    expected = _many_deletes(lake)
+    lake.raised(version)
+    before = len(lake.load().metadata.snapshots)
+    options = {
+        "rewrite-all": "true",
+        "partial-progress.enabled": "true",
+        "partial-progress.max-commits": most,
+        "max-concurrent-file-group-rewrites": "1",
+    }
+    done = lake.call("rewrite_position_delete_files", options=options)
+    assert len(lake.load().metadata.snapshots) == before + commits
+    assert (done["rewritten_delete_files_count"], done["message"]) == (6, "")
+    assert done["added_delete_files_count"] == (2 if version == 2 else 4)
+    assert lake.ids == lake.by_pyiceberg == expected
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -269,6 +345,6 @@ def test_what_is_not_served(lake: Lake) -> None:
     lake.create("WITH (format_version = 1)")
     with pytest.raises(ProcedureError, match="format version 1"):
         lake.call("convert_equality_deletes")
-    for options, said in (({"x": "1"}, "option x is not supported"), ({"min-input-files": "0"}, "a number from 1 on")):
+    for options, said in (({"x": "1"}, "has no option 'x'"), ({"min-input-files": "0"}, "at least 1")):
         with pytest.raises(InvalidRequestError, match=said):
             lake.call("rewrite_position_delete_files", options=options)

@@ -11,7 +11,7 @@ import pytest
 
 import metastore
 from metastore.config import Settings
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.procedures.framework.binding import GivenArgument, bind
 from metastore.procedures.framework.spellings import in_our_words
 from metastore.session import Session
@@ -71,7 +71,15 @@ PRINTED = [
     "CALL catalog_name.system.compute_table_stats(table => 'db.sample', snapshot_id => 1, columns => array('id'))",
     "CALL catalog_name.system.ancestors_of('catalog_name.db.sample', 1)",
     "CALL catalog_name.system.ancestors_of(snapshot_id => 1, table => '`db`.`sample`')",
+    (
+        "CALL catalog_name.system.remove_orphan_files(table => 'db.sample', older_than => TIMESTAMP "
+        "'2020-01-01 00:00:00+00:00', prefix_listing => true, dry_run => true)"
+    ),
     # Presto and Trino
+    "CALL catalog_name.system.rewrite_delete_files('db', 'sample')",
+    "CALL catalog_name.system.rewrite_delete_files(schema => 'db', table_name => 'sample', filter => 'id = 3')",
+    "CALL catalog_name.system.invalidate_statistics_file_cache()",
+    "CALL catalog_name.system.invalidate_manifest_file_cache()",
     "CALL catalog_name.system.rollback_to_snapshot('db', 'sample', 1)",
     "CALL catalog_name.system.rollback_to_snapshot(schema_name => 'db', table_name => 'sample', snapshot_id => 1)",
     "CALL catalog_name.system.fast_forward('db', 'sample', 'branch1', 'main')",
@@ -174,9 +182,9 @@ def test_files_have_sparks_name(session: Session, source: str, format_: str, loc
     )
 
 
-@pytest.mark.parametrize("source", ["db.src_tbl", "`csv`.`/data/t`", "t"])
+@pytest.mark.parametrize("source", ["`csv`.`/data/t`", "t"])
 def test_other_sources_of_files_are_refused(session: Session, source: str) -> None:
-    """Tables of Hive have a procedure of their own, which the message names."""
+    """Neither files of a format that is read, nor a table with its schema."""
     with pytest.raises(InvalidRequestError, match="add_files_from_hive"):
         bound(session, "add_files", table="db.t", source_table=source)
 
@@ -194,3 +202,33 @@ def test_what_is_not_understood_is_refused_by_its_name(session: Session, named: 
     """As it was given."""
     with pytest.raises(InvalidRequestError, match=said):
         bound(session, "expire_snapshots", **named)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "options"),
+    [
+        ("128MB", {"min-file-size-bytes": "134217728"}),
+        ("10B", {"min-file-size-bytes": "10"}),
+        ("1GB", {"min-file-size-bytes": "1073741824", "target-file-size-bytes": "2147483648"}),
+    ],
+)
+def test_a_threshold_of_trino_becomes_options(session: Session, threshold: str, options: dict[str, str]) -> None:
+    """Two smaller files are merged, and so is a file with a delete file; own options stay."""
+    common = {"min-input-files": "2", "delete-file-threshold": "1"}
+    found = bound(session, "optimize", table="db.t", file_size_threshold=threshold)
+    assert found["options"] == {**common, **options}
+    own = {"min-input-files": "7"}
+    found = bound(session, "optimize", table="db.t", file_size_threshold=threshold, options=own)
+    assert found["options"] == {**common, **options, **own}
+
+
+def test_a_threshold_is_a_size(session: Session) -> None:
+    """Other texts are refused by their name."""
+    with pytest.raises(InvalidRequestError, match="file_size_threshold is a size such as '128MB', not '10 parsecs'"):
+        bound(session, "optimize", table="db.t", file_size_threshold="10 parsecs")
+
+
+def test_files_of_a_hive_table_have_their_own_procedure(session: Session) -> None:
+    """Spark's ``add_files`` names the table by one text; EXPLAIN asks Hive, which this catalog has not."""
+    with pytest.raises(MetastoreError, match="is not on a Hive Metastore"):
+        session.sql("CALL catalog_name.system.add_files(table => 'db.sample', source_table => 'db.src_tbl')")

@@ -1,0 +1,160 @@
+"""Variants and geometries on their way into another data file: bytes that nobody looks into. Pure.
+
+Place in the flow: rewriting reads and writes these columns as structs of bytes, so that no value changes, and writes
+the types' marks into the footers of new files (:mod:`metastore.formats.marked_footer`). In Parquet a variant is a group
+``metadata`` and ``value`` without field ids; here its parts have negative ids, which Arrow does not store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    UnknownType,
+)
+
+from metastore.errors import FormatError, InvalidRequestError
+from metastore.formats.marked_footer import Mark, geography_mark, geometry_mark, variant_mark
+from metastore.iceberg.type_spellings import VariantType
+
+_FIELD_ID: Final = b"PARQUET:field_id"
+_PARTS: Final = ("metadata", "value")
+
+
+def carried_schema(table: str, schema: Schema) -> Schema:
+    """Return ``schema`` with variants as structs of bytes, and geometries as bytes; the same object without them.
+
+    Raises InvalidRequestError if it has a column whose values files cannot store.
+    """
+    fields = [field for field in schema.fields if not isinstance(field.field_type, UnknownType)]
+    if nested := [field.name for field in fields if _has_unknown(field.field_type)]:
+        raise InvalidRequestError(
+            f"rows of {table} cannot be written here: column {nested[0]} has a part of unknown type. Nothing was "
+            "changed; give the part another type first"
+        )
+    if not fields:
+        raise InvalidRequestError(f"rows of {table} cannot be written: it has no column of a known type")
+    if not marks_of(schema):
+        return schema
+    return Schema(*map(_field, schema.fields), schema_id=schema.schema_id)
+
+
+def marks_of(schema: Schema) -> Mapping[int, Mark]:
+    """Return the marks in Parquet of variants and geometries anywhere in ``schema``, by field id."""
+    found: dict[int, Mark] = {}
+
+    def visit(field_id: int, kind: IcebergType) -> None:
+        if isinstance(kind, VariantType):
+            found[field_id] = variant_mark()
+        elif isinstance(kind, GeometryType):
+            found[field_id] = geometry_mark(kind.crs)
+        elif isinstance(kind, GeographyType):
+            found[field_id] = geography_mark(kind.crs, kind.algorithm)
+        elif isinstance(kind, StructType):
+            for field in kind.fields:
+                visit(field.field_id, field.field_type)
+        elif isinstance(kind, ListType):
+            visit(kind.element_id, kind.element_type)
+        elif isinstance(kind, MapType):
+            visit(kind.key_id, kind.key_type)
+            visit(kind.value_id, kind.value_type)
+
+    for field in schema.fields:
+        visit(field.field_id, field.field_type)
+    return found
+
+
+def with_part_ids(file: pa.Schema, schema: Schema) -> pa.Schema:
+    """Return a file's schema whose variants have the ids of :func:`carried_schema` in their parts.
+
+    Raises FormatError if the file has no field ids, or stores a variant as more than the two parts.
+    """
+    variants = {field_id for field_id, mark in marks_of(schema).items() if mark == variant_mark()}
+    if not variants:
+        return file
+    if not any(_id(field) for field in file):
+        raise FormatError(
+            "its columns have no field ids, so nothing says which of them are variants; rewrite it with an engine that "
+            "reads them"
+        )
+
+    def visit(field: Any) -> Any:
+        kind = field.type
+        if _id(field) in variants:
+            return field.with_type(_variant(kind, field))
+        if pa.types.is_struct(kind):
+            return field.with_type(pa.struct([visit(kind.field(place)) for place in range(kind.num_fields)]))
+        if pa.types.is_map(kind):
+            return field.with_type(pa.map_(visit(kind.key_field), visit(kind.item_field), kind.keys_sorted))
+        if pa.types.is_large_list(kind):
+            return field.with_type(pa.large_list(visit(kind.value_field)))
+        if pa.types.is_list(kind):
+            return field.with_type(pa.list_(visit(kind.value_field)))
+        return field
+
+    return pa.schema([visit(field) for field in file])
+
+
+def _variant(kind: Any, field: Any) -> pa.DataType:
+    names = [kind.field(place).name for place in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    if sorted(names) != sorted(_PARTS):
+        stored = f"parts {', '.join(names)}" if names else str(kind)
+        raise FormatError(
+            f"variant {field.name} is stored as {stored}; only variants of {' and '.join(_PARTS)} are carried into "
+            "another file. Choose other files by filter, or rewrite the file with an engine that reads variants"
+        )
+    ids = dict(zip(_PARTS, part_ids(_id(field) or 0), strict=True))
+    return pa.struct([kind.field(name).with_metadata({_FIELD_ID: str(ids[name]).encode()}) for name in names])
+
+
+def part_ids(field_id: int) -> tuple[int, int]:
+    """Return the ids of ``metadata`` and ``value`` of the variant with ``field_id``."""
+    return -2 * field_id, -2 * field_id - 1
+
+
+def _field(field: NestedField) -> NestedField:
+    return field.model_copy(update={"field_type": _kind(field.field_id, field.field_type)})
+
+
+def _kind(field_id: int, kind: IcebergType) -> IcebergType:
+    match kind:
+        case VariantType():
+            parts = zip(part_ids(field_id), _PARTS, strict=True)
+            return StructType(*(NestedField(part, name, BinaryType(), required=True) for part, name in parts))
+        case GeometryType() | GeographyType():
+            return BinaryType()
+        case StructType():
+            return StructType(*map(_field, kind.fields))
+        case ListType():
+            return ListType(kind.element_id, _kind(kind.element_id, kind.element_type), kind.element_required)
+        case MapType():
+            key, value = _kind(kind.key_id, kind.key_type), _kind(kind.value_id, kind.value_type)
+            return MapType(kind.key_id, key, kind.value_id, value, kind.value_required)
+    return kind
+
+
+def _has_unknown(kind: IcebergType) -> bool:
+    match kind:
+        case StructType():
+            return any(_has_unknown(field.field_type) for field in kind.fields)
+        case ListType():
+            return _has_unknown(kind.element_type)
+        case MapType():
+            return _has_unknown(kind.key_type) or _has_unknown(kind.value_type)
+    return isinstance(kind, UnknownType)
+
+
+def _id(field: Any) -> int | None:
+    text = (field.metadata or {}).get(_FIELD_ID)
+    return None if text is None else int(text)
