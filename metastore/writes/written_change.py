@@ -36,11 +36,8 @@ class WrittenChange:
 
     def numbered(self, numbers: Sequence[int]) -> WrittenChange:
         """Returns this change of a part of a table with the table's own ``numbers`` of files."""
-        return WrittenChange(
-            self.new,
-            frozenset(numbers[each] for each in self.removed),
-            frozenset(numbers[each] for each in self.marked),
-        )
+        removed, marked = ({numbers[each] for each in own} for own in (self.removed, self.marked))
+        return WrittenChange(self.new, frozenset(removed), frozenset(marked))
 
     def __add__(self, other: WrittenChange) -> WrittenChange:
         """Returns the union of two changes, of different files."""

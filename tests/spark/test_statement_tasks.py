@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+import metastore
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.session import Session
@@ -19,6 +21,8 @@ from metastore.session import connect as connect_here
 from metastore.spark import SparkEngine, connect
 
 pytestmark = pytest.mark.spark
+
+REPOSITORY = Path(metastore.__file__).parents[1]
 
 COLUMNS = (
     "id BIGINT NOT NULL, k VARCHAR, x DOUBLE, d DECIMAL(38, 3), day DATE, t TIME, ts TIMESTAMP, tz TIMESTAMPTZ, "
@@ -174,6 +178,20 @@ def test_rows_of_a_group_meet_in_one_task(engine: SparkEngine) -> None:
     with pytest.raises(InvalidRequestError, match="-1 is negative"):
         list(engine.shuffle([5, -1], _deal, _sum, 3, SUMS))
     assert list(engine.shuffle([], _deal, _sum, 3, SUMS)) == []
+
+
+def test_the_example_of_the_guide_runs(spark: SparkSession, tmp_path: Path) -> None:
+    """On the tables that it names."""
+    text = (REPOSITORY / "docs/guide/spark.md").read_text().partition("## Statements that write")[2]
+    [example, *_] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    with connect_here(settings(tmp_path)) as session:
+        session.sql("CREATE SCHEMA lake.shop")
+        session.sql("CREATE TABLE lake.shop.staged AS SELECT i AS id, i - 2 AS amount FROM range(6) r(i)")
+        session.sql("CREATE TABLE lake.shop.sales (id BIGINT, amount BIGINT)")
+        names = {"spark": spark, "connect": lambda given: connect(given, settings(tmp_path))}
+        exec(compile(example, "spark.md", "exec"), names)  # noqa: S102 - our own document
+        found = session.sql("SELECT id FROM lake.shop.sales ORDER BY id").to_pylist()
+        assert [row["id"] for row in found] == [3, 4, 5]
 
 
 ON_CLUSTER = """
