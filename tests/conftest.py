@@ -57,6 +57,7 @@ pytest_plugins = [
     "services.azurite",
     "services.gcs",
     "services.glue",
+    "services.duckdb_iceberg",
     "services.iceberg_java",
 ]
 

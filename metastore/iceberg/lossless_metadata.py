@@ -20,6 +20,7 @@ from pyiceberg.typedef import IcebergBaseModel
 
 from metastore.errors import StorageError
 from metastore.iceberg.metadata_json import read_document
+from metastore.iceberg.type_spellings import specified_types
 
 WRITTEN_BY_PYICEBERG: Final = 2
 """The newest format version that PyIceberg writes; it knows all of its fields."""
@@ -76,8 +77,7 @@ def write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str, *, o
 
 def first_document(metadata: TableMetadata) -> dict[str, Any]:
     """Return the JSON of a new table of version 3."""
-    document: dict[str, Any] = json.loads(IcebergBaseModel.model_dump_json(metadata))
-    return {"next-row-id": 0, **document}
+    return {"next-row-id": 0, **_document(metadata)}
 
 
 def next_document(before: Mapping[str, Any], metadata: TableMetadata) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def next_document(before: Mapping[str, Any], metadata: TableMetadata) -> dict[st
     if the base has fields that PyIceberg does not know, or for another table.
     """
     version = metadata.format_version
-    after: dict[str, Any] = json.loads(IcebergBaseModel.model_dump_json(metadata))
+    after = _document(metadata)
     if after.get("table-uuid") != before.get("table-uuid"):
         raise _refused(version, f"sets table-uuid to {after.get('table-uuid')}")
     after.setdefault("next-row-id", before.get("next-row-id", 0))
@@ -108,6 +108,12 @@ def next_document(before: Mapping[str, Any], metadata: TableMetadata) -> dict[st
     if any(each not in before.get("schemas", written["schemas"]) for each in written["schemas"]):
         _require_known(version, before, after)
     return written
+
+
+def _document(metadata: TableMetadata) -> dict[str, Any]:
+    """Return the JSON that PyIceberg makes of ``metadata``, with types as the specification spells them."""
+    document: dict[str, Any] = json.loads(IcebergBaseModel.model_dump_json(metadata))
+    return {**document, "schemas": [specified_types(schema) for schema in document["schemas"]]}
 
 
 def _require_next(before: Mapping[str, Any], after: Mapping[str, Any], new: Sequence[Mapping[str, Any]]) -> None:

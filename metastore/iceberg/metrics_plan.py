@@ -7,7 +7,7 @@ bounds, since a row has several of them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -23,21 +23,36 @@ from pyiceberg.table import TableProperties
 from pyiceberg.types import BinaryType, NestedField, StringType, StructType
 
 _NO_METRICS: Final = MetricsMode(MetricModeTypes.NONE)
+_MOST_COLUMNS: Final = "write.metadata.metrics.max-inferred-column-defaults"
+"""Iceberg for Java has 100 as its default; here all columns have metrics unless the property is set."""
 _BOUNDED: Final = (MetricModeTypes.TRUNCATE, MetricModeTypes.FULL)
 
 
 def metrics_plan(
-    schema: Schema, properties: Mapping[str, str], without: Container[int] = ()
+    schema: Schema, properties: Mapping[str, str], without: Iterable[int] = ()
 ) -> dict[int, StatisticsCollector]:
     """Returns the metrics to keep of each primitive field of ``schema``, by field id; none of ids in ``without``.
 
     Raises ValueError for a mode in ``properties`` that Iceberg does not have.
     """
     plan = compute_statistics_plan(schema, dict(properties))
+    without = {*_beyond_the_most(plan, properties), *without}
     for field in _columns(schema.fields):
         known = plan[field.field_id]
         plan[field.field_id] = replace(known, mode=_mode(field, known.column_name, properties))
     return {key: replace(each, mode=_NO_METRICS) if key in without else each for key, each in plan.items()}
+
+
+def _beyond_the_most(plan: Mapping[int, StatisticsCollector], properties: Mapping[str, str]) -> Iterator[int]:
+    """Yields columns after the first ones, if the table limits their number and says nothing of their metrics.
+
+    Raises ValueError if the limit is not a number.
+    """
+    most = properties.get(_MOST_COLUMNS)
+    if most is not None and TableProperties.DEFAULT_WRITE_METRICS_MODE not in properties:
+        for field_id, column in list(plan.items())[int(most) :]:
+            if f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{column.column_name}" not in properties:
+                yield field_id
 
 
 def _columns(fields: Iterable[NestedField]) -> Iterator[NestedField]:

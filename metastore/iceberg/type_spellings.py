@@ -9,6 +9,7 @@ maps, in different places; both know the types.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from pydantic import Field
@@ -59,3 +60,18 @@ def _with_parsed_parts(kind: Any, *parts: str) -> None:
 _with_parsed_parts(ListType, "element")
 _with_parsed_parts(MapType, "key", "value")
 IcebergType.handle_primitive_type = staticmethod(_parsed)  # type: ignore[assignment,method-assign] # no registry there
+
+
+_QUOTED: Final = re.compile(r"(geometry|geography)\(('[^']*'(?:, '[^']*')?)\)")
+
+
+def specified_types(kind: Any) -> Any:
+    """Return a type, field or schema in JSON with geometries as the specification writes them, which has no quotes."""
+    if isinstance(kind, str):
+        found = _QUOTED.fullmatch(kind)
+        return kind if found is None else f"{found[1]}({found[2].replace(chr(39), '')})"
+    if isinstance(kind, Mapping):
+        parts = {key: specified_types(kind[key]) for key in ("type", "element", "key", "value") if key in kind}
+        fields = {"fields": [specified_types(field) for field in kind["fields"]]} if "fields" in kind else {}
+        return {**kind, **parts, **fields}
+    return kind

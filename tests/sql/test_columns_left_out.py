@@ -197,3 +197,15 @@ def test_what_a_writer_stored_for_an_unknown_column_is_ignored(tmp_path: Path) -
         assert session.sql("SELECT count(id2) AS n FROM p.db.t").to_pylist() == [{"n": 0}]
         assert session.tables.scan("p.db.t", "id2 IS NULL").count() == 10
         assert session.tables.scan("p.db.t", "id2 IS NOT NULL").count() == 0
+
+
+def test_columns_change_beside_geometries(tmp_path: Path) -> None:
+    """The new schema spells the types as the specification does, whose other columns stay as they are."""
+    with table_with_variants(tmp_path, nested=True) as session:
+        session.sql("ALTER TABLE lake.db.t ADD COLUMN late BIGINT")
+        session.sql("ALTER TABLE lake.db.t DROP COLUMN nothing")
+        held = session.catalogs.open("lake").load_table("db.t").metadata_location
+        fields = json.loads(Path(held[7:]).read_text())["schemas"][-1]["fields"]
+        types = {field["name"]: field["type"] for field in fields}
+        assert (types["place"], types["globe"]) == ("geometry(srid:3857)", "geography(OGC:CRS84, karney)")
+        assert (types["v"], types["late"], types["lv"]["element"]) == ("variant", "long", "variant")

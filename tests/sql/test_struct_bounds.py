@@ -120,3 +120,17 @@ def test_the_tables_properties_say_which(lake: Lake, key: str, mode: str, kept: 
     assert (shown[path]["value_count"] is not None, shown[path]["lower_bound"] is not None) == kept
     if path == "s.b.c":
         assert len(shown[path]["lower_bound"]) == 2
+
+
+def test_a_table_may_limit_the_columns_with_metrics(lake: Lake) -> None:
+    """The first two columns have them, and one that is named; as Iceberg for Java counts columns."""
+    lake.sql(f"CREATE TABLE {TABLE} (p INTEGER, s STRUCT<a: INTEGER, b: STRING>, late INTEGER)")
+    lake.sql(
+        f"ALTER TABLE {TABLE} SET PROPERTIES \"write.metadata.metrics.max-inferred-column-defaults\" = '2', "
+        "\"write.metadata.metrics.column.late\" = 'full'"
+    )
+    lake.sql(f"INSERT INTO {TABLE} SELECT 1, {{'a': 2, 'b': 'x'}}, 3")
+    table = lake.load()
+    [file] = [task.file for task in table.scan().plan_files()]
+    assert {table.schema().find_column_name(key) for key in file.lower_bounds} == {"p", "s.a", "late"}
+    assert {table.schema().find_column_name(key) for key in file.value_counts} == {"p", "s.a", "late"}

@@ -25,11 +25,13 @@ def readable_rows() -> pa.Table:
     )
 
 
-def table_with_variants(folder: Path, unknown: str | None = None, *, nested: bool = False) -> Session:
+def table_with_variants(
+    folder: Path, unknown: str | None = None, *, nested: bool = False, others: bool = True
+) -> Session:
     """A session over ``lake.db.t`` with two files, as a writer of version 3 leaves it; also named ``p.db.t``.
 
     ``unknown`` is one more column of unknown type, for which the files store numbers. ``nested`` adds a list and a map
-    of variants, ``lv`` and ``mv``.
+    of variants, ``lv`` and ``mv``; without ``others`` there are neither geometries nor that column.
     """
     rows = readable_rows()
     settings = {
@@ -44,7 +46,7 @@ def table_with_variants(folder: Path, unknown: str | None = None, *, nested: boo
     session = connect(Settings.from_mapping(settings, environ={}))
     opened = session.catalogs.open("lake")
     opened.create_namespace("db")
-    held = rows.drop_columns(["nothing"]).append_column("v", _stored(10))
+    held = rows.drop_columns(["nothing", *([] if others else ["place", "globe"])]).append_column("v", _stored(10))
     held = held.append_column("s", pa.StructArray.from_arrays([held["id"].combine_chunks(), _stored(10)], ["a", "v"]))
     if nested:
         offsets = pa.array(range(11), pa.int32())
@@ -59,11 +61,11 @@ def table_with_variants(folder: Path, unknown: str | None = None, *, nested: boo
         table.append(held.slice(start, 5))
     types = {"place": "geometry(srid:3857)", "globe": "geography(OGC:CRS84, karney)", "v": "variant"}
     types |= {} if unknown is None else {unknown: "unknown"}
-    _with_types(folder, table.refresh().metadata_location, types)
+    _with_types(folder, table.refresh().metadata_location, types, unknown=others)
     return session
 
 
-def _with_types(folder: Path, location: str, types: dict[str, str]) -> None:
+def _with_types(folder: Path, location: str, types: dict[str, str], *, unknown: bool) -> None:
     """Let the table be of version 3 with these ``types``, a variant in ``s``, and a column of unknown type."""
     path = Path(location.removeprefix("file://"))
     content = json.loads(path.read_text())
@@ -77,7 +79,8 @@ def _with_types(folder: Path, location: str, types: dict[str, str]) -> None:
             field["type"]["fields"][1]["type"] = "variant"
         if field["name"] in ("lv", "mv"):
             field["type"]["element" if field["name"] == "lv" else "value"] = "variant"
-    fields.append({"id": 1000, "name": "nothing", "required": False, "type": "unknown"})
+    if unknown:
+        fields.append({"id": 1000, "name": "nothing", "required": False, "type": "unknown"})
     new = path.with_name(f"00009-{'0' * 8}-0000-0000-0000-{'0' * 12}.metadata.json")
     new.write_text(json.dumps(content))
     with sqlite3.connect(folder / "c.db") as database:
