@@ -87,9 +87,9 @@ class _Merge:
 
         Raises InvalidRequestError for a row that is changed twice.
         """
-        schema, arrow = reading.table.schema(), reading.job.arrow_schema
+        schema = reading.table.schema()
         places = [self._places(clause, schema) for clause in self.clauses]
-        merged = MergedRows(self.statement, self.clauses, places, schema, arrow, str(self.named.table), self.on[0])
+        merged = MergedRows(self.statement, self.clauses, places, schema, reading.job, self.on[0])
         if reading.explains:
             return self._explained(reading, places)
         plan = self._by_tasks(reading, merged, places)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from sqlglot import Token
 
+from metastore.procedures.rewrite.job import RewriteJob
 from metastore.sql.merge_clauses import MergeClause
 from metastore.sql.statement import Statement
 from metastore.writes.conforming import conformed, conformed_column
@@ -29,15 +30,14 @@ _ADDRESS: Final[dict[str, pa.DataType]] = {FILE: pa.int64(), ROW: pa.int64()}
 class MergedRows:
     """Turns pairs of rows into a plan. ``places`` are the columns that each clause gives values to; ``on`` for errors.
 
-    ``table`` is the name of the table, whose columns are ``schema`` and ``arrow``.
+    ``job`` is about the table, whose columns are ``schema``. Only new values need that its columns can be written.
     """
 
     statement: Statement
     clauses: Sequence[MergeClause]
     places: Sequence[Sequence[int]]
     schema: Schema
-    arrow: pa.Schema
-    table: str
+    job: RewriteJob
     on: Token
 
     def plan(self, rows: pa.Table) -> RowPlan:
@@ -57,14 +57,14 @@ class MergedRows:
             with self.statement.at(clause.token):
                 if clause.action == "insert":
                     given = {self.schema.fields[place].name: values for place, values in zip(own, columns, strict=True)}
-                    inserted.append(conformed(given, self.schema, self.arrow, found.num_rows))
+                    inserted.append(conformed(given, self.schema, self.job.arrow_schema, found.num_rows))
                     continue
                 addresses = found.select([0, 1]).rename_columns([FILE, ROW])
                 if clause.action == "delete":
                     deleted.append(addresses)
                     continue
                 new = {
-                    place: conformed_column(self.schema.fields[place], self.arrow.field(place), values)
+                    place: conformed_column(self.schema.fields[place], self.job.arrow_schema.field(place), values)
                     for place, values in zip(own, columns, strict=True)
                 }
                 updates.append(Update(addresses, new))
@@ -84,7 +84,7 @@ class MergedRows:
         every = pa.concat_tables(addresses)
         if _without_doubles(every).num_rows < every.num_rows:
             raise self.statement.error(
-                f"several rows of the source change one row of {self.table}, so the result is undefined. Reduce "
+                f"several rows of the source change one row of {self.job.name}, so the result is undefined. Reduce "
                 "the source to one row for each, for example by GROUP BY",
                 self.on,
             )
