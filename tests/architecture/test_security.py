@@ -17,6 +17,7 @@ PICKLES = {
     "procedures/deletes/conversion.py": "what its own tasks return through the engine",
     "procedures/deletes/delete_writing.py": "what its own tasks return through the engine",
     "procedures/rewrite/task.py": "what its own tasks return through the engine",
+    "sql/statement_tasks.py": "what its own tasks return through the engine",
 }
 """Modules that speak in pickles, and with whom; none reads any from a file."""
 
