@@ -273,10 +273,11 @@ class Execution:
             return tops
         cutting, encoder = self._reading.cutting, self._modify.encoder()
         listed = {key: found.segments[key] for key in keys if key not in found.surveyed}
-        chunks = cutting.segments(listed, self._states, stored, anew=anew, encoder=encoder)
-        with suppress(ResultsTooLargeError):
-            for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
-                tops |= self._taken(MadeSegments.of(batch))
+        if listed:
+            chunks = cutting.segments(listed, self._states, stored, anew=anew, encoder=encoder)
+            with suppress(ResultsTooLargeError):
+                for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
+                    tops |= self._taken(MadeSegments.of(batch))
         surveyed = [found.surveyed[key] for key in keys if key in found.surveyed]
         if not surveyed:
             return tops
