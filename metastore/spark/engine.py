@@ -48,6 +48,7 @@ from metastore.spark.session import (
     adopt,
     is_classic,
     is_stopped,
+    keeping_active,
     process_folder,
     quiet_about_pandas,
     start_session,
@@ -55,6 +56,10 @@ from metastore.spark.session import (
 
 JOB_BYTES: Final = 8 << 20
 """The largest number of bytes of pickled chunks in one job, and so the size limit of a chunk."""
+
+_ANSWER_BYTES: Final = 128 << 20
+"""About the most bytes of answers that one job returns to the driver. Tasks have equal shares, and each answers at
+least one chunk."""
 
 _PARTITIONS_PER_CORE: Final = 2
 """Evens out chunks of unequal cost. Each further task costs about 10 ms, so a higher factor is slower."""
@@ -79,8 +84,8 @@ A file that changes after Spark has seen it ends every job of the session, inclu
 _CANCELLED_AGAIN_AFTER: Final = 0.1
 """Seconds that an interrupted job gets to end before it is cancelled once more."""
 
-_Job = Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]
-"""Maps numbers of partitions to the answers of their tasks."""
+_Job = Callable[[Iterable[worker.Part]], Iterator[tuple[str, bytes]]]
+"""Maps parts of a job to the answers of their tasks."""
 
 cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
 
@@ -99,9 +104,16 @@ class SparkEngine:
     name: Final = "spark"
     capabilities = Capabilities(reads_databases=True)
 
-    def __init__(self, spark: SparkSession | None = None, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        settings: Mapping[str, str] | None = None,
+        *,
+        answer_bytes: int = _ANSWER_BYTES,
+    ) -> None:
         self._given = spark
         self._settings = dict(settings or {})
+        self._answer_bytes = answer_bytes
         self._spark: SparkSession | None = None
         self._started = False
         self._shipped = False
@@ -139,8 +151,9 @@ class SparkEngine:
     ) -> Iterator[pa.RecordBatch]:
         """As :meth:`metastore.engine.Engine.run`; nothing runs before the caller asks for the first batch.
 
-        The batches of a job arrive together when it ends. A failing task does not end the other tasks of its job. A job
-        whose results exceed ``spark.driver.maxResultSize`` runs again as two jobs. Raises ResultsTooLargeError if the
+        The batches of a job arrive together when it ends. A failing task does not end the other tasks of its job. Tasks
+        whose answers are large leave some of their chunks to a further job. A job whose results nevertheless exceed
+        ``spark.driver.maxResultSize`` runs again as two jobs. Raises ResultsTooLargeError if the
         results of a single chunk exceed it, InvalidRequestError for a chunk above :data:`JOB_BYTES`, and EngineError
         when Spark itself fails.
         """
@@ -151,12 +164,12 @@ class SparkEngine:
         waiting = deque(_jobs(chunks, partitions))
         while waiting:
             parts = waiting.popleft()
-            job = worker.mapper(pickled_task, parts, schema, _FINGERPRINT)
+            job = worker.mapper(pickled_task, schema, _FINGERPRINT, self._answer_bytes // len(parts))
             try:
-                answers = self._answers(job, len(parts))
+                answers = self._answers(job, parts)
                 if worker.OTHER_CODE in answers and not self._shipped:
                     self._ship()
-                    answers = self._answers(job, len(parts))
+                    answers = self._answers(job, parts)
             except ResultsTooLargeError:
                 # The size of the results is known only now, so the work runs again, as two jobs.
                 sent = [chunk for part in parts for chunk in part]
@@ -165,6 +178,8 @@ class SparkEngine:
                 half = len(sent) // 2
                 waiting.extendleft((_dealt(sent[half:], partitions), _dealt(sent[:half], partitions)))
                 continue
+            if left := _left(answers, parts):
+                waiting.appendleft(_dealt(left, partitions))
             yield from _batches(answers)
 
     def rows(
@@ -182,11 +197,18 @@ class SparkEngine:
             return self.spark.createDataFrame([], schema)
         self.prepare()
         pickled_task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
-        parts = [[zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))] for chunk in chunks]
+        sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
         with quiet_about_pandas():
-            return self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(
-                worker.reader(pickled_task, parts, _FINGERPRINT), schema
-            )
+            return self._one_each(sent).mapInArrow(worker.reader(pickled_task, _FINGERPRINT), schema)
+
+    def _one_each(self, sent: Sequence[bytes]) -> DataFrame:
+        """Returns a DataFrame with one partition for each of ``sent``, which has it as its only row."""
+        if is_classic(self.spark):
+            rows = self.spark.sparkContext.parallelize([(each,) for each in sent], len(sent))
+            with keeping_active(self.spark):
+                return self.spark.createDataFrame(rows, worker.CHUNK)
+        numbers = self.spark.range(0, len(sent), 1, len(sent))
+        return numbers.mapInArrow(worker.one_of(sent), worker.CHUNK)
 
     def prepare(self) -> None:
         """Send this package to all executors, once.
@@ -216,11 +238,11 @@ class SparkEngine:
         self._started = self._shipped = False
         self._parallelism = 0
 
-    def _answers(self, job: _Job, partitions: int) -> dict[str, list[bytes]]:
+    def _answers(self, job: _Job, parts: Sequence[Sequence[bytes]]) -> dict[str, list[bytes]]:
         """Run one job; returns its payloads by kind."""
-        spark = self.spark
+        spark, partitions = self.spark, len(parts)
         try:
-            found = _collect(spark, job, partitions)
+            found = _collect(spark, job, list(enumerate(parts)))
         except Exception as error:
             reason = reason_of(error, spark)
             if _MAX_RESULT in str(error):
@@ -264,6 +286,12 @@ def _dealt(chunks: list[bytes], partitions: int) -> list[list[bytes]]:
     return [chunks[first::partitions] for first in range(min(partitions, len(chunks)))]
 
 
+def _left(answers: Mapping[str, Sequence[bytes]], parts: Sequence[Sequence[bytes]]) -> list[bytes]:
+    """Returns the chunks that tasks have left, since their answers were large."""
+    pairs = (pickle.loads(pickled) for pickled in answers.get(worker.LEFT, ()))  # noqa: S301 - our own executors wrote it
+    return [chunk for number, answered in pairs for chunk in parts[number][answered:]]
+
+
 def _batches(answers: Mapping[str, Sequence[bytes]]) -> Iterator[pa.RecordBatch]:
     for found in answers.get(worker.OTHER_CODE, ()):
         raise EngineError(
@@ -293,18 +321,21 @@ def _own_code_zipped() -> str:
     return path
 
 
-def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str, bytes]]:
+def _collect(spark: SparkSession, job: _Job, parts: Sequence[worker.Part]) -> list[tuple[str, bytes]]:
     """Returns all answers of ``job``; an interrupt of the caller cancels the job, as Connect's client does by itself.
+
+    Each task receives its own part. Over Connect, which has no RDDs, each receives all parts of the job.
 
     PySpark waits for the end of a job even when it is interrupted, unless its own signal handler is installed. So
     another thread waits, and this thread stays free to cancel.
     """
     if not is_classic(spark):
         with quiet_about_pandas():
-            rows = spark.range(0, partitions, 1, partitions).mapInArrow(worker.in_arrow(job), worker.ANSWER).toArrow()
+            numbers = spark.range(0, len(parts), 1, len(parts))
+            rows = numbers.mapInArrow(worker.in_arrow(job, parts), worker.ANSWER).toArrow()
         return [(kind.as_py(), payload.as_py()) for kind, payload in zip(*rows.columns, strict=True)]
     context, tag = spark.sparkContext, f"metastore-{uuid.uuid4()}"
-    collect = context.range(partitions, numSlices=partitions).mapPartitions(job).collect
+    collect = context.parallelize(parts, len(parts)).mapPartitions(job).collect
     context.addJobTag(tag)
     with ThreadPoolExecutor(1, "metastore-spark") as thread:
         running = thread.submit(inheritable_thread_target(spark)(collect))
