@@ -32,6 +32,7 @@ import pyarrow as pa
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.expendable import mark_expendable
 from metastore.interrupts import next_of
+from metastore.traffic import count_elsewhere, traffic_so_far
 
 Chunk = TypeVar("Chunk")
 _Outcome = list[pa.RecordBatch] | MetastoreError
@@ -299,13 +300,18 @@ class _Helper:
 
     def _answer(self) -> _Outcome:
         try:
-            return cast("_Outcome", self._answers.recv())
+            outcome = self._answers.recv()
         except (EOFError, OSError) as error:
             return self._ended(error)
         except Exception as error:  # noqa: BLE001 - unpickling may raise anything, and the caller waits for an outcome
             unread = EngineError(f"the answer of a helper process cannot be read: {type(error).__name__}: {error}")
             unread.__cause__ = error
             return unread
+        if isinstance(outcome, MetastoreError):
+            return outcome
+        batches, traffic = outcome
+        count_elsewhere(traffic)
+        return cast("_Outcome", batches)
 
     def _ended(self, error: Exception) -> EngineError:
         status = self._process.poll()
@@ -336,7 +342,9 @@ def serve(requests: Connection[Any, Any]) -> None:
     while True:
         try:
             task, *chunks = requests.recv()
-            answer: object = [batch for chunk in chunks for batch in _guarded(task, chunk)]
+            before = traffic_so_far()
+            batches = [batch for chunk in chunks for batch in _guarded(task, chunk)]
+            answer: object = batches, traffic_so_far().since(before)
         except EOFError:
             return
         except MetastoreError as error:

@@ -184,11 +184,13 @@ class Execution:
         This holds only if footers suffice; otherwise tasks of their own read the files.
         """
         limits, size = self._limits, found.size(key)
-        may_read_data = unknown > 0 and self._wanted.bounds_read.may_read_data
-        if not self._reading.of_footers or (may_read_data and size.bytes > limits.data_bytes):
-            return False  # several tasks share the data of large files
+        if not self._reading.of_footers:
+            return False
         if key in found.surveyed:
+            # Data that must be read for bounds is shared directory by directory.
             return size.files <= limits.directory_files[1] and stored_bytes <= limits.directory_bytes
+        if unknown > 0 and self._wanted.bounds_read.may_read_data and size.bytes > limits.data_bytes:
+            return False  # several tasks share the data of large files
         # The task receives the listing of a known segment.
         is_listed = not stored_bytes or size.files <= limits.known_files
         return is_listed and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes

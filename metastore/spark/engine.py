@@ -53,6 +53,7 @@ from metastore.spark.session import (
     quiet_about_pandas,
     start_session,
 )
+from metastore.traffic import count_elsewhere
 
 JOB_BYTES: Final = 8 << 20
 """The largest number of bytes of pickled chunks in one job, and so the size limit of a chunk."""
@@ -178,6 +179,8 @@ class SparkEngine:
                 half = len(sent) // 2
                 waiting.extendleft((_dealt(sent[half:], partitions), _dealt(sent[:half], partitions)))
                 continue
+            for pickled in answers.get(worker.TRAFFIC, ()):
+                count_elsewhere(pickle.loads(pickled))  # noqa: S301 - our own executors wrote it
             if left := _left(answers, parts):
                 waiting.appendleft(_dealt(left, partitions))
             yield from _batches(answers)

@@ -32,6 +32,7 @@ CHUNK: Final = "chunk binary"
 BATCHES: Final = "batches"  # an Arrow IPC stream
 ERROR: Final = "error"  # a pickled MetastoreError and the text of its traceback
 OTHER_CODE: Final = "other code"  # a text that says which code this executor has instead of the driver's
+TRAFFIC: Final = "traffic"  # a pickled Traffic: the requests to object stores that the task has sent
 LEFT: Final = "left"  # a pickled pair: the part's number, and how many of its chunks were answered
 
 _PACKAGE: Final = "metastore"
@@ -148,9 +149,11 @@ def _answers(
     from metastore.engine import LocalEngine  # noqa: PLC0415
     from metastore.errors import EngineError, MetastoreError  # noqa: PLC0415
     from metastore.expendable import mark_expendable  # noqa: PLC0415
+    from metastore.traffic import traffic_so_far  # noqa: PLC0415
 
     mark_expendable()
     pa.set_cpu_count(1)  # the other cores belong to other tasks
+    before = traffic_so_far()
     sent: list[int] = []
     answered: list[bytes] = []
 
@@ -171,6 +174,8 @@ def _answers(
         yield from _streams(batches(), schema, sent)
         if len(answered) < len(chunks):
             yield LEFT, pickle.dumps((number, len(answered)))
+        if any(traffic := traffic_so_far().since(before)):
+            yield TRAFFIC, pickle.dumps(traffic)
     except MetastoreError as error:
         yield ERROR, pickle.dumps((error, traceback.format_exc()))
 
