@@ -32,7 +32,7 @@ import pyarrow as pa
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.expendable import mark_expendable
 from metastore.interrupts import next_of
-from metastore.traffic import count_elsewhere, traffic_so_far
+from metastore.traffic import counted_here, with_traffic
 
 Chunk = TypeVar("Chunk")
 _Outcome = list[pa.RecordBatch] | MetastoreError
@@ -300,18 +300,14 @@ class _Helper:
 
     def _answer(self) -> _Outcome:
         try:
-            outcome = self._answers.recv()
+            answer = self._answers.recv()
+            return answer if isinstance(answer, MetastoreError) else counted_here(answer)
         except (EOFError, OSError) as error:
             return self._ended(error)
         except Exception as error:  # noqa: BLE001 - unpickling may raise anything, and the caller waits for an outcome
             unread = EngineError(f"the answer of a helper process cannot be read: {type(error).__name__}: {error}")
             unread.__cause__ = error
             return unread
-        if isinstance(outcome, MetastoreError):
-            return outcome
-        batches, traffic = outcome
-        count_elsewhere(traffic)
-        return cast("_Outcome", batches)
 
     def _ended(self, error: Exception) -> EngineError:
         status = self._process.poll()
@@ -342,9 +338,7 @@ def serve(requests: Connection[Any, Any]) -> None:
     while True:
         try:
             task, *chunks = requests.recv()
-            before = traffic_so_far()
-            batches = [batch for chunk in chunks for batch in _guarded(task, chunk)]
-            answer: object = batches, traffic_so_far().since(before)
+            answer: object = with_traffic(_guarded(task, *chunks))
         except EOFError:
             return
         except MetastoreError as error:
@@ -365,9 +359,10 @@ def _pickled(message: object) -> bytes:
     return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
 
 
-def _guarded(task: Callable[[Chunk], Iterable[pa.RecordBatch]], chunk: Chunk) -> Iterator[pa.RecordBatch]:
+def _guarded(task: Callable[[Chunk], Iterable[pa.RecordBatch]], *chunks: Chunk) -> Iterator[pa.RecordBatch]:
     try:
-        yield from task(chunk)
+        for chunk in chunks:
+            yield from task(chunk)
     except MetastoreError:
         raise
     except Exception as error:
@@ -389,8 +384,7 @@ def _take(items: Any) -> Any:
 
 
 def _name(task: object) -> str:
-    inner = getattr(task, "func", task)
-    return str(getattr(inner, "__qualname__", inner))
+    return str(getattr(inner := getattr(task, "func", task), "__qualname__", inner))
 
 
 def _module(task: object) -> str:
@@ -403,6 +397,4 @@ def _stop_all(helpers: list[_Helper]) -> None:
 
 
 def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

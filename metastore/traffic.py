@@ -10,7 +10,10 @@ services are not counted, nor are those of Arrow's own client and of tasks of a 
 from __future__ import annotations
 
 import threading
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class Traffic(NamedTuple):
@@ -52,6 +55,19 @@ def count(requests: int = 0, *, received: int = 0, sent: int = 0) -> None:
 def count_elsewhere(counted: Traffic) -> None:
     """Add what a task has counted in another process."""
     _COUNTER.add(counted)
+
+
+def with_traffic(items: Iterable[T]) -> tuple[list[T], Traffic]:
+    """Returns all ``items``, with what this process counted while they were made."""
+    before = traffic_so_far()
+    return list(items), traffic_so_far().since(before)
+
+
+def counted_here(outcome: tuple[list[T], Traffic]) -> list[T]:
+    """Adds what another process counted by :func:`with_traffic`; returns the items."""
+    items, traffic = outcome
+    count_elsewhere(traffic)
+    return items
 
 
 def traffic_so_far() -> Traffic:

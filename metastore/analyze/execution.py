@@ -21,7 +21,7 @@ from pyiceberg.expressions import And, In
 
 from metastore.analyze.changes import Changed, FileCounts, WantedMetadata, changed_segments, is_flat
 from metastore.analyze.found_files import FoundFiles
-from metastore.analyze.reading import Descriptions, Progress, Reading
+from metastore.analyze.reading import Descriptions, Progress, Reading, stored_descriptions, with_descriptions
 from metastore.analyze.states import segment_state, short_states
 from metastore.analyze.stored import Stored
 from metastore.analyze.tasks.chunks import (
@@ -43,20 +43,18 @@ from metastore.analyze.units.partial_aggregates import (
 from metastore.analyze.units.rollup import segment_units, table_unit
 from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments, states_by_key
 from metastore.analyze.units.total import Total
-from metastore.analyze.units.unit_rows import of_kind, values
+from metastore.analyze.units.unit_rows import of_kind
 from metastore.analyze.unprunable import columns_without_bounds
 from metastore.components.requests import of_table
 from metastore.engine import Engine, ResultsTooLargeError
 from metastore.errors import ConflictError, FormatError
 from metastore.formats.source_file import SourceFile
 from metastore.mapping.rows import PartitionKey
-from metastore.model.column_path import is_among, parse
 from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.modify import Modify
-from metastore.sketches.description import Describing, descriptions_in, descriptions_text
 from metastore.sources.directories import Directories
 from metastore.sources.source_table import SourceTable
 from metastore.storage.file_groups import FileGroup
@@ -220,7 +218,7 @@ class Execution:
         compared = before.compared(files)
         true = compared.kept.select(["metadataType", "path", "schema", "additionalMetadata"])
         true = of_kind(true, MetadataType.FILE)
-        described = {} if decision.anew else _descriptions(true, self._wanted.described)
+        described = {} if decision.anew else stored_descriptions(true, self._wanted.described)
         reads = self._reading.lacking(files, true, described, anew=decision.footers)
         self._stood_before(before.tops)
         self._files = self._files.plus(compared.changes.counts)
@@ -243,7 +241,7 @@ class Execution:
         found = self._reading.files(reads)
         for path, descriptions in found.descriptions.items():
             described.setdefault(path, {}).update(descriptions)
-        details = _with_descriptions(
+        details = with_descriptions(
             pa.concat_tables([kept, pa.Table.from_batches(found.details, UNIT_SCHEMA)]), described
         )
         self._counts_rows = self._source.provided is None or not lacks_count(of_kind(details, MetadataType.FILE))
@@ -346,35 +344,6 @@ class Execution:
         schema = TupleSchema.from_json(general["schema"][0].as_py())
         statistics = dict(general["columnsStatistics"][0].as_py() or ())
         return columns_without_bounds(schema, statistics, self._wanted.bounds_read, self._wanted.format)
-
-
-def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, Descriptions]:
-    """The stored descriptions of the FILE rows among ``units``, by path; only for the columns ``wanted``."""
-    if wanted is None:
-        return {}
-    files = of_kind(units, MetadataType.FILE)
-    texts = zip(values(files, "path"), values(files, "additionalMetadata"), strict=True)
-    return {
-        path: {
-            key: description
-            for key, description in descriptions_in(text).items()
-            if wanted.columns is None or is_among(parse(key), wanted.columns)
-        }
-        for path, text in texts
-    }
-
-
-def _with_descriptions(units: pa.Table, descriptions: Mapping[str, Descriptions]) -> pa.Table:
-    """``units`` with ``descriptions`` as the only content of additionalMetadata in the FILE rows."""
-    if not any(descriptions.values()) and units["additionalMetadata"].null_count == units.num_rows:
-        return units
-    kinds, paths = values(units, "metadataType"), values(units, "path")
-    texts = [
-        descriptions_text(descriptions.get(path, {})) if kind == MetadataType.FILE.value else None
-        for kind, path in zip(kinds, paths, strict=True)
-    ]
-    at = units.schema.get_field_index("additionalMetadata")
-    return units.set_column(at, units.schema.field(at), pa.array(texts, pa.string()))
 
 
 def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozenset[str]) -> Total:

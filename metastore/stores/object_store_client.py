@@ -134,11 +134,11 @@ class Bucket:
         return content
 
     def count_pages(self, entries: int) -> None:
-        """Count the requests for further pages of a listing with so many ``entries``."""
+        """Count the requests for further pages of a listing; ``entries`` is the number of its entries."""
         count(max(0, -(-entries // PAGE) - 1))
 
     def count_deletions(self, place: StoreLocation, keys: int) -> None:
-        """Count the further requests that delete so many ``keys``."""
+        """Count the further requests of a deletion; ``keys`` is the number of its keys."""
         count(max(0, -(-keys // _DELETED_TOGETHER[place.kind]) - 1))
 
     def error_text(self, error: BaseException) -> str:
