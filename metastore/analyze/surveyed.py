@@ -39,8 +39,11 @@ class Survey:
         if source.provided is not None or source.lister is not None:
             return None
         partitions, units = stored.size
+        # The table's unit is read only where it matters: otherwise the listing runs beside it.
+        if 0 < partitions < least_directories:
+            return None
         is_known = partitions > 0 and stored.keeps_files
-        if is_known and (partitions < least_directories or units < least_files):
+        if is_known and units < least_files:
             return None
         first = list_first_level(
             source.location, least_directories, options=source.options, passed_over=source.passed_over
