@@ -43,7 +43,7 @@ _TEMPLATES: Final = 24
 _LINKS: Final = 30_000
 """Hard links to one file; file systems allow some ten thousand."""
 
-_LARGE: Final = Limits(surveyed=(1, 0))
+_LARGE: Final = Limits(surveyed=(1, 0, 0))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Survey:
     @classmethod
     def of_large(cls, source: SourceTable, stored: Stored, limits: Limits) -> Survey | None:
         """Returns the survey of a large table; None for every other table. Raises the errors of a listing."""
-        least_directories, least_files = limits.surveyed
+        least_directories, least_files, least_a_directory = limits.surveyed
         if source.provided is not None or source.lister is not None:
             return None
         partitions, units = stored.size
@@ -51,7 +51,8 @@ class Survey:
         if first is None:
             return None
         files = units if is_known else _estimated(source, first)
-        return cls(first, files) if files >= least_files else None
+        is_large = files >= max(least_files, least_a_directory * len(first.directories))
+        return cls(first, files) if is_large else None
 
     def files_by(self, engine: Engine, source: SourceTable, stored: Stored, reach: Reach, limits: Limits) -> FoundFiles:
         """Lists the directories by tasks on ``engine``. Raises the errors of a listing."""

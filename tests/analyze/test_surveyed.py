@@ -26,7 +26,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")
-LARGE = Limits(surveyed=(2, 0))
+LARGE = Limits(surveyed=(2, 0, 0))
 """A table of two directories counts as large."""
 
 
@@ -81,15 +81,16 @@ def test_the_driver_sends_no_file_and_gets_no_content(begun: Lake, metastore: Me
     watched = WatchedEngine(engine)
     result = analyze(metastore.tables, SourceTable(TABLE, str(begun.root)), watched, limits=LARGE)
     assert (result.files, result.new, result.segments_written, result.rows) == (5, 5, 4, 6)
-    by_kind = {kind: [each for each in watched.chunks if type(each) is kind] for kind in (SurveyChunk, DirectoryChunk)}
-    assert [name for each in by_kind[SurveyChunk] for name in each.listing.names] == ["day=1", "day=2", "day=3"]
-    assert [name for each in by_kind[DirectoryChunk] for name in each.listing.names] == ["day=1", "day=2", "day=3"]
+    surveyed = [each for each in watched.chunks if isinstance(each, SurveyChunk)]
+    made = [each for each in watched.chunks if isinstance(each, DirectoryChunk)]
+    for listings in ([each.listing for each in surveyed], [each.listing for each in made]):
+        assert [name for listing in listings for name in listing.names] == ["day=1", "day=2", "day=3"]
     # Files in no directory are the driver's, which has listed them.
     assert [len(each.footers.files) for each in watched.chunks if isinstance(each, SegmentChunk)] == [1]
-    for chunk in by_kind[DirectoryChunk]:
+    for chunk in made:
         assert chunk.segments.footers.files == []
-        batches = list(make_directories(chunk))
-        assert all(value["content"] is None for batch in batches for value in batch["partition"].to_pylist())
+        partitions: list[Any] = [each for batch in make_directories(chunk) for each in batch["partition"].to_pylist()]
+        assert all(partition["content"] is None for partition in partitions)
 
 
 @pytest.mark.parametrize("files", [1, 20])
@@ -127,7 +128,11 @@ def test_nothing_is_read_of_what_did_not_change(begun: Lake, metastore: Metastor
     assert chunk.listing.names == ["day=2"]
 
 
-@pytest.mark.parametrize("limits", [Limits(surveyed=(5, 0)), Limits(surveyed=(2, 6))], ids=["directories", "files"])
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(surveyed=(5, 0, 0)), Limits(surveyed=(2, 6, 0)), Limits(surveyed=(2, 0, 2))],
+    ids=["directories", "files", "files a directory"],
+)
 def test_smaller_tables_are_listed_by_the_driver(
     begun: Lake, metastore: Metastore, engine: Engine, limits: Limits
 ) -> None:
@@ -135,7 +140,7 @@ def test_smaller_tables_are_listed_by_the_driver(
     watched, source = WatchedEngine(engine), SourceTable(TABLE, str(begun.root))
     analyze(metastore.tables, source, watched, limits=limits)
     begun.touch("top.parquet")
-    analyze(metastore.tables, source, watched, limits=replace(limits, surveyed=(2, 100)))
+    analyze(metastore.tables, source, watched, limits=replace(limits, surveyed=(2, 100, 0)))
     assert {type(chunk) for chunk in watched.chunks} == {SegmentChunk}
 
 

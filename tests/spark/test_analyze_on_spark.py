@@ -234,7 +234,7 @@ def test_large_tables_are_made_by_executors(tmp_path: Path, engine: SparkEngine)
         if touched is not None:
             os.utime(touched, (1, 1))
         source = SourceTable(table, str(location))
-        result = analyze(on_spark.tables, source, engine, limits=Limits(surveyed=(2, 0)))
+        result = analyze(on_spark.tables, source, engine, limits=Limits(surveyed=(2, 0, 0)))
         analyze(here.tables, source, LocalEngine(1))
     assert (result.changed, result.segments_written, result.engine) == (1, 1, "spark")
     with Session(on_spark) as one, Session(here) as other:

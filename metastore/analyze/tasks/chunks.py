@@ -57,9 +57,9 @@ class Limits:
     """If data may be read for bounds, several tasks share a segment whose files have more bytes than this."""
     driver_rows: int = 20_000
     """Most stored units, of some kilobytes each, that the driver holds when it makes segments itself."""
-    surveyed: tuple[int, int] = (64, 100_000)
-    """Fewest top-level directories and fewest files of a table that is listed by tasks, directory by directory. A
-    smaller table is listed by the driver, in fewer requests."""
+    surveyed: tuple[int, int, int] = (64, 100_000, 20)
+    """Fewest top-level directories, fewest files, and fewest files a directory on average, of a table that is listed by
+    tasks, directory by directory. Any other table is listed by the driver, in fewer requests."""
     directory_files: tuple[int, int] = (2_048, 20_000)
     """Of tables that tasks list: about the most files in a chunk of directories, and most files of a segment that one
     task makes. The driver makes larger segments."""

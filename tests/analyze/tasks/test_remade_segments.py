@@ -35,9 +35,9 @@ MAKERS = {
     "tasks, of few files": Limits(known_files=2),
     "the driver": Limits(stored_bytes=0),
     "the driver, one by one": Limits(stored_bytes=0, driver_rows=1),
-    "tasks that list directories": Limits(surveyed=(1, 0)),
-    "tasks that list directories, one by one": Limits(surveyed=(1, 0), directory_files=(1, 20_000)),
-    "the driver, of directories that tasks listed": Limits(surveyed=(1, 0), directory_files=(1, 1), driver_rows=1),
+    "tasks that list directories": Limits(surveyed=(1, 0, 0)),
+    "tasks that list directories, one by one": Limits(surveyed=(1, 0, 0), directory_files=(1, 20_000)),
+    "the driver, of directories that tasks listed": Limits(surveyed=(1, 0, 0), directory_files=(1, 1), driver_rows=1),
 }
 """Who makes segments, by the limits that say so."""
 
