@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
+from typing import Final
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
@@ -35,6 +36,9 @@ from metastore.storage.data_files import (
     rows_of,
     together,
 )
+
+_DECODED: Final = 16
+"""Units usually decode to about ten times their stored bytes."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,21 @@ class Parts:
     version: int
     answered: pa.Table
     groups: tuple[FileGroup, ...] = ()
+
+    def few(self, stored_bytes: int) -> pa.Table | None:
+        """Return all rows in one chunk; None if files have over ``stored_bytes``, or decode to :data:`_DECODED` times.
+
+        Units that are alike are stored in a hundredth of their memory. Raises as :meth:`FileGroup.batches`.
+        """
+        if sum(group.size_bytes for group in self.groups) > stored_bytes:
+            return None
+        batches, decoded = self.answered.to_batches(), 0
+        for batch in chain.from_iterable(group.batches() for group in self.groups):
+            batches.append(batch)
+            decoded += batch.nbytes
+            if decoded > _DECODED * stored_bytes:
+                return None
+        return pa.Table.from_batches(batches, self.answered.schema).combine_chunks()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, group by group. Raises as :meth:`FileGroup.batches`."""

@@ -123,7 +123,7 @@ class Reader:
     def few(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None, most: int
     ) -> pa.Table | None:
-        """Return the same rows in one chunk, cached by version; None if files of over ``most`` bytes must be opened.
+        """Return the same rows in one chunk, cached by version; None as :meth:`Parts.few` of ``most`` bytes.
 
         Raises as :meth:`batches`.
         """
@@ -136,10 +136,13 @@ class Reader:
         known = None if question is None else self.cache.find(question)
         if isinstance(known, pa.Table):
             return known
-        parts = self._parts(choose, expression, wanted, open_small=True)
-        if sum(group.size_bytes for group in parts.groups) > most:
+        if known == most:
             return None
-        rows = pa.Table.from_batches(parts.batches(), parts.answered.schema).combine_chunks()
+        rows = self._parts(choose, expression, wanted, open_small=True).few(most)
+        if rows is None:
+            if question is not None:
+                self.cache.put(question, most, len(question))
+            return None
         if question is not None and rows.nbytes <= self.cache.budget_bytes * _SHARE_OF_A_TABLE:
             self.cache.put(question, rows, rows.nbytes + len(question))
         return rows
