@@ -281,9 +281,13 @@ class Execution:
         surveyed = [found.surveyed[key] for key in keys if key in found.surveyed]
         if not surveyed:
             return tops
-        reach = self._modify.reach()
-        sender = self._modify.sender(self._partition_key()) if found.reached else None
-        template = cutting.directory_template(reach=reach, sender=sender, encoder=encoder, anew=anew)
+        template = cutting.directory_template(
+            reach=self._modify.reach(),
+            sender=self._modify.sender(self._partition_key()),
+            encoder=encoder,
+            anew=anew,
+            reads_stored=found.reached_on is self._reading.engine,
+        )
         directories = cutting.directories(surveyed, template, stored)
         with suppress(ResultsTooLargeError):
             for batch in run_named(self._reading.engine, directories, make_directories, segments_schema(UNIT_SCHEMA)):

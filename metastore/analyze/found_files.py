@@ -14,6 +14,7 @@ from typing import NamedTuple
 from metastore.analyze.changes import segments_of
 from metastore.analyze.states import segment_state
 from metastore.analyze.tasks.survey import SurveyedSegment
+from metastore.engine import Engine
 from metastore.formats.source_file import SourceFile
 from metastore.sources.directories import Directories, directories_of
 from metastore.sources.listing import list_directories
@@ -37,7 +38,7 @@ class FoundFiles:
     * ``others`` are the directories of files in segments that are not looked at.
     * ``passed_over`` are named paths without a data file, now or in the metadata.
     * ``surveyed`` has the segments that tasks have listed; their files are not held here.
-    * ``reached`` means that every task of the survey reaches the store of the component tables.
+    * ``reached_on`` is the engine of the survey, if all of its tasks reach the store of the component tables.
     """
 
     segments: Mapping[str, Sequence[SourceFile]]
@@ -46,7 +47,7 @@ class FoundFiles:
     others: Collection[Directories] = ()
     passed_over: Sequence[str] = ()
     surveyed: Mapping[str, SurveyedSegment] = field(default_factory=dict)
-    reached: bool = False
+    reached_on: Engine | None = None
 
     @classmethod
     def whole(cls, files: Sequence[SourceFile]) -> FoundFiles:

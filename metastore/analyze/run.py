@@ -177,8 +177,9 @@ def _analyzed(
     try:
         survey = Survey.of_large(source, stored, limits) if parts is None and _is_of_footers(asked) else None
         if survey is not None:
-            engine = engine(survey.files) if callable(engine) else engine
-            files = survey.files_by(engine, source, stored, modify.reach(), limits)
+            # The engine that reads is chosen later, by the number of files to read.
+            lister = engine(0) if callable(engine) else engine
+            files = survey.files_by(lister, source, stored, modify.reach(), limits)
         elif parts is None:
             files = FoundFiles.whole(source.files_beside(lambda: stored.known))
         else:

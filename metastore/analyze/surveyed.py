@@ -72,7 +72,8 @@ class Survey:
         found = {row["key"]: SurveyedSegment.from_row(row) for row in sorted(rows, key=lambda row: str(row["key"]))}
         states = {key: segment_state(own) for key, own in segments.items()}
         states |= {key: each.state for key, each in found.items()}
-        return FoundFiles(segments, states, loose, surveyed=found, reached=all(row["reaches"] for row in rows))
+        is_reached = all(row["reaches"] for row in rows)
+        return FoundFiles(segments, states, loose, surveyed=found, reached_on=engine if is_reached else None)
 
 
 def _estimated(source: SourceTable, first: FirstLevel) -> int:

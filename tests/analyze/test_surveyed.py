@@ -24,6 +24,7 @@ from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
+from metastore.storage.file_groups import FetchedGroup
 
 TABLE = TableInfo("dfs", "tmp", "t")
 LARGE = Limits(surveyed=(2, 0, 0))
@@ -111,6 +112,27 @@ def test_what_the_driver_gets_does_not_grow_with_files(
     assert watched.rows == 3 + 1 + 3
     assert len(sizes) == 2
     assert sum(sizes) < 14_000
+
+
+def test_another_engine_than_the_surveys_is_sent_stored_units(
+    begun: Lake, metastore: Metastore, engine: Engine
+) -> None:
+    """A local engine lists, and reaches the store; executors that make segments afterwards may not."""
+    source = SourceTable(TABLE, str(begun.root))
+    analyze(metastore.tables, source, engine, limits=LARGE)
+    begun.touch("day=2/a.parquet")
+    asked: list[int] = []
+    makers = WatchedEngine(Twice(engine))
+
+    def chosen(files: int) -> Engine:
+        asked.append(files)
+        return engine if files == 0 else makers
+
+    assert analyze(metastore.tables, source, chosen, limits=LARGE).changed == 1
+    assert asked == [0, 1]
+    [chunk] = makers.chunks
+    stored = pickle.loads(pickle.dumps(chunk)).stored["day=2"]  # noqa: S301 - pickled here
+    assert isinstance(stored, FetchedGroup)
 
 
 def test_nothing_is_read_of_what_did_not_change(begun: Lake, metastore: Metastore, engine: Engine) -> None:

@@ -169,12 +169,12 @@ class Cutting:
         ]
 
     def directory_template(
-        self, *, reach: Reach, sender: PartitionSender | None, encoder: PartitionEncoder, anew: bool
+        self, *, reach: Reach, sender: PartitionSender, encoder: PartitionEncoder, anew: bool, reads_stored: bool
     ) -> DirectoryChunk:
         """What all chunks of directories share: no directory yet."""
         segments = SegmentChunk(self._footers([]), {}, self.wanted.level, False, encoder, (), anew, sender)
         listing = DirectoriesToList(self.source.location, (), self.source.options, self.source.passed_over)
-        return DirectoryChunk(listing, segments, {}, sender is not None, reach, self.limits.chunk_files[1])
+        return DirectoryChunk(listing, segments, {}, reads_stored, reach, self.limits.chunk_files[1])
 
     def data(self, reads: Sequence[Read]) -> list[DataChunk]:
         """Chunks of files with the same missing facts, each of limited total size."""
