@@ -99,7 +99,10 @@ def list_first_level(
                 return None
             entries = list(walk(root, lambda *_: False))
         else:
-            entries = list(_entries(store.get_file_info(fs.FileSelector(root, allow_not_found=True))))
+            try:
+                entries = list(_entries(store.get_file_info(fs.FileSelector(root, allow_not_found=True))))
+            except NotADirectoryError:
+                return None
         names = {name for _, name, size, _ in entries if size is None}
         if SINK_LOG in names:
             return None

@@ -108,6 +108,7 @@ def test_a_first_level_of_few_directories_is_none(root: Path) -> None:
     assert list_first_level(str(root), 2) is not None
     assert list_first_level(str(root), 3) is None
     assert list_first_level(f"{root}/a/1.parquet", 0) is None
+    assert list_first_level(f"file://{root}/a/1.parquet", 1) is None
     assert list_first_level(f"{root}/missing", 0) is None
     put(root, "_spark_metadata/0")
     assert list_first_level(str(root), 1) is None
