@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyiceberg.io import FileIO
 
-from metastore.bounds.embedded_columns import EmbeddedPlace
+from metastore.bounds.embedded_place import EmbeddedPlace
 from metastore.config.reading import ReadSettings
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.row_test import RowTest

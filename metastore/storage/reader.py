@@ -25,7 +25,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.bounds.embedded_columns import COLUMNS_ID, EmbeddedPlace
+from metastore.bounds.embedded_place import COLUMNS_ID, EmbeddedPlace
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, MetastoreError, StorageError
 from metastore.iceberg.iceberg_private import metrics_evaluator

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.random_statistics import VALUES, containers, told
 
-from metastore.bounds.embedded_columns import Embedded, EmbeddedBatches, EmbeddedPlace, embedded
+from metastore.bounds.embedded_columns import EmbeddedBatches, embedded
+from metastore.bounds.embedded_place import Embedded, EmbeddedPlace
 from metastore.bounds.portion_columns import PortionColumns
 from metastore.bounds.units import TablePortion
 from metastore.errors import FormatError
@@ -217,5 +218,6 @@ def test_a_place_is_stored_and_read() -> None:
     place = EmbeddedPlace(2**40, 10, 20, zlib.crc32(b"x"))
     stored = place.to_bytes()
     assert EmbeddedPlace.from_bytes(stored) == place
-    for other in (None, b"", stored[:-1], b"\x02" + stored[1:], place._replace(size=2**31).to_bytes()):
+    assert EmbeddedPlace.from_bytes(b"\x02" + stored[1:]) == place._replace(has_facts=True)
+    for other in (None, b"", stored[:-1], b"\x03" + stored[1:], place._replace(size=2**31).to_bytes()):
         assert EmbeddedPlace.from_bytes(other) is None
