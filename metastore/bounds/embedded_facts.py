@@ -11,7 +11,7 @@ are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from metastore.bounds.embedded_place import EmbeddedPlace, opened, runs_of, text
 from metastore.bounds.unit_columns import Coded, Longs
 from metastore.bounds.unit_facts import FACTS, FILE_COUNT, LENGTH, ROW_COUNT, START
 from metastore.mapping.recorded_numbers import exact_row_counts, recorded_numbers, with_nulls
+from metastore.mapping.row_test import RowTest
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
 
@@ -71,6 +72,7 @@ def fact_columns(files: pa.Table, groups: pa.Table, others: pa.Table, found: Any
     return {name: column for name, column in columns.items() if column.null_count < len(column)}
 
 
+_PLACE: Final = "row"
 _NOTHING: Final = pa.nulls(1)
 
 
@@ -134,10 +136,11 @@ class FactBatches:
         batches.append(pa.ipc.read_record_batch(stored.content, schema))
         keys.append(key)
 
-    def tables(self) -> list[pa.Table]:
-        """The facts ``wanted`` of all units."""
+    def tables(self, test: RowTest) -> list[pa.Table]:
+        """The facts ``wanted`` of all units that pass ``test``, which tests facts only."""
         return [
-            _Units.of(schema, batches, keys).facts(self.wanted) for schema, batches, keys in self._by_schema.values()
+            _Units.of(schema, batches, keys).passing(test).facts(self.wanted)
+            for schema, batches, keys in self._by_schema.values()
         ]
 
 
@@ -150,6 +153,8 @@ class _Units:
     lengths: Longs
     owners: Longs
     """For each row, the row of its file; -1 if it is no row group, or its file is not there."""
+    rows: Longs
+    """The rows to return."""
 
     @classmethod
     def of(cls, schema: pa.Schema, batches: Sequence[pa.RecordBatch], keys: Sequence[Sequence[Any]]) -> _Units:
@@ -159,7 +164,13 @@ class _Units:
         lengths: Longs = np.array([batch.num_rows for batch in batches], np.int64)
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)
         own = pc.fill_null(arrays["file"], -1).to_numpy(zero_copy_only=False)
-        return cls(arrays, keys, lengths, np.where(own < 0, -1, own + first))
+        return cls(arrays, keys, lengths, np.where(own < 0, -1, own + first), np.arange(len(own)))
+
+    def passing(self, test: RowTest) -> _Units:
+        """Only the units that pass ``test``."""
+        names = sorted(test.tested)
+        tested = pa.Table.from_arrays([*self.facts(names).columns, pa.array(self.rows)], [*names, _PLACE])
+        return replace(self, rows=test.passing(tested)[_PLACE].to_numpy())
 
     def facts(self, wanted: Sequence[str]) -> pa.Table:
         """The facts ``wanted``."""
@@ -169,92 +180,93 @@ class _Units:
     def _fact(self, fact: pa.Field[Any]) -> Any:
         if fact.name in TableMetadataUnit.partition_columns:
             place = TableMetadataUnit.partition_columns.index(fact.name)
-            return _repeated([key[place] for key in self.keys], self.lengths)
+            return self._of_partitions([key[place] for key in self.keys])
         derived = _DERIVED.get(fact.name)
-        return derived(self) if derived else self._stored(fact.name, fact.type)
+        return derived(self) if derived else self.stored(fact.name).cast(fact.type)
 
-    def _stored(self, name: str, type_: Any) -> Any:
+    def _of_partitions(self, texts: Sequence[Any]) -> Any:
+        encoded: Any = pa.array(texts, pa.string()).dictionary_encode()
+        codes: Any = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+        chosen: Any = np.repeat(codes, self.lengths)[self.rows]
+        return encoded.dictionary.take(pa.array(chosen, mask=chosen < 0))
+
+    def stored(self, name: str) -> Any:
+        """A column as it is stored; null if no batch has a value."""
         column = self.arrays.get(name)
-        return pa.nulls(len(self.owners), type_) if column is None else column.cast(type_)
+        return pa.nulls(len(self.rows)) if column is None else self._taken(column, self.rows)
 
-    def kinds(self) -> Any:
-        """Metadata types."""
-        return _decoded(self.arrays[KIND])
+    def _taken(self, column: Any, rows: Longs) -> Any:
+        is_whole = len(rows) == len(column) and bool((rows == np.arange(len(rows))).all())
+        return column if is_whole else column.take(rows)
 
-    def locations(self) -> Any:
-        """Locations."""
-        return _decoded(self.arrays["location"]) if "location" in self.arrays else self._stored("location", pa.string())
+    def texts(self, name: str) -> Any:
+        """A column that is stored as runs of equal texts."""
+        if name not in self.arrays:
+            return pa.nulls(len(self.rows), pa.string())
+        texts = texts_of(self.arrays[name])
+        codes = texts.codes[self.rows]
+        return pa.array([*texts.names], pa.string()).take(pa.array(codes, mask=codes < 0))
 
-    def columns(self) -> Any:
-        """Directory columns of segments and partitions."""
-        return _decoded(self.arrays["column"]) if "column" in self.arrays else self._stored("column", pa.string())
+    @property
+    def _files(self) -> Longs:
+        """The row of the file of each row group; a unit of another kind has its own row."""
+        owners = self.owners[self.rows]
+        found: Longs = np.where(owners < 0, self.rows, owners)
+        return found
 
     def paths(self) -> Any:
         """Paths; that of its file for a row group."""
-        own = self.arrays["path"]
-        if "place" in self.arrays:
-            own = pc.coalesce(own, self.arrays["place"])
-        return own.take(_file_or_self(self.owners))
+        found = self._taken(self.arrays["path"], self._files)
+        return pc.coalesce(found, self.stored("place")) if "place" in self.arrays else found
 
     def identifiers(self) -> Any:
         """Identifiers: the end of the path, or the file's with the number of the row group, or as they are stored."""
-        of_files = self._identifiers_of_files()
-        is_group = self.owners >= 0
+        found = self._identifiers_of_files(self._files)
+        is_group = self.owners[self.rows] >= 0
         if is_group.any():
-            whole: Any = of_files.take(_file_or_self(self.owners))
             join: Any = pc.binary_join_element_wise
-            numbered = join(whole, self.arrays["number"].cast(pa.string()), IDENTIFIER_SEPARATOR)
-            of_files = pc.if_else(pa.array(is_group), numbered, whole)
-        return pc.coalesce(self.arrays["identifier"], of_files) if "identifier" in self.arrays else of_files
+            numbered = join(found, self.stored("number").cast(pa.string()), IDENTIFIER_SEPARATOR)
+            found = pc.if_else(pa.array(is_group), numbered, found)
+        return pc.coalesce(self.stored("identifier"), found) if "identifier" in self.arrays else found
 
-    def _identifiers_of_files(self) -> Any:
-        paths = self.arrays["path"]
-        if "cut" not in self.arrays:
-            return pa.nulls(len(paths), pa.string()) if "identifier" not in self.arrays else self.arrays["identifier"]
-        cuts = self.arrays["cut"]
-        found: Any = None
-        for cut in cuts.unique().drop_null().to_pylist():
-            ends = pc.utf8_slice_codeunits(paths, cut)
-            own = pc.if_else(pc.equal(cuts, cut), ends, pa.scalar(None, pa.string()))
-            found = own if found is None else pc.coalesce(found, own)
-        return pc.coalesce(self.arrays["identifier"], found) if "identifier" in self.arrays else found
+    def _identifiers_of_files(self, files: Longs) -> Any:
+        """The identifiers of the units at ``files``; null for those that are neither stored nor the end of a path."""
+        found: Any = pa.nulls(len(files), pa.string())
+        if "identifier" in self.arrays:
+            found = self._taken(self.arrays["identifier"], files)
+        if "cut" in self.arrays:
+            paths, cuts = self._taken(self.arrays["path"], files), self._taken(self.arrays["cut"], files)
+            distinct = cuts.unique().to_pylist()
+            for cut in distinct:
+                if cut is not None:
+                    ends = pc.utf8_slice_codeunits(paths, cut)
+                    found = (
+                        ends
+                        if len(distinct) == 1
+                        else pc.if_else(pc.fill_null(pc.equal(cuts, cut), False), ends, found)
+                    )
+        return found
 
     def modified(self) -> Any:
         """Times of the last change, in epoch milliseconds."""
         if "modified" not in self.arrays:
-            return self._stored("lastModifiedTime", pa.int64())
+            return pa.nulls(len(self.rows), pa.int64())
         stored, is_group = self.arrays["modified"], self.owners >= 0
         is_known = mask_of(stored.is_valid())
         times = _longs(self.arrays["time"]) // _NANOS
         own = np.where(is_known, _longs(stored) + np.where(is_group, 0, times), 0)
-        return pa.array(own + np.where(is_group, own[self.owners], 0), mask=~is_known)
+        found = own + np.where(is_group, own[self.owners], 0)
+        return pa.array(found[self.rows], mask=~is_known[self.rows])
 
 
 _DERIVED: Final[Mapping[str, Callable[[_Units], Any]]] = {
-    "metadataType": _Units.kinds,
+    "metadataType": lambda units: units.texts(KIND),
     "metadataIdentifier": _Units.identifiers,
-    "location": _Units.locations,
+    "location": lambda units: units.texts("location"),
     "path": _Units.paths,
-    "rowGroupIndex": lambda units: units.arrays["number"],
+    "rowGroupIndex": lambda units: units.stored("number"),
     "lastModifiedTime": _Units.modified,
-    "column": _Units.columns,
-    LENGTH: lambda units: units.arrays["size"],
+    "column": lambda units: units.texts("column"),
+    LENGTH: lambda units: units.stored("size"),
 }
 """Facts that are not stored under their own name, or not as they are."""
-
-
-def _file_or_self(owners: Longs) -> Any:
-    return pa.array(np.where(owners < 0, np.arange(len(owners)), owners))
-
-
-def _decoded(runs: Any) -> Any:
-    texts = texts_of(runs)
-    names = pa.array([*texts.names], pa.string())
-    return names.take(pa.array(texts.codes, mask=texts.codes < 0))
-
-
-def _repeated(texts: Sequence[Any], lengths: Longs) -> Any:
-    encoded: Any = pa.array(texts, pa.string()).dictionary_encode()
-    codes: Any = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-    repeated = np.repeat(codes, lengths)
-    return encoded.dictionary.take(pa.array(repeated, mask=repeated < 0))

@@ -88,7 +88,9 @@ def _batches(tables: Tables, version: int, done: set[PartitionKey]) -> Iterator[
 
 
 def _lacks_columns(key: PartitionKey, group: FileGroup) -> bool:
-    return key[-1] != GENERAL_INFO and any(planned.columns is None for planned in group.files)
+    return key[-1] != GENERAL_INFO and any(
+        planned.columns is None or not planned.columns.has_facts for planned in group.files
+    )
 
 
 def _within(keys: dict[PartitionKey, pa.Table]) -> BooleanExpression:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -12,12 +10,12 @@ from typing import Any, Final, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.bounds.units import Portion
-from metastore.mapping.recorded_numbers import exact_row_counts, recorded_numbers, with_nulls
-from metastore.model.vocabulary import Statistic
+from metastore.bounds.unit_facts import LENGTH, ROW_COUNT
+from metastore.cli.commands.natural_order import naturally_sorted
+from metastore.model.vocabulary import MetadataType
 
-SUMMARY_COLUMNS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", "metadataStatistics")
-"""The columns of FILE and ROW_GROUP units from which summaries are made, by their on-disk names."""
+SUMMARY_FACTS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", ROW_COUNT, LENGTH)
+"""The facts of FILE and ROW_GROUP units from which summaries are made."""
 
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("file", pa.string()),
@@ -27,8 +25,6 @@ _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("row_groups", pa.int64()),
     ("modified", pa.int64()),
 ]
-_NUMBER: Final = re.compile(r"[0-9]+")
-_DIGITS: Final = 20
 _AT_ONCE: Final = 1_000
 
 
@@ -76,45 +72,42 @@ class FileSummaries(Sequence[FileSummary]):
         return pc.sum(self._columns["bytes"]).as_py() or 0
 
 
-def summaries(portions: Iterable[Portion], is_wanted: Callable[[str], bool]) -> FileSummaries:
-    """Returns the files in ``portions`` (in :data:`SUMMARY_COLUMNS`) whose identifier ``is_wanted``, by name."""
-    found: list[pa.Table] = [pa.schema(_FIELDS).empty_table()]
-    for portion in portions:
-        row_groups: Counter[str | None] = Counter()
-        for units in portion.row_groups():
-            row_groups.update(units["path"].to_pylist())
-        found += [_columns(units, row_groups, is_wanted) for units in portion.files()]
-    every = pa.concat_tables(found).combine_chunks()
-    found.clear()
-    names = [
-        pa.array([natural_order(str(name)) for name in chunk.to_pylist()], pa.string())
-        for batch in every.select(["file"]).to_batches(max_chunksize=_AT_ONCE)
-        for chunk in batch.columns
-    ]
-    return FileSummaries(every, pc.sort_indices(pa.chunked_array(names, pa.string())))
+def summaries(facts: Iterable[pa.Table], are_wanted: Callable[[pa.ChunkedArray[Any]], Any]) -> FileSummaries:
+    """Returns the files in ``facts`` (in :data:`SUMMARY_FACTS`) by name.
+
+    ``are_wanted`` says for each of some identifiers whether the file is listed.
+    """
+    files: list[pa.Table] = [pa.schema(_FIELDS).empty_table().drop_columns(["row_groups"])]
+    paths: list[pa.ChunkedArray[Any]] = []
+    for each in facts:
+        kinds = each["metadataType"]
+        paths.append(each["path"].filter(pc.equal(kinds, pa.scalar(str(MetadataType.ROW_GROUP)))))
+        own = each.filter(pc.equal(kinds, pa.scalar(str(MetadataType.FILE))))
+        files.append(_files(own.filter(are_wanted(own["metadataIdentifier"]))))
+    every = pa.concat_tables(files)
+    every = every.add_column(4, "row_groups", _row_groups(every["path"], paths)).combine_chunks()
+    names: Any = every["file"]
+    return FileSummaries(every, naturally_sorted(names.fill_null("None")))
 
 
-def natural_order(name: str) -> str:
-    """A sort key that puts ``month=2`` before ``month=10``: numbers get zeros in front, and come before letters."""
-    return _NUMBER.sub(lambda found: f"\0{found.group().lstrip('0'):0>{_DIGITS}}", name)
-
-
-def _columns(units: pa.Table, row_groups: Counter[str | None], is_wanted: Callable[[str], bool]) -> pa.Table:
-    names: list[Any] = units["metadataIdentifier"].to_pylist()
-    chosen = [position for position, name in enumerate(names) if is_wanted(name)]
-    if len(chosen) < len(names):
-        units = units.take(pa.array(chosen, pa.int64()))
-    holders: Any = units["metadataStatistics"].combine_chunks()
-    paths: list[Any] = units["path"].to_pylist()
+def _files(facts: pa.Table) -> pa.Table:
     columns: dict[str, Any] = {
-        "file": units["metadataIdentifier"],
-        "path": units["path"],
-        "rows": exact_row_counts(holders),
-        "bytes": with_nulls(recorded_numbers(holders, Statistic.LENGTH)),
-        "row_groups": pa.array([row_groups[path] for path in paths], pa.int64()),
-        "modified": units["lastModifiedTime"],
+        "file": facts["metadataIdentifier"],
+        "path": facts["path"],
+        "rows": facts[ROW_COUNT],
+        "bytes": facts[LENGTH],
+        "modified": facts["lastModifiedTime"],
     }
-    return pa.table(columns, pa.schema(_FIELDS))
+    return pa.table(columns)
+
+
+def _row_groups(files: Any, of_row_groups: Sequence[Any]) -> Any:
+    """Returns the number of row groups of each file, by paths."""
+    counts: Any = pa.chunked_array(
+        [chunk for each in of_row_groups for chunk in each.chunks], pa.string()
+    ).value_counts()
+    found: Any = pc.index_in(files, counts.field("values"))
+    return pc.fill_null(counts.field("counts").take(found), 0)
 
 
 def _summary(row: dict[str, Any]) -> FileSummary:
