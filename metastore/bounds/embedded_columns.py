@@ -6,7 +6,7 @@ Parquet and no JSON (:class:`EmbeddedBatches`). They hold what
 :class:`metastore.bounds.portion_columns.PortionColumns` has of the units.
 
 One Arrow record batch has the files first, then the row groups, then all other units, which have facts only
-(:mod:`metastore.bounds.embedded_facts`).
+(:mod:`metastore.bounds.fact_columns`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.bounds.bound_arrays import BoundArray, Kind, Mask, Numbers, Texts, mask_of
-from metastore.bounds.embedded_facts import KIND, fact_columns
 from metastore.bounds.embedded_place import Embedded, EmbeddedPlace, opened, packed, runs_of, texts_of
+from metastore.bounds.fact_columns import KIND, StoredNumbers, fact_columns, whole
 from metastore.bounds.portion_columns import PortionColumns, RowGroupUnits
 from metastore.bounds.statistics_columns import BoundPair, StatisticsColumns
 from metastore.bounds.unit_columns import Coded, FileUnits, Longs, UnitColumns, folders_of
 from metastore.errors import FormatError
-from metastore.mapping.recorded_numbers import UNKNOWN, recorded_numbers, with_nulls
+from metastore.mapping.recorded_numbers import UNKNOWN, with_nulls
 from metastore.mapping.runs import together
-from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.model.vocabulary import MetadataType
 
 _MOST_COLUMNS: Final = 64
 """Most columns to embed: queries use few columns. The other columns of a wide table are read from JSON."""
@@ -47,26 +47,25 @@ def embedded(rows: pa.Table) -> Embedded | None:
     )
     if not files.num_rows or files["path"].null_count or files["metadataIdentifier"].null_count:
         return None
-    units = pa.concat_tables([files, groups]).combine_chunks()
-    names = _keys(units["columnsStatistics"].combine_chunks())
+    others = pa.concat_tables(kinds.values()) if kinds else files.slice(0, 0)
+    lower = pa.concat_tables([files, groups]).combine_chunks()
+    units = pa.concat_tables([lower, others])
+    names = _keys(whole(lower["columnsStatistics"]))
     try:
-        columns = UnitColumns.of(units, names[:_MOST_COLUMNS])
+        columns = UnitColumns.of(lower, names[:_MOST_COLUMNS])
+        numbers = StoredNumbers.of(units)
     except FormatError:
         return None
-    found: Any = pc.index_in(_whole(groups["path"]), _whole(files["path"]))
-    times = with_nulls(recorded_numbers(_whole(files["metadataStatistics"]), Statistic.MODIFICATION_TIME_NANOS))
-    others = pa.concat_tables(kinds.values()) if kinds else files.slice(0, 0)
-    facts = fact_columns(files, groups, others, found, times)
-    if facts is not None:
-        units = pa.concat_tables([units, others])
-    count = units.num_rows
+    found: Any = pc.index_in(whole(groups["path"]), whole(files["path"]))
+    facts = fact_columns(files, groups, others, found, numbers)
+    count = (lower if facts is None else units).num_rows
     arrays = [
-        _padded(_whole(files["path"]), count),
+        _padded(whole(files["path"]), count),
         _padded(runs_of(folders_of(files["metadataIdentifier"])), count),
-        with_nulls(recorded_numbers(_whole(units["metadataStatistics"]), Statistic.LENGTH)),
-        _padded(times, count),
+        with_nulls(numbers.lengths[:count]),
+        _padded(with_nulls(numbers.times[: files.num_rows]), count),
         _padded(pa.concat_arrays([pa.nulls(files.num_rows, pa.int32()), found]), count),
-        _whole(units["rowGroupIndex"]),
+        whole((lower if facts is None else units)["rowGroupIndex"]),
         _padded(runs_of(columns.schemas), count),
     ]
     stored = {name: found for name, one in columns.by_column.items() if (found := _stored(one)) is not None}
@@ -206,7 +205,7 @@ def _portion(batches: Sequence[pa.RecordBatch], schema: pa.Schema, asked: Collec
     names = {name: _stored_name(name) for name in asked if _stored_name(name) in schema.names}
     needed = [*_OF_FILES, *([KIND] if KIND in schema.names else []), *names.values()]
     units = pa.Table.from_batches(batches, schema).select(needed).combine_chunks()
-    arrays: Mapping[str, Any] = {name: _whole(units[name]) for name in units.schema.names}
+    arrays: Mapping[str, Any] = {name: whole(units[name]) for name in units.schema.names}
     is_file = mask_of(arrays["path"].is_valid())
     files, groups = np.flatnonzero(is_file), np.flatnonzero(_are_row_groups(arrays, is_file))
     statistics = {name: _statistics(arrays[stored]) for name, stored in names.items()}
@@ -246,7 +245,3 @@ def _are_row_groups(arrays: Mapping[str, Any], is_file: Mask) -> Mask:
 def _longs(column: Any, instead: int) -> Longs:
     found: Longs = pc.fill_null(column.cast(pa.int64()), instead).to_numpy(zero_copy_only=False)
     return found
-
-
-def _whole(column: pa.ChunkedArray[Any]) -> Any:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,11 +1,6 @@
-"""Facts of a partition's units in the bytes that its data file carries, for lists that read no Parquet and no JSON.
+"""Reads facts of units from the bytes that data files carry, for lists that read no Parquet and no JSON.
 
-Place in the flow: :func:`metastore.bounds.embedded_columns.embedded` stores the columns of :func:`fact_columns` in the
-same record batch as statistics. :class:`FactBatches` reads facts from many batches.
-
-What follows from other columns is not stored: the path of a row group is that of its file. An identifier is usually
-the end of the path, and a time of modification is usually the recorded time in milliseconds. Columns without any value
-are left out.
+The stored columns, and what is derived from them, are described in :mod:`metastore.bounds.fact_columns`.
 """
 
 from __future__ import annotations
@@ -19,100 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.bounds.bound_arrays import mask_of
-from metastore.bounds.embedded_place import EmbeddedPlace, opened, runs_of, texts_of
-from metastore.bounds.unit_columns import Coded, Longs
-from metastore.bounds.unit_facts import FACTS, FILE_COUNT, LENGTH, ROW_COUNT, START
-from metastore.mapping.recorded_numbers import exact_row_counts, recorded_numbers, with_nulls
+from metastore.bounds.embedded_place import EmbeddedPlace, opened, texts_of
+from metastore.bounds.fact_columns import KIND, NANOS, longs, whole
+from metastore.bounds.unit_columns import Longs
+from metastore.bounds.unit_facts import FACTS
+from metastore.bounds.units import LENGTH
 from metastore.mapping.row_test import RowTest
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
-
-_NANOS: Final = 1_000_000
-"""Nanoseconds of a millisecond."""
-
-KIND: Final = "kind"
-"""The column with the metadata type of each unit, in batches with facts."""
-
-_MOST: Final = 1 << 62
-"""Times beyond are not stored as differences, which could exceed 64 bits."""
-
-
-def fact_columns(files: pa.Table, groups: pa.Table, others: pa.Table, found: Any, times: Any) -> dict[str, Any] | None:
-    """The facts of ``files``, row ``groups`` and ``others``, in this order, as columns of the same rows.
-
-    ``found`` has each row group's index in ``files``, and ``times`` the recorded times of files in nanoseconds. Returns
-    None for units that these columns cannot hold, such as a unit without identifier.
-    """
-    lower = pa.concat_tables([groups, others])
-    if lower["metadataIdentifier"].null_count:
-        return None
-    units = pa.concat_tables([files, lower]).combine_chunks()
-    owners = _places(found, len(files), units.num_rows)
-    modified = _longs(units["lastModifiedTime"])
-    if ((modified > _MOST) | (modified < -_MOST)).any():
-        return None
-    differences = modified - _base_times(modified, times, owners)
-    identifiers = _stored_identifiers(files, groups, owners[len(files) : len(files) + len(groups)])
-    holders = units["metadataStatistics"].combine_chunks()
-    own_path: Any = pc.if_else(pa.array(owners < 0), units["path"].combine_chunks(), pa.scalar(None, pa.string()))
-    nothing = pa.nulls(len(files), pa.string())
-    columns: dict[str, Any] = {
-        KIND: runs_of(Coded.of(units["metadataType"])),
-        "location": runs_of(Coded.of(units["location"])),
-        "cut": pa.concat_arrays([identifiers[0], pa.nulls(lower.num_rows, pa.int32())]),
-        "identifier": pa.concat_arrays([identifiers[1], identifiers[2], _whole(others["metadataIdentifier"])]),
-        "place": pa.concat_arrays([nothing, own_path.slice(len(files))]),
-        "modified": pa.array(differences, mask=~mask_of(units["lastModifiedTime"].combine_chunks().is_valid())),
-        ROW_COUNT: exact_row_counts(holders),
-        START: with_nulls(recorded_numbers(holders, Statistic.START)),
-        FILE_COUNT: pc.list_value_length(units["locations"].combine_chunks()).cast(pa.int64()),
-        "column": runs_of(Coded.of(units["column"])) if units["column"].null_count < units.num_rows else _NOTHING,
-        "partitionValues": _whole(units["partitionValues"]),
-    }
-    return {name: column for name, column in columns.items() if column.null_count < len(column)}
-
+from metastore.model.vocabulary import IDENTIFIER_SEPARATOR
 
 _PLACE: Final = "row"
-_NOTHING: Final = pa.nulls(1)
-
-
-def _stored_identifiers(files: pa.Table, groups: pa.Table, owners: Longs) -> tuple[Any, Any, Any]:
-    """Characters of each path that precede its identifier, and the other identifiers of files and of row groups."""
-    names: list[Any] = files["metadataIdentifier"].to_pylist()
-    paths: list[Any] = files["path"].to_pylist()
-    cuts = [len(path) - len(name) if path.endswith(name) else None for path, name in zip(paths, names, strict=True)]
-    of_files = [None if cut is not None else name for cut, name in zip(cuts, names, strict=True)]
-    numbers, given = groups["rowGroupIndex"].to_pylist(), groups["metadataIdentifier"].to_pylist()
-    of_groups = [
-        None if owner >= 0 and number is not None and name == f"{names[owner]}{IDENTIFIER_SEPARATOR}{number}" else name
-        for owner, number, name in zip(owners.tolist(), numbers, given, strict=True)
-    ]
-    return pa.array(cuts, pa.int32()), pa.array(of_files, pa.string()), pa.array(of_groups, pa.string())
-
-
-def _base_times(modified: Longs, times: Any, owners: Longs) -> Longs:
-    """The times of modification that are expected: from the recorded time of a file, or from a row group's file."""
-    base = np.zeros(len(modified), np.int64)
-    base[: len(times)] = _longs(times) // _NANOS
-    return np.where(owners >= 0, modified[owners], base)
-
-
-def _places(found: Any, before: int, count: int) -> Longs:
-    places = np.full(count, -1, np.int64)
-    places[before : before + len(found)] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
-    return places
-
-
-def _longs(column: Any) -> Longs:
-    """Whole numbers, zero for null."""
-    found: Longs = pc.fill_null(_whole(column).cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _whole(column: Any) -> Any:
-    if isinstance(column, pa.Array):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 @dataclass(frozen=True)
@@ -160,7 +71,7 @@ class _Units:
     def of(cls, schema: pa.Schema, batches: Sequence[pa.RecordBatch], keys: Sequence[Sequence[Any]]) -> _Units:
         names = [name for name in schema.names if not name.startswith("=")]
         units = pa.Table.from_batches(batches, schema).select(names)
-        arrays = {name: _whole(units[name]) for name in names}
+        arrays = {name: whole(units[name]) for name in names}
         lengths: Longs = np.array([batch.num_rows for batch in batches], np.int64)
         first = np.repeat(np.cumsum(lengths) - lengths, lengths)
         own = pc.fill_null(arrays["file"], -1).to_numpy(zero_copy_only=False)
@@ -204,7 +115,7 @@ class _Units:
         if name not in self.arrays:
             return pa.nulls(len(self.rows), pa.string())
         texts = texts_of(self.arrays[name])
-        codes = texts.codes[self.rows]
+        codes: Any = texts.codes[self.rows]
         return pa.array([*texts.names], pa.string()).take(pa.array(codes, mask=codes < 0))
 
     @property
@@ -253,8 +164,8 @@ class _Units:
             return pa.nulls(len(self.rows), pa.int64())
         stored, is_group = self.arrays["modified"], self.owners >= 0
         is_known = mask_of(stored.is_valid())
-        times = _longs(self.arrays["time"]) // _NANOS
-        own = np.where(is_known, _longs(stored) + np.where(is_group, 0, times), 0)
+        times = longs(self.arrays["time"]) // NANOS
+        own = np.where(is_known, longs(stored) + np.where(is_group, 0, times), 0)
         found = own + np.where(is_group, own[self.owners], 0)
         return pa.array(found[self.rows], mask=~is_known[self.rows])
 

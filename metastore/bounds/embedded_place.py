@@ -33,7 +33,7 @@ _CODEC: Final = pa.Codec("zstd")
 class EmbeddedPlace(NamedTuple):
     """Position of the bytes in a data file, their stored length, their length before compression, and their CRC-32.
 
-    ``has_facts`` says whether they have the facts of all units (:mod:`metastore.bounds.embedded_facts`).
+    ``has_facts`` says whether they have the facts of all units (:mod:`metastore.bounds.fact_columns`).
     """
 
     offset: int

@@ -7,25 +7,17 @@ same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.bounds.units import FILE_COUNT, LENGTH, ROW_COUNT, START
 from metastore.mapping.arrow import plain_arrow_schema
-from metastore.mapping.recorded_numbers import exact_row_counts, recorded_numbers, with_nulls
+from metastore.mapping.recorded_numbers import recorded_numbers, with_nulls
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import Statistic
-
-ROW_COUNT: Final = "rowCount"
-"""The number of rows; null if it is not exact."""
-LENGTH: Final = "length"
-"""The size of a file or row group in bytes."""
-START: Final = "start"
-"""The offset of a row group in its file."""
-FILE_COUNT: Final = "fileCount"
-"""The number of files of a segment or partition."""
 
 _STORED: Final = (
     *TableMetadataUnit.partition_columns,
@@ -48,31 +40,34 @@ FACTS: Final = pa.schema(
 """All facts as Arrow columns; whatever is unknown is null."""
 
 
-def _recorded(name: str) -> Callable[[Any], pa.Array[Any]]:
-    return lambda holders: with_nulls(recorded_numbers(holders, name))
-
-
-_NUMBERS: Final[Mapping[str, tuple[str, Callable[[Any], pa.Array[Any]]]]] = {
-    ROW_COUNT: ("metadataStatistics", exact_row_counts),
-    LENGTH: ("metadataStatistics", _recorded(Statistic.LENGTH)),
-    START: ("metadataStatistics", _recorded(Statistic.START)),
-    FILE_COUNT: ("locations", lambda locations: pc.list_value_length(locations).cast(pa.int64())),
+_RECORDED: Final[Mapping[str, str]] = {
+    ROW_COUNT: Statistic.ROW_COUNT,
+    LENGTH: Statistic.LENGTH,
+    START: Statistic.START,
 }
-"""By number, the on-disk column that it comes from, and how."""
+"""By number, its name in ``metadataStatistics``."""
 
 
 def columns_for(wanted: Iterable[str]) -> tuple[str, ...]:
     """The on-disk columns that the facts ``wanted`` come from."""
-    return tuple(dict.fromkeys(_NUMBERS[name][0] if name in _NUMBERS else name for name in wanted))
+    return tuple(dict.fromkeys(_column_of(name) for name in wanted))
+
+
+def _column_of(fact: str) -> str:
+    if fact in _RECORDED:
+        return "metadataStatistics"
+    return "locations" if fact == FILE_COUNT else fact
 
 
 def facts_of_rows(rows: pa.Table, wanted: Sequence[str]) -> pa.Table:
     """The facts ``wanted`` of units in on-disk columns, which are those of :func:`columns_for`, in the same order."""
-    arrays: list[Any] = []
-    for name in wanted:
-        if name in _NUMBERS:
-            column, number_of = _NUMBERS[name]
-            arrays.append(number_of(rows[column].combine_chunks()))
-        else:
-            arrays.append(rows[name])
+    recorded = [name for name in wanted if name in _RECORDED]
+    found: dict[str, Any] = {}
+    if recorded:
+        holders = rows["metadataStatistics"].combine_chunks()
+        numbers = recorded_numbers(holders, *(_RECORDED[name] for name in recorded))
+        found = dict(zip(recorded, map(with_nulls, numbers), strict=True))
+    if FILE_COUNT in wanted:
+        found[FILE_COUNT] = pc.list_value_length(rows["locations"]).cast(pa.int64())
+    arrays = [found[name] if name in found else rows[name] for name in wanted]
     return pa.Table.from_arrays(arrays, schema=pa.schema([FACTS.field(name) for name in wanted]))

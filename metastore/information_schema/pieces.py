@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from metastore.bounds.unit_facts import LENGTH, ROW_COUNT, START
+from metastore.bounds.units import LENGTH, ROW_COUNT, START
 from metastore.information_schema.relation import (
     INT,
     LONG,

@@ -28,8 +28,8 @@ from pyiceberg.types import (
 
 from metastore.bounds.unit_facts import columns_for
 from metastore.errors import InvalidRequestError
-from metastore.mapping.recorded_numbers import exact_row_counts
-from metastore.model.vocabulary import MetadataType
+from metastore.mapping.recorded_numbers import recorded_numbers, with_nulls
+from metastore.model.vocabulary import MetadataType, Statistic
 
 CATALOG: Final = "DRILL"
 """The only catalog, with Drill's name, so that queries for Drill work."""
@@ -96,7 +96,7 @@ def row_count() -> Value:
     """Returns a value that is the number of rows; null if it is not exact, for example with delete files."""
 
     def make(units: pa.Table) -> Array:
-        return exact_row_counts(units["metadataStatistics"].combine_chunks())
+        return with_nulls(*recorded_numbers(units["metadataStatistics"].combine_chunks(), Statistic.ROW_COUNT))
 
     return Value(make, ("metadataStatistics",))
 

@@ -1,4 +1,4 @@
-"""Reads whole numbers in the ``metadataStatistics`` of units into a column."""
+"""Reads whole numbers in the ``metadataStatistics`` of units into columns."""
 
 from __future__ import annotations
 
@@ -16,50 +16,49 @@ from metastore.model.vocabulary import Statistic
 UNKNOWN: Final = -(2**63)
 """Marks a number that is not recorded."""
 
-
-def recorded_numbers(holders: pa.Array[Any], name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Returns the whole number ``name`` in each unit's ``holders``, or :data:`UNKNOWN`; of several, the last."""
-    found = np.full(len(holders), UNKNOWN, np.int64)
-    lists: Any = holders
-    texts = lists.flatten()
-    named = pc.match_substring(texts, name)
-    owners = pc.list_parent_indices(lists).filter(named).to_pylist()
-    pattern = _pattern(name)
-    for owner, text in zip(owners, texts.filter(named).to_pylist(), strict=True):
-        match = pattern.fullmatch(text)
-        if match is not None:
-            found[owner] = int(match[1])
-        elif name in (recorded := read_holders([text])):
-            value = recorded[name]
-            found[owner] = value if type(value) is int and abs(value) < -UNKNOWN else UNKNOWN
-    return found
+Recorded = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def exact_row_counts(holders: pa.Array[Any]) -> pa.Array[Any]:
-    """Returns the number of rows of each unit if it is exact, else null.
+def recorded_numbers(holders: pa.Array[Any], *names: str) -> list[Recorded]:
+    """Returns for each of ``names`` the whole number in each unit's ``holders``, or :data:`UNKNOWN`; the last counts.
 
-    The result is the same as that of :func:`metastore.model.statistics_json.read_row_count` for each unit.
+    A number of rows is known only if it is exact (:func:`metastore.model.statistics_json.read_row_count`). Raises
+    FormatError for a holder that is no JSON.
     """
-    found = recorded_numbers(holders, Statistic.ROW_COUNT)
     lists: Any = holders
-    texts = lists.flatten()
-    named = pc.match_substring(texts, Statistic.ROW_COUNT)
-    owners = pc.list_parent_indices(lists).filter(named).to_pylist()
-    pattern = _pattern(Statistic.ROW_COUNT)
-    for owner, text in zip(owners, texts.filter(named).to_pylist(), strict=True):
-        if pattern.fullmatch(text) is None:
-            count = read_row_count(lists[owner].as_py())
-            found[owner] = UNKNOWN if count is None else count
-    return with_nulls(found)
+    found = {name: np.full(len(holders), UNKNOWN, np.int64) for name in names}
+    owners: list[Any] = pc.list_parent_indices(lists).to_pylist()
+    usual = _pattern(names).fullmatch
+    counted_otherwise: set[int] = set()
+    for owner, text in zip(owners, lists.flatten().to_pylist(), strict=True):
+        match = None if text is None else usual(text)
+        if match is not None:
+            found[match[2]][owner] = int(match[1])
+            continue
+        for name in names:
+            if text is not None and name in text:
+                if name == Statistic.ROW_COUNT:
+                    counted_otherwise.add(owner)
+                elif name in (recorded := read_holders([text])):
+                    found[name][owner] = _whole(recorded[name])
+    for owner in counted_otherwise:
+        found[Statistic.ROW_COUNT][owner] = _whole(read_row_count(lists[owner].as_py()))
+    return list(found.values())
 
 
-def with_nulls(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array[Any]:
+def with_nulls(numbers: Recorded) -> pa.Array[Any]:
     """Returns the numbers in Arrow, with null for :data:`UNKNOWN`."""
     found: pa.Array[Any] = pa.array(numbers, mask=numbers == UNKNOWN)
     return found
 
 
+def _whole(value: Any) -> int:
+    return value if type(value) is int and abs(value) < -UNKNOWN else UNKNOWN
+
+
 @lru_cache
-def _pattern(name: str) -> re.Pattern[str]:
+def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     """Returns a pattern for whole numbers that :func:`metastore.model.statistics_json.holder_json` wrote."""
-    return re.compile(re.escape(holder_pattern(name) % 0).replace("0", "(-?[0-9]{1,18})"))
+    name = "|".join(names)
+    usual = re.escape(holder_pattern("NAME") % 0)
+    return re.compile(usual.replace("0", "(-?[0-9]{1,18})").replace("NAME", f"({name})"))

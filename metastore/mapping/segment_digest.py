@@ -96,7 +96,7 @@ def digest_of(rows: pa.Table) -> bytes | None:
     if not _are_of(rows["metadataIdentifier"].take(files), key):
         return None
     holders: Any = rows["metadataStatistics"].take(files).combine_chunks()
-    sizes = recorded_numbers(holders, Statistic.LENGTH)
+    [sizes] = recorded_numbers(holders, Statistic.LENGTH)
     size = None if (sizes == UNKNOWN).any() else int(np.sum(sizes))
     row_groups = kinds.count(MetadataType.ROW_GROUP.value)
     return SegmentDigest(len(files), row_groups, size, segment["schema"], statistics).to_bytes()

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from metastore.analyze.states import TableState
 from metastore.analyze.unprunable import columns_without_bounds
-from metastore.bounds.unit_facts import FILE_COUNT, ROW_COUNT
+from metastore.bounds.units import FILE_COUNT, ROW_COUNT
 from metastore.cli.commands.file_summaries import SUMMARY_FACTS, FileSummaries, summaries
 from metastore.cli.commands.natural_order import natural_order
 from metastore.cli.commands.time_travel import version_at

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final, overload
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.bounds.unit_facts import LENGTH, ROW_COUNT
+from metastore.bounds.units import LENGTH, ROW_COUNT
 from metastore.cli.commands.natural_order import naturally_sorted
 from metastore.model.vocabulary import MetadataType
 
@@ -77,37 +78,38 @@ def summaries(facts: Iterable[pa.Table], are_wanted: Callable[[pa.ChunkedArray[A
 
     ``are_wanted`` says for each of some identifiers whether the file is listed.
     """
-    files: list[pa.Table] = [pa.schema(_FIELDS).empty_table().drop_columns(["row_groups"])]
-    paths: list[pa.ChunkedArray[Any]] = []
+    files: list[pa.Table] = [pa.schema(_FIELDS).empty_table()]
+    elsewhere: list[Any] = []
     for each in facts:
         kinds = each["metadataType"]
-        paths.append(each["path"].filter(pc.equal(kinds, pa.scalar(str(MetadataType.ROW_GROUP)))))
         own = each.filter(pc.equal(kinds, pa.scalar(str(MetadataType.FILE))))
-        files.append(_files(own.filter(are_wanted(own["metadataIdentifier"]))))
-    every = pa.concat_tables(files)
-    every = every.add_column(4, "row_groups", _row_groups(every["path"], paths)).combine_chunks()
+        paths = each["path"].filter(pc.equal(kinds, pa.scalar(str(MetadataType.ROW_GROUP))))
+        found: Any = pc.index_in(paths, own["path"])
+        elsewhere += paths.filter(found.is_null()).chunks
+        row_groups: Any = np.bincount(found.drop_null().to_numpy(), minlength=own.num_rows)
+        columns: dict[str, Any] = {
+            "file": own["metadataIdentifier"],
+            "path": own["path"],
+            "rows": own[ROW_COUNT],
+            "bytes": own[LENGTH],
+            "row_groups": pa.array(row_groups, pa.int64()),
+            "modified": own["lastModifiedTime"],
+        }
+        files.append(pa.table(columns).filter(are_wanted(own["metadataIdentifier"])))
+    every = _with_row_groups(pa.concat_tables(files), pa.chunked_array(elsewhere, pa.string())).combine_chunks()
     names: Any = every["file"]
     return FileSummaries(every, naturally_sorted(names.fill_null("None")))
 
 
-def _files(facts: pa.Table) -> pa.Table:
-    columns: dict[str, Any] = {
-        "file": facts["metadataIdentifier"],
-        "path": facts["path"],
-        "rows": facts[ROW_COUNT],
-        "bytes": facts[LENGTH],
-        "modified": facts["lastModifiedTime"],
-    }
-    return pa.table(columns)
-
-
-def _row_groups(files: Any, of_row_groups: Sequence[Any]) -> Any:
-    """Returns the number of row groups of each file, by paths."""
-    counts: Any = pa.chunked_array(
-        [chunk for each in of_row_groups for chunk in each.chunks], pa.string()
-    ).value_counts()
-    found: Any = pc.index_in(files, counts.field("values"))
-    return pc.fill_null(counts.field("counts").take(found), 0)
+def _with_row_groups(files: pa.Table, paths: Any) -> pa.Table:
+    """Returns ``files`` with more row groups, by ``paths``: those that were not found together with their file."""
+    if not len(paths):
+        return files
+    counts = paths.value_counts()
+    found: Any = pc.index_in(files["path"], counts.field("values"))
+    more: Any = pc.fill_null(counts.field("counts").take(found), 0)
+    place = files.schema.get_field_index("row_groups")
+    return files.set_column(place, "row_groups", pc.add(files["row_groups"], more))
 
 
 def _summary(row: dict[str, Any]) -> FileSummary:

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 _NUMBER: Final = re.compile(r"[0-9]+")
 _NUMBER_IN_BYTES: Final = re.compile(rb"0+")
 _DIGITS: Final = 20
-_AT_ONCE: Final = 1 << 20
-"""Number of names whose keys are made together: an Arrow array of texts holds 2 GB."""
+_AT_ONCE: Final = 1 << 16
+"""Number of names whose keys are made together."""
 _MOST_SHAPES: Final = 1_000
 """With more shapes than this, keys are made name by name."""
 
