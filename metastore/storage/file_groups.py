@@ -101,7 +101,8 @@ class FileGroup:
     def facts(self, wanted: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the facts ``wanted`` of matching rows: of :data:`metastore.bounds.unit_facts.FACTS`.
 
-        They are read from embedded columns where a file has them. The other columns of the group are not used.
+        They are read from embedded columns where a file has them. The other columns of the group are not used. A table
+        has all matching rows of its files.
         Raises StorageError for a lost file, FormatError for a bad one.
         """
         schema = iceberg_schema(self.unit_type)
@@ -113,8 +114,10 @@ class FileGroup:
         yield from _embedded_facts(self.only(with_facts), wanted, row_test)
         rest = self.only([not has_facts for has_facts in with_facts])
         if rest.files:
-            for batch in replace(rest, columns=columns_for(wanted)).batches():
-                yield facts_of_rows(pa.Table.from_batches([batch]), wanted)
+            read = replace(rest, columns=columns_for(wanted))
+            some = [facts_of_rows(pa.Table.from_batches([batch]), wanted) for batch in read.batches()]
+            if some:
+                yield pa.concat_tables(some)
 
     def fetched(self) -> FetchedGroup:
         """Return this group with the files' content. Raises StorageError for a lost file."""

@@ -74,42 +74,35 @@ class FileSummaries(Sequence[FileSummary]):
 
 
 def summaries(facts: Iterable[pa.Table], are_wanted: Callable[[pa.ChunkedArray[Any]], Any]) -> FileSummaries:
-    """Returns the files in ``facts`` (in :data:`SUMMARY_FACTS`) by name.
+    """Returns the files in ``facts`` (in :data:`SUMMARY_FACTS`, each file with its row groups) by name.
 
     ``are_wanted`` says for each of some identifiers whether the file is listed.
     """
     files: list[pa.Table] = [pa.schema(_FIELDS).empty_table()]
-    elsewhere: list[Any] = []
     for each in facts:
         kinds = each["metadataType"]
         own = each.filter(pc.equal(kinds, pa.scalar(str(MetadataType.FILE))))
-        paths = each["path"].filter(pc.equal(kinds, pa.scalar(str(MetadataType.ROW_GROUP))))
-        found: Any = pc.index_in(paths, own["path"])
-        elsewhere += paths.filter(found.is_null()).chunks
-        row_groups: Any = np.bincount(found.drop_null().to_numpy(), minlength=own.num_rows)
+        of_row_groups = each["path"].filter(pc.equal(kinds, pa.scalar(str(MetadataType.ROW_GROUP))))
         columns: dict[str, Any] = {
             "file": own["metadataIdentifier"],
             "path": own["path"],
             "rows": own[ROW_COUNT],
             "bytes": own[LENGTH],
-            "row_groups": pa.array(row_groups, pa.int64()),
+            "row_groups": _counts(own["path"], of_row_groups),
             "modified": own["lastModifiedTime"],
         }
         files.append(pa.table(columns).filter(are_wanted(own["metadataIdentifier"])))
-    every = _with_row_groups(pa.concat_tables(files), pa.chunked_array(elsewhere, pa.string())).combine_chunks()
+    every = pa.concat_tables(files).combine_chunks()
     names: Any = every["file"]
     return FileSummaries(every, naturally_sorted(names.fill_null("None")))
 
 
-def _with_row_groups(files: pa.Table, paths: Any) -> pa.Table:
-    """Returns ``files`` with more row groups, by ``paths``: those that were not found together with their file."""
-    if not len(paths):
-        return files
-    counts = paths.value_counts()
-    found: Any = pc.index_in(files["path"], counts.field("values"))
-    more: Any = pc.fill_null(counts.field("counts").take(found), 0)
-    place = files.schema.get_field_index("row_groups")
-    return files.set_column(place, "row_groups", pc.add(files["row_groups"], more))
+def _counts(paths: Any, of_row_groups: Any) -> Any:
+    """Returns the number of row groups at each path; every unit of a file with several units has them all."""
+    first: Any = pc.index_in(paths, paths)
+    found: Any = pc.index_in(of_row_groups, paths)
+    counts = np.bincount(found.drop_null().to_numpy(), minlength=len(paths))
+    return pa.array(counts[first.to_numpy()], pa.int64())
 
 
 def _summary(row: dict[str, Any]) -> FileSummary:
