@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import extract_field_ids
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -378,10 +379,25 @@ def _question(snapshot: Snapshot, expression: BooleanExpression, columns: tuple[
 
 
 def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
-    """Return a test by bounds: whether a file may hold matching rows."""
+    """Return a test by bounds: whether a file may hold matching rows.
+
+    Files with equal metrics of the tested columns are tested once: most files of a table hold the same kinds of units.
+    """
     if isinstance(expression, AlwaysTrue):
         return lambda _: True
-    return metrics_evaluator(schema, expression)
+    test = metrics_evaluator(schema, expression)
+    ids = sorted(extract_field_ids(bound(schema, expression)))
+    known: dict[tuple[object, ...], bool] = {}
+
+    def in_bounds(file: DataFile) -> bool:
+        counts = (file.value_counts, file.null_value_counts, file.nan_value_counts)
+        of_columns = [metrics or {} for metrics in (*counts, file.lower_bounds, file.upper_bounds)]
+        metrics = (file.record_count, *(of.get(field_id) for of in of_columns for field_id in ids))
+        if metrics not in known:
+            known[metrics] = test(file)
+        return known[metrics]
+
+    return in_bounds
 
 
 def _planned(key: PartitionKey, data_file: DataFile) -> PlannedFile:
