@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from metastore.bounds.bound_arrays import BoundArray, Kind, Mask, Numbers, Texts, mask_of
 from metastore.bounds.embedded_place import Embedded, EmbeddedPlace, opened, packed, runs_of, texts_of
-from metastore.bounds.fact_columns import KIND, StoredNumbers, fact_columns, whole
+from metastore.bounds.fact_columns import KIND, StoredNumbers, fact_columns, longs, whole
 from metastore.bounds.portion_columns import PortionColumns, RowGroupUnits
 from metastore.bounds.statistics_columns import BoundPair, StatisticsColumns
-from metastore.bounds.unit_columns import Coded, FileUnits, Longs, UnitColumns, folders_of
+from metastore.bounds.unit_columns import Coded, FileUnits, UnitColumns, folders_of
 from metastore.errors import FormatError
 from metastore.mapping.recorded_numbers import UNKNOWN, with_nulls
 from metastore.mapping.runs import together
@@ -57,15 +57,16 @@ def embedded(rows: pa.Table) -> Embedded | None:
     except FormatError:
         return None
     found: Any = pc.index_in(whole(groups["path"]), whole(files["path"]))
-    facts = fact_columns(files, groups, others, found, numbers)
-    count = (lower if facts is None else units).num_rows
+    facts = fact_columns(units, files.num_rows, found, numbers)
+    units = lower if facts is None else units
+    count = units.num_rows
     arrays = [
         _padded(whole(files["path"]), count),
         _padded(runs_of(folders_of(files["metadataIdentifier"])), count),
         with_nulls(numbers.lengths[:count]),
         _padded(with_nulls(numbers.times[: files.num_rows]), count),
         _padded(pa.concat_arrays([pa.nulls(files.num_rows, pa.int32()), found]), count),
-        whole((lower if facts is None else units)["rowGroupIndex"]),
+        whole(units["rowGroupIndex"]),
         _padded(runs_of(columns.schemas), count),
     ]
     stored = {name: found for name, one in columns.by_column.items() if (found := _stored(one)) is not None}
@@ -216,8 +217,8 @@ def _portion(batches: Sequence[pa.RecordBatch], schema: pa.Schema, asked: Collec
     of_files = FileUnits(
         arrays["path"].take(pa.array(files)),
         texts_of(arrays["folder"]).take(files),
-        _longs(arrays["size"], UNKNOWN)[files],
-        _longs(arrays["time"], UNKNOWN)[files],
+        longs(arrays["size"], UNKNOWN)[files],
+        longs(arrays["time"], UNKNOWN)[files],
         columns.take(files),
     )
     if not len(groups):
@@ -225,9 +226,9 @@ def _portion(batches: Sequence[pa.RecordBatch], schema: pa.Schema, asked: Collec
     lengths = [len(batch) for batch in batches]
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     files_before = np.concatenate([[0], np.cumsum(is_file)])[starts]
-    own = _longs(arrays["file"], -1)
+    own = longs(arrays["file"], -1)
     places: Any = np.where(own < 0, -1, own + np.repeat(files_before, lengths))[groups].astype(np.int32)
-    numbers: Any = _longs(arrays["number"], -1)[groups].astype(np.int32)
+    numbers: Any = longs(arrays["number"], -1)[groups].astype(np.int32)
     of_groups = RowGroupUnits(places, numbers, columns.take(groups))
     return PortionColumns((of_files,), (of_groups,), frozenset(asked))
 
@@ -239,9 +240,4 @@ def _are_row_groups(arrays: Mapping[str, Any], is_file: Mask) -> Mask:
     kinds = texts_of(arrays[KIND])
     row_group = [code for code, name in enumerate(kinds.names) if name == MetadataType.ROW_GROUP]
     found: Mask = np.isin(kinds.codes, row_group)
-    return found
-
-
-def _longs(column: Any, instead: int) -> Longs:
-    found: Longs = pc.fill_null(column.cast(pa.int64()), instead).to_numpy(zero_copy_only=False)
     return found

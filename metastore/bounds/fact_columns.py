@@ -11,6 +11,7 @@ are left out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -53,70 +54,64 @@ class StoredNumbers(NamedTuple):
 _TIME: Final = Statistic.MODIFICATION_TIME_NANOS
 
 
-def fact_columns(
-    files: pa.Table, groups: pa.Table, others: pa.Table, found: Any, numbers: StoredNumbers
-) -> dict[str, Any] | None:
-    """The facts of ``files``, row ``groups`` and ``others``, in this order, as columns of the same rows.
+def fact_columns(units: pa.Table, files: int, found: Any, numbers: StoredNumbers) -> dict[str, Any] | None:
+    """The facts of ``units`` as columns of the same rows: first so many ``files``, then row groups, then other units.
 
-    ``found`` has each row group's index in ``files``, and ``numbers`` are those of all units. Returns None for units
+    ``found`` has the index of each row group's file, and ``numbers`` are those of all units. Returns None for units
     that these columns cannot hold, such as a unit without identifier.
     """
-    lower = pa.concat_tables([groups, others])
-    if lower["metadataIdentifier"].null_count:
-        return None
-    units = pa.concat_tables([files, lower]).combine_chunks()
-    owners = _places(found, len(files), units.num_rows)
     modified = longs(units["lastModifiedTime"])
-    if ((modified > _MOST) | (modified < -_MOST)).any():
+    if units["metadataIdentifier"].null_count or ((modified > _MOST) | (modified < -_MOST)).any():
         return None
+    owners = np.full(units.num_rows, -1, np.int64)
+    owners[files : files + len(found)] = longs(found, -1)
     base = np.where(numbers.times == UNKNOWN, 0, numbers.times // NANOS)
-    base[len(files) :] = 0
+    base[files:] = 0
     differences = modified - np.where(owners >= 0, modified[owners], base)
-    identifiers = _stored_identifiers(files, groups, owners[len(files) : len(files) + len(groups)])
-    own_path: Any = pc.if_else(pa.array(owners < 0), units["path"].combine_chunks(), pa.scalar(None, pa.string()))
-    nothing = pa.nulls(len(files), pa.string())
     columns: dict[str, Any] = {
-        KIND: runs_of(Coded.of(units["metadataType"])),
-        "location": runs_of(Coded.of(units["location"])),
-        "cut": pa.concat_arrays([identifiers[0], pa.nulls(lower.num_rows, pa.int32())]),
-        "identifier": pa.concat_arrays([identifiers[1], identifiers[2], whole(others["metadataIdentifier"])]),
-        "place": pa.concat_arrays([nothing, own_path.slice(len(files))]),
-        "modified": pa.array(differences, mask=~mask_of(units["lastModifiedTime"].combine_chunks().is_valid())),
+        KIND: runs_of(Coded.of(whole(units["metadataType"]))),
+        "location": runs_of(Coded.of(whole(units["location"]))),
+        **_texts_beside_path(units, files, owners.tolist()),
+        "modified": pa.array(differences, mask=~mask_of(whole(units["lastModifiedTime"]).is_valid())),
         ROW_COUNT: with_nulls(numbers.rows),
         START: with_nulls(numbers.starts),
-        FILE_COUNT: pc.list_value_length(units["locations"].combine_chunks()).cast(pa.int64()),
-        "column": runs_of(Coded.of(units["column"])) if units["column"].null_count < units.num_rows else _NOTHING,
-        "partitionValues": whole(units["partitionValues"]),
     }
+    if units["locations"].null_count < units.num_rows:
+        columns[FILE_COUNT] = pc.list_value_length(whole(units["locations"])).cast(pa.int64())
+    if units["column"].null_count < units.num_rows:
+        columns["column"] = runs_of(Coded.of(whole(units["column"])))
+    if units["partitionValues"].null_count < units.num_rows:
+        columns["partitionValues"] = whole(units["partitionValues"])
     return {name: column for name, column in columns.items() if column.null_count < len(column)}
 
 
-_NOTHING: Final = pa.nulls(1)
+def _texts_beside_path(units: pa.Table, files: int, owners: Sequence[int]) -> dict[str, Any]:
+    """What paths and identifiers have beside the paths of files, in three columns.
+
+    These are the number of characters that precede the identifier in a file's path, identifiers that follow from
+    nothing, and paths of units that have no file.
+    """
+    names, paths, numbers = (list[Any](units[name].to_pylist()) for name in ("metadataIdentifier", "path", "rowGroupIndex"))
+    cuts: list[int | None] = [None] * len(names)
+    identifiers, places = list(names), list(paths)
+    for row, owner in enumerate(owners):
+        name = names[row]
+        if row < files:
+            places[row] = None
+            if paths[row].endswith(name):
+                cuts[row], identifiers[row] = len(paths[row]) - len(name), None
+        elif owner >= 0:
+            places[row] = None
+            if numbers[row] is not None and name == f"{names[owner]}{IDENTIFIER_SEPARATOR}{numbers[row]}":
+                identifiers[row] = None
+    columns = {"cut": (cuts, pa.int32()), "identifier": (identifiers, pa.string()), "place": (places, pa.string())}
+    return {name: pa.array(values, type_) for name, (values, type_) in columns.items()}
 
 
-def _stored_identifiers(files: pa.Table, groups: pa.Table, owners: Longs) -> tuple[Any, Any, Any]:
-    """Characters of each path that precede its identifier, and the other identifiers of files and of row groups."""
-    names: list[Any] = files["metadataIdentifier"].to_pylist()
-    paths: list[Any] = files["path"].to_pylist()
-    cuts = [len(path) - len(name) if path.endswith(name) else None for path, name in zip(paths, names, strict=True)]
-    of_files = [None if cut is not None else name for cut, name in zip(cuts, names, strict=True)]
-    numbers, given = groups["rowGroupIndex"].to_pylist(), groups["metadataIdentifier"].to_pylist()
-    of_groups = [
-        None if owner >= 0 and number is not None and name == f"{names[owner]}{IDENTIFIER_SEPARATOR}{number}" else name
-        for owner, number, name in zip(owners.tolist(), numbers, given, strict=True)
-    ]
-    return pa.array(cuts, pa.int32()), pa.array(of_files, pa.string()), pa.array(of_groups, pa.string())
-
-
-def _places(found: Any, before: int, count: int) -> Longs:
-    places = np.full(count, -1, np.int64)
-    places[before : before + len(found)] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
-    return places
-
-
-def longs(column: Any) -> Longs:
-    """Whole numbers, zero for null."""
-    found: Longs = pc.fill_null(whole(column).cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+def longs(column: Any, instead: int = 0) -> Longs:
+    """Whole numbers, with ``instead`` for null."""
+    numbers = whole(column).cast(pa.int64())
+    found: Longs = (pc.fill_null(numbers, instead) if numbers.null_count else numbers).to_numpy(zero_copy_only=False)
     return found
 
 
