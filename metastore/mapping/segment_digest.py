@@ -75,7 +75,7 @@ class SegmentDigest:
         stored = zlib.decompressobj(zdict=_USUAL)
         try:
             text = stored.decompress(content, _MOST_TEXT)
-            fields: Any = json.loads(text) if stored.eof and not stored.unused_data else None
+            fields: Any = json.loads(text.decode()) if stored.eof and not stored.unused_data else None
         except (zlib.error, ValueError):
             return None
         return cls(*fields[1:]) if isinstance(fields, list) and fields[:1] == [_VERSION] else None

@@ -29,6 +29,7 @@ from pyiceberg.table.snapshots import Snapshot
 from metastore.bounds.embedded_place import COLUMNS_ID, EmbeddedPlace
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, MetastoreError, StorageError
+from metastore.iceberg.compact_entries import metrics_of
 from metastore.iceberg.iceberg_private import metrics_evaluator
 from metastore.iceberg.open_tables import FileCache
 from metastore.iceberg.snapshot_choice import SeenVersion, SnapshotChoice
@@ -390,9 +391,7 @@ def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataF
     known: dict[tuple[object, ...], bool] = {}
 
     def in_bounds(file: DataFile) -> bool:
-        counts = (file.value_counts, file.null_value_counts, file.nan_value_counts)
-        of_columns = [metrics or {} for metrics in (*counts, file.lower_bounds, file.upper_bounds)]
-        metrics = (file.record_count, *(of.get(field_id) for of in of_columns for field_id in ids))
+        metrics = (file.record_count, *(of.get(field_id) for of in metrics_of(file) for field_id in ids))
         if metrics not in known:
             known[metrics] = test(file)
         return known[metrics]
