@@ -63,8 +63,7 @@ class CompactFile(DataFile):
     @property
     def kept(self) -> Encoded:
         """The encoded bytes."""
-        schema, content = self.entry.stored
-        return Encoded(schema, content[self.entry.file_at :])
+        return Encoded(self.entry.schema, self.entry.content[self.entry.file_at :])
 
     @property
     def file_path(self) -> str:
@@ -89,7 +88,7 @@ class CompactFile(DataFile):
     @property
     def lower_bounds(self) -> dict[int, bytes]:
         """See :class:`pyiceberg.manifest.DataFile`."""
-        decoder: Any = new_decoder(self.entry.stored.content[self.entry.maps_at :])
+        decoder: Any = new_decoder(self.entry.content[self.entry.maps_at :])
         for _map in range(4):
             _skip_longs_by_id(decoder)
         return _bytes_by_id(decoder)
@@ -101,7 +100,7 @@ class CompactFile(DataFile):
 
     def metrics(self) -> Metrics:
         """The metrics of columns."""
-        decoder: Any = new_decoder(self.entry.stored.content[self.entry.maps_at :])
+        decoder: Any = new_decoder(self.entry.content[self.entry.maps_at :])
         _skip_longs_by_id(decoder)  # sizes of columns
         counts = _longs_by_id(decoder), _longs_by_id(decoder), _longs_by_id(decoder)
         return (*counts, _bytes_by_id(decoder), _bytes_by_id(decoder))
@@ -111,21 +110,22 @@ class CompactEntry(ManifestEntry):
     """A live entry as it is stored, with values that it inherits from its manifest; it cannot be changed."""
 
     __slots__ = (
+        "content",
         "file_at",
-        "kept",
+        "is_settled",
         "key",
         "maps_at",
         "numbers",
         "path",
         "rows",
+        "schema",
         "size",
         "spec_id",
-        "stored",
     )
-    stored: Encoded
-    """The bytes."""
-    kept: Encoded | None
-    """The bytes, if another manifest can have them as they are."""
+    schema: str
+    content: bytes
+    is_settled: bool
+    """Whether another manifest can have the bytes as they are."""
     file_at: int
     """The position of the data file in the bytes."""
     maps_at: int
@@ -140,6 +140,16 @@ class CompactEntry(ManifestEntry):
 
     def __init__(self) -> None:
         """Create an entry without content; :func:`compact_entries` fills it."""
+
+    @property
+    def stored(self) -> Encoded:
+        """The bytes."""
+        return Encoded(self.schema, self.content)
+
+    @property
+    def kept(self) -> Encoded | None:
+        """The bytes, if another manifest can have them as they are."""
+        return self.stored if self.is_settled else None
 
     @property
     def _data(self) -> list[Any]:  # type: ignore[override] # the fields of the base class, made on access
@@ -218,9 +228,8 @@ def _live(
             decoder.skip_int()  # the sort order
         if status == ManifestEntryStatus.DELETED:
             continue
-        entry.stored = Encoded(schema, content[start : decoder.tell()])
-        is_settled = status == ManifestEntryStatus.EXISTING and None not in numbers
-        entry.kept = entry.stored if is_settled else None
+        entry.schema, entry.content = schema, content[start : decoder.tell()]
+        entry.is_settled = status == ManifestEntryStatus.EXISTING and None not in numbers
         entry.file_at, entry.maps_at = file_at - start, maps_at - start
         entry.key = tuple(text if text is None else texts.setdefault(text, text) for text in key)  # type: ignore[misc] # as other readers do
         entry.spec_id = spec_id

@@ -26,7 +26,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.bounds.embedded_place import COLUMNS_ID, EmbeddedPlace
+from metastore.bounds.embedded_place import COLUMNS_ID
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, MetastoreError, StorageError
 from metastore.iceberg.compact_entries import metrics_of
@@ -407,5 +407,5 @@ def _planned(key: PartitionKey, data_file: DataFile) -> PlannedFile:
         data_file.file_size_in_bytes,
         key,
         lower.get(DIGEST_ID),
-        EmbeddedPlace.from_bytes(lower.get(COLUMNS_ID)),
+        lower.get(COLUMNS_ID),
     )

@@ -158,7 +158,7 @@ def test_damage_is_an_error_that_names_the_file(sessions: tuple[Session, Session
     for group in read.groups():
         for planned in group.files:
             if planned.columns is not None and planned.columns.has_facts:
-                other = replace(group, files=(planned._replace(columns=planned.columns._replace(checksum=1)),))
+                other = replace(group, files=(planned._replace(place=planned.columns._replace(checksum=1).to_bytes()),))
                 with pytest.raises(FormatError, match=re.escape(planned.path)):
                     list(other.facts(["path"]))
                 damaged += 1
