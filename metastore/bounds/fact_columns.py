@@ -55,7 +55,7 @@ _TIME: Final = Statistic.MODIFICATION_TIME_NANOS
 
 
 def fact_columns(units: pa.Table, files: int, found: Any, numbers: StoredNumbers) -> dict[str, Any] | None:
-    """The facts of ``units`` as columns of the same rows: first so many ``files``, then row groups, then other units.
+    """The facts of ``units`` as columns of the same rows: first ``files`` files, then row groups, then others.
 
     ``found`` has the index of each row group's file, and ``numbers`` are those of all units. Returns None for units
     that these columns cannot hold, such as a unit without identifier.
