@@ -91,7 +91,8 @@ def _texts_beside_path(units: pa.Table, files: int, owners: Sequence[int]) -> di
     These are the number of characters that precede the identifier in a file's path, identifiers that follow from
     nothing, and paths of units that have no file.
     """
-    names, paths, numbers = (list[Any](units[name].to_pylist()) for name in ("metadataIdentifier", "path", "rowGroupIndex"))
+    columns = ("metadataIdentifier", "path", "rowGroupIndex")
+    names, paths, numbers = (list[Any](units[name].to_pylist()) for name in columns)
     cuts: list[int | None] = [None] * len(names)
     identifiers, places = list(names), list(paths)
     for row, owner in enumerate(owners):
@@ -104,8 +105,8 @@ def _texts_beside_path(units: pa.Table, files: int, owners: Sequence[int]) -> di
             places[row] = None
             if numbers[row] is not None and name == f"{names[owner]}{IDENTIFIER_SEPARATOR}{numbers[row]}":
                 identifiers[row] = None
-    columns = {"cut": (cuts, pa.int32()), "identifier": (identifiers, pa.string()), "place": (places, pa.string())}
-    return {name: pa.array(values, type_) for name, (values, type_) in columns.items()}
+    found = {"cut": (cuts, pa.int32()), "identifier": (identifiers, pa.string()), "place": (places, pa.string())}
+    return {name: pa.array(values, type_) for name, (values, type_) in found.items()}
 
 
 def longs(column: Any, instead: int = 0) -> Longs:

@@ -121,7 +121,7 @@ class Manifests:
         path = manifest.manifest_path
 
         def load() -> DecodedManifest:
-            return decode_file(path, lambda: _read(self._io, manifest))
+            return decode_file(path, lambda: _live_entries(self._io, manifest))
 
         return self._cache.get(path, load, _size_of)
 
@@ -157,7 +157,7 @@ class Manifests:
             self._cache.put(file.manifest_path, kept, _size_of(kept))
 
 
-def _read(io: FileIO, manifest: ManifestFile) -> DecodedManifest:
+def _live_entries(io: FileIO, manifest: ManifestFile) -> DecodedManifest:
     compact = compact_entries(content_of(io, manifest.manifest_path), manifest, most_of(io))
     if compact is not None:
         return DecodedManifest(manifest, compact, tuple(entry.key for entry in compact))

@@ -18,8 +18,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.visitors import extract_field_ids
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -29,8 +28,6 @@ from pyiceberg.table.snapshots import Snapshot
 from metastore.bounds.embedded_place import COLUMNS_ID
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, MetastoreError, StorageError
-from metastore.iceberg.compact_entries import metrics_of
-from metastore.iceberg.iceberg_private import metrics_evaluator
 from metastore.iceberg.open_tables import FileCache
 from metastore.iceberg.snapshot_choice import SeenVersion, SnapshotChoice
 from metastore.mapping.arrow import no_rows, plain_arrow_schema
@@ -42,7 +39,7 @@ from metastore.mapping.segment_digest import DIGEST_ID
 from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, by_partition, grouped
 from metastore.storage.file_groups import FileGroup, Parts, needed_columns
 from metastore.storage.key_range import split
-from metastore.storage.planning import ManifestRows, plan, wanted_manifests
+from metastore.storage.planning import ManifestRows, bounds_test, plan, wanted_manifests
 from metastore.storage.table import ComponentTable
 from metastore.stores.files import arrow_paths
 from metastore.stores.locations import is_local
@@ -314,7 +311,7 @@ class Reader:
                 answered.append(row)
                 continue
             if in_bounds is None:
-                in_bounds = _in_bounds(schema, wanted.rest)
+                in_bounds = bounds_test(schema, wanted.rest)
             if in_bounds(data_file):
                 to_open.append(_planned(key, data_file))
         rows = known.table(answered, self.table.unit_type)
@@ -377,26 +374,6 @@ class Reader:
 def _question(snapshot: Snapshot, expression: BooleanExpression, columns: tuple[str, ...]) -> str:
     """Return the cache key of an answer: its version and the question."""
     return f"{snapshot.manifest_list}?{columns}{expression!r}"
-
-
-def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
-    """Return a test by bounds: whether a file may hold matching rows.
-
-    Files with equal metrics of the tested columns are tested once: most files of a table hold the same kinds of units.
-    """
-    if isinstance(expression, AlwaysTrue):
-        return lambda _: True
-    test = metrics_evaluator(schema, expression)
-    ids = sorted(extract_field_ids(bound(schema, expression)))
-    known: dict[tuple[object, ...], bool] = {}
-
-    def in_bounds(file: DataFile) -> bool:
-        metrics = (file.record_count, *(of.get(field_id) for of in metrics_of(file) for field_id in ids))
-        if metrics not in known:
-            known[metrics] = test(file)
-        return known[metrics]
-
-    return in_bounds
 
 
 def _planned(key: PartitionKey, data_file: DataFile) -> PlannedFile:
