@@ -20,6 +20,8 @@ from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 
 from metastore.bounds.embedded_columns import EmbeddedBatches
+from metastore.bounds.embedded_facts import FactBatches
+from metastore.bounds.unit_facts import FACTS, columns_for, facts_of_rows
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, StorageError
 from metastore.mapping.arrow import plain_arrow_schema
@@ -99,6 +101,27 @@ class FileGroup:
         with _reading(self.component):
             contents = iter(fetched_columns(self.io, with_columns))
             return [planned.columns is not None and _taken(batches, planned, next(contents)) for planned in self.files]
+
+    def facts(self, wanted: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the facts ``wanted`` of matching rows: of :data:`metastore.bounds.unit_facts.FACTS`.
+
+        They are read from embedded columns where a file has them. The other columns of the group are not used. A table
+        has all matching rows of its files.
+        Raises StorageError for a lost file, FormatError for a bad one.
+        """
+        schema = iceberg_schema(self.unit_type)
+        row_test = RowTest(bound(schema, self.expression))
+        can_be_facts = row_test.tested <= set(FACTS.names)
+        with_facts = [
+            can_be_facts and planned.columns is not None and planned.columns.has_facts for planned in self.files
+        ]
+        yield from _embedded_facts(self.only(with_facts), wanted, row_test)
+        rest = self.only([not has_facts for has_facts in with_facts])
+        if rest.files:
+            read = replace(rest, columns=columns_for(wanted))
+            some = [facts_of_rows(pa.Table.from_batches([batch]), wanted) for batch in read.batches()]
+            if some:
+                yield pa.concat_tables(some)
 
     def fetched(self) -> FetchedGroup:
         """Return this group with the files' content. Raises StorageError for a lost file."""
@@ -181,10 +204,28 @@ class Parts:
             yield from group.batches()
 
 
+def _embedded_facts(group: FileGroup, wanted: Sequence[str], test: RowTest) -> list[pa.Table]:
+    """Return facts of the units of ``group`` that pass ``test``; all files have embedded facts."""
+    found = FactBatches(wanted)
+    with _reading(group.component):
+        for planned, content in zip(group.files, fetched_columns(group.io, group.files), strict=True):
+            assert planned.columns is not None
+            with _decoding(planned):
+                found.add(planned.columns, content, planned.key)
+        return found.tables(test)
+
+
 def _taken(batches: EmbeddedBatches, planned: PlannedFile, content: pa.Buffer) -> bool:
     assert planned.columns is not None
-    try:
+    with _decoding(planned):
         return batches.add(planned.columns, content)
+
+
+@contextmanager
+def _decoding(planned: PlannedFile) -> Iterator[None]:
+    """Within, a failure is raised as an error of the file."""
+    try:
+        yield
     except (FormatError, OSError, ValueError) as error:
         raise FormatError(f"{planned.path} cannot be read: {error}") from error
 

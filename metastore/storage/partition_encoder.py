@@ -15,7 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
-from metastore.bounds.embedded_columns import COLUMNS_ID, embedded
+from metastore.bounds.embedded_columns import embedded
+from metastore.bounds.embedded_place import COLUMNS_ID
 from metastore.errors import InvalidRequestError
 from metastore.mapping.arrow import arrow_schema
 from metastore.mapping.bounds import ColumnBounds, bounds_of
