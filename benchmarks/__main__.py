@@ -28,6 +28,7 @@ from benchmarks import (
     other_metastores,
     overwrite,
     rewrite_files,
+    scale,
     scan,
     small_commits,
     statistics,
@@ -175,6 +176,7 @@ def _wide(run: Run, folder: str) -> Measured:
 ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "many_files": lambda run, folder: (many_files.run(folder, run.pruned_files, run.pace, run.say), []),
     "memory": lambda run, folder: memory.run(folder, run.listed_files, run.say),
+    "scale": lambda run, folder: scale.run(folder, *scale.sizes(thorough=run.pace.thorough), run.say),
     "many_processes": lambda run, folder: many_processes.run(folder, run.say),
     "endurance": lambda run, folder: endurance.run(folder, run.commits, run.seed, run.say),
     "other_metastores": _other_metastores,

@@ -122,7 +122,7 @@ CASES: Final[dict[str, Callable[[str, int], object]]] = {
 }
 
 
-def _peak() -> int:
+def peak() -> int:
     """The most memory that this process has had, in bytes."""
     try:
         with open("/proc/self/status", encoding="ascii") as status:
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str]) -> None:
     folder, files, name = arguments
     wall, cpu = time.perf_counter(), time.process_time()
     kept = CASES[name](folder, int(files) * ROWS)
-    taken = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "peak": _peak()}
+    taken = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "peak": peak()}
     del kept
     print(json.dumps(taken))
 

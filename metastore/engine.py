@@ -31,6 +31,7 @@ import pyarrow as pa
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.expendable import mark_expendable
 from metastore.interrupts import next_of
+from metastore.traffic import counted_here, with_traffic
 
 Chunk = TypeVar("Chunk")
 _Outcome = list[pa.RecordBatch] | MetastoreError
@@ -299,7 +300,8 @@ class _Helper:
 
     def _answer(self) -> _Outcome:
         try:
-            return cast("_Outcome", self._answers.recv())
+            answer = self._answers.recv()
+            return answer if isinstance(answer, MetastoreError) else counted_here(answer)
         except (EOFError, OSError) as error:
             return self._ended(error)
         except Exception as error:  # noqa: BLE001 - unpickling may raise anything, and the caller waits for an outcome
@@ -336,7 +338,7 @@ def serve(requests: Connection[Any, Any]) -> None:
     while True:
         try:
             task, *chunks = requests.recv()
-            answer: object = [batch for chunk in chunks for batch in _guarded(task, chunk)]
+            answer: object = with_traffic(_guarded(task, *chunks))
         except EOFError:
             return
         except MetastoreError as error:
@@ -357,9 +359,10 @@ def _pickled(message: object) -> bytes:
     return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
 
 
-def _guarded(task: Callable[[Chunk], Iterable[pa.RecordBatch]], chunk: Chunk) -> Iterator[pa.RecordBatch]:
+def _guarded(task: Callable[[Chunk], Iterable[pa.RecordBatch]], *chunks: Chunk) -> Iterator[pa.RecordBatch]:
     try:
-        yield from task(chunk)
+        for chunk in chunks:
+            yield from task(chunk)
     except MetastoreError:
         raise
     except Exception as error:
@@ -381,8 +384,7 @@ def _take(items: Any) -> Any:
 
 
 def _name(task: object) -> str:
-    inner = getattr(task, "func", task)
-    return str(getattr(inner, "__qualname__", inner))
+    return str(getattr(inner := getattr(task, "func", task), "__qualname__", inner))
 
 
 def _module(task: object) -> str:
@@ -395,6 +397,4 @@ def _stop_all(helpers: list[_Helper]) -> None:
 
 
 def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import And, In
 
 from metastore.analyze.changes import Changed, FileCounts, WantedMetadata, changed_segments, is_flat
-from metastore.analyze.reading import Descriptions, Progress, Reading
-from metastore.analyze.states import short_states
+from metastore.analyze.found_files import FoundFiles
+from metastore.analyze.reading import Descriptions, Progress, Reading, stored_descriptions, with_descriptions
+from metastore.analyze.states import segment_state, short_states
 from metastore.analyze.stored import Stored
 from metastore.analyze.tasks.chunks import (
     UNIT_SCHEMA,
@@ -29,6 +30,7 @@ from metastore.analyze.tasks.chunks import (
     Read,
     run_named,
 )
+from metastore.analyze.tasks.directories import make_directories
 from metastore.analyze.tasks.segments import MadeSegments, make_segments, segments_schema
 from metastore.analyze.units.gathering import Gathered, Gathering, files_in
 from metastore.analyze.units.partial_aggregates import (
@@ -41,19 +43,18 @@ from metastore.analyze.units.partial_aggregates import (
 from metastore.analyze.units.rollup import segment_units, table_unit
 from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments, states_by_key
 from metastore.analyze.units.total import Total
-from metastore.analyze.units.unit_rows import of_kind, values
+from metastore.analyze.units.unit_rows import of_kind
 from metastore.analyze.unprunable import columns_without_bounds
 from metastore.components.requests import of_table
 from metastore.engine import Engine, ResultsTooLargeError
-from metastore.errors import FormatError
+from metastore.errors import ConflictError, FormatError
 from metastore.formats.source_file import SourceFile
-from metastore.model.column_path import is_among, parse
+from metastore.mapping.rows import PartitionKey
 from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
-from metastore.model.vocabulary import MetadataType
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.operations.modify import Modify
-from metastore.sketches.description import Describing, descriptions_in, descriptions_text
 from metastore.sources.directories import Directories
 from metastore.sources.source_table import SourceTable
 from metastore.storage.file_groups import FileGroup
@@ -102,43 +103,42 @@ class Execution:
         self._files = FileCounts()
         self._counts_rows = True
         self._before: list[pa.Table] = []
+        self._states: dict[str, str] = {}
+        self._directories: dict[str, Collection[Directories]] = {}
 
     @property
     def engine(self) -> str | None:
         """The name of the engine that read files; None if there were no files to read."""
         return self._reading.engine_name
 
-    def full(self, segments: _Segments, fresh: Mapping[str, str], *, owner: str, known: bool) -> Outcome:
-        """Rebuilds everything; ``known`` means that stored metadata of the table is replaced."""
+    def full(self, found: FoundFiles, *, owner: str, known: bool) -> Outcome:
+        """Rebuilds everything; ``known`` means that stored metadata of the table is replaced.
+
+        Raises ConflictError if a surveyed directory has lost its files since.
+        """
         if known:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
-        self._reading.expect(sum(map(len, segments.values())))
-        for_tasks = {key: files for key, files in segments.items() if self._is_for_tasks(len(files), files=files)}
-        made = self._made_by_tasks(for_tasks, fresh, {}, anew=False)
+        self._reading.expect(found.count)
+        self._states = dict(found.states)
+        sizes = {key: found.size(key) for key in found.states}
+        for_tasks = [key for key, size in sizes.items() if self._is_for_tasks(found, key, size.files)]
+        made = self._made_by_tasks(for_tasks, found, {}, anew=False)
         tops = list(made.values())
-        rest = {key: files for key, files in segments.items() if key not in made}
-        if rest:
-            files = [file for own in rest.values() for file in own]
+        rest = [key for key in found.states if key not in made]
+        # Files that the driver has listed are read together; of others, a few segments at a time.
+        files_at_once = {key: sizes[key].files if key in found.surveyed else 0 for key in rest}
+        for keys in _at_once(rest, files_at_once, self._limits.driver_rows):
+            segments = self._listed(found, keys)
+            files = [file for own in segments.values() for file in own]
             reads = [Read(file, exact=True, missing=self._wanted.described) for file in files]
-            tops += self._made(reads, rest, fresh, UNIT_SCHEMA.empty_table(), {})
+            tops += self._made(reads, segments, UNIT_SCHEMA.empty_table(), {})
             self._files = self._files.plus(FileCounts(new=len(files)))
-        return self._outcome(Total.added(tops), segments, fresh, len(fresh), frozenset(), owner)
+        return self._outcome(Total.added(tops), found, len(found.states), frozenset(), owner)
 
-    def incremental(
-        self,
-        segments: _Segments,
-        fresh: Mapping[str, str],
-        decision: Changed,
-        stored: Stored,
-        *,
-        owner: str,
-        others: Collection[Directories] = (),
-    ) -> Outcome:
-        """Rebuilds the changed segments, on top of the ``stored`` units.
-
-        ``segments`` may lack unchanged ones; ``others`` are then the directories of their files.
-        """
-        segment_changes = changed_segments(stored.states, short_states(fresh))
+    def incremental(self, found: FoundFiles, decision: Changed, stored: Stored, *, owner: str) -> Outcome:
+        """Rebuilds the changed segments, on top of the ``stored`` units. Raises as :meth:`full`."""
+        self._states = dict(found.states)
+        segment_changes = changed_segments(stored.states, short_states(found.states))
         # At level TABLE no SEGMENT unit is written that would replace the stored ones.
         gone = frozenset(stored.states) if self._wanted.level is MetadataType.TABLE else segment_changes.removed
         if gone:
@@ -147,51 +147,69 @@ class Execution:
         removed = stored.tops(segment_changes.removed)
         self._stood_before(removed)
         self._files = FileCounts(removed=files_in(removed))
-        touched = segment_changes.touched if decision.reason is None else frozenset(fresh)
-        tops = self._made_anew({key: segments[key] for key in sorted(touched)}, fresh, decision, stored)
+        touched = segment_changes.touched if decision.reason is None else frozenset(found.states)
+        tops = self._made_anew(sorted(touched), found, decision, stored)
         keys = touched | segment_changes.removed
         total = _total(stored, pa.concat_tables(self._before), tops, keys)
-        return self._outcome(total, segments, fresh, len(touched), gone, owner, others)
+        return self._outcome(total, found, len(touched), gone, owner)
 
-    def _made_anew(
-        self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, stored: Stored
-    ) -> list[Part]:
-        """Rebuilds ``segments``, by tasks or by the driver; all, some or none of their files may be known."""
-        known = stored.partitions(segments)
+    def _made_anew(self, keys: Sequence[str], found: FoundFiles, decision: Changed, stored: Stored) -> list[Part]:
+        """Rebuilds the segments ``keys``, by tasks or by the driver; all, some or none of their files may be known."""
+        known = stored.partitions(keys)
         # Above level FILE no file's units are stored.
         all_unknown = decision.footers or not stored.keeps_files
         unknown = {
-            key: len(files) if key not in known or all_unknown else _later(files, stored.modified)
-            for key, files in segments.items()
+            key: found.size(key).files if key not in known or all_unknown else found.later(key, stored.modified)
+            for key in keys
         }
         self._reading.expect(sum(unknown.values()))
-        for_tasks = {
-            key: files
-            for key, files in segments.items()
-            if len(files) <= self._limits.known_files
-            and self._is_for_tasks(unknown[key], known[key].size_bytes if key in known else 0, files)
-        }
-        made = self._made_by_tasks(for_tasks, fresh, known, anew=decision.footers)
+        for_tasks = [
+            key
+            for key in keys
+            if self._is_for_tasks(found, key, unknown[key], known[key].size_bytes if key in known else 0)
+        ]
+        made = self._made_by_tasks(for_tasks, found, known, anew=decision.footers)
         tops = list(made.values())
-        rest = [key for key in segments if key not in made]
-        for keys in _at_once(rest, known, self._limits.driver_rows):
-            tops += self._made_here({key: segments[key] for key in keys}, fresh, decision, known)
+        rest = [key for key in keys if key not in made]
+        rows = {key: known[key].rows if key in known else 0 for key in rest}
+        for some in _at_once(rest, rows, self._limits.driver_rows):
+            tops += self._made_here(self._listed(found, some), decision, known)
         return tops
 
-    def _is_for_tasks(self, unknown: int, stored_bytes: int = 0, files: Sequence[SourceFile] = ()) -> bool:
+    def _is_for_tasks(self, found: FoundFiles, key: str, unknown: int, stored_bytes: int = 0) -> bool:
         """Whether one task both reads a segment's files and makes the segment, given the number of files to read.
 
         This holds only if footers suffice; otherwise tasks of their own read the files.
         """
-        limits = self._limits
-        may_read_data = unknown > 0 and self._wanted.bounds_read.may_read_data
-        if may_read_data and sum(file.size for file in files) > limits.data_bytes:
+        limits, size = self._limits, found.size(key)
+        if not self._reading.of_footers:
+            return False
+        if key in found.surveyed:
+            # Data that must be read for bounds is shared directory by directory.
+            return size.files <= limits.directory_files[1] and stored_bytes <= limits.directory_bytes
+        if unknown > 0 and self._wanted.bounds_read.may_read_data and size.bytes > limits.data_bytes:
             return False  # several tasks share the data of large files
-        return self._reading.of_footers and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
+        # The task receives the listing of a known segment.
+        is_listed = not stored_bytes or size.files <= limits.known_files
+        return is_listed and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
 
-    def _made_here(
-        self, segments: _Segments, fresh: Mapping[str, str], decision: Changed, known: Mapping[str, FileGroup]
-    ) -> list[Part]:
+    def _listed(self, found: FoundFiles, keys: Sequence[str]) -> _Segments:
+        """The files of the segments ``keys``; for surveyed ones, their states are those of this listing."""
+        segments = found.listed(self._source, keys)
+        self._refuse_gone(keys, segments)
+        for key in found.surveyed.keys() & segments.keys():
+            self._states[key] = segment_state(segments[key])
+            self._directories[key] = {file.directories for file in segments[key]}
+        return segments
+
+    def _refuse_gone(self, keys: Sequence[str], segments: Collection[str]) -> None:
+        if gone := [key for key in keys if key not in segments]:
+            raise ConflictError(
+                f"the directory {gone[0]} of {self._source.table} lost its files while the table was analyzed; "
+                "nothing was changed"
+            )
+
+    def _made_here(self, segments: _Segments, decision: Changed, known: Mapping[str, FileGroup]) -> list[Part]:
         """Rebuilds ``segments`` on the driver, from their stored units and the files that must be read."""
         groups = [known[key] for key in segments if key in known]
         batches = chain.from_iterable(group.batches() for group in groups)
@@ -200,18 +218,17 @@ class Execution:
         compared = before.compared(files)
         true = compared.kept.select(["metadataType", "path", "schema", "additionalMetadata"])
         true = of_kind(true, MetadataType.FILE)
-        described = {} if decision.anew else _descriptions(true, self._wanted.described)
+        described = {} if decision.anew else stored_descriptions(true, self._wanted.described)
         reads = self._reading.lacking(files, true, described, anew=decision.footers)
         self._stood_before(before.tops)
         self._files = self._files.plus(compared.changes.counts)
         kept = compared.standing(self._wanted.level, anew=decision.footers)
-        return self._made(reads, segments, fresh, kept, described)
+        return self._made(reads, segments, kept, described)
 
     def _made(
         self,
         reads: Sequence[Read],
         segments: _Segments,
-        fresh: Mapping[str, str],
         kept: pa.Table,
         described: dict[str, Descriptions],
     ) -> list[Part]:
@@ -220,19 +237,17 @@ class Execution:
         Returns their parts for the table's roll-up.
         """
         if self._reading.of_footers:
-            return list(self._from_footers(reads, segments, fresh, kept))
+            return list(self._from_footers(reads, segments, kept))
         found = self._reading.files(reads)
         for path, descriptions in found.descriptions.items():
             described.setdefault(path, {}).update(descriptions)
-        details = _with_descriptions(
+        details = with_descriptions(
             pa.concat_tables([kept, pa.Table.from_batches(found.details, UNIT_SCHEMA)]), described
         )
         self._counts_rows = self._source.provided is None or not lacks_count(of_kind(details, MetadataType.FILE))
-        return self._segments(file_parts(details, self._source.location), details, fresh)
+        return self._segments(file_parts(details, self._source.location), details)
 
-    def _from_footers(
-        self, reads: Sequence[Read], segments: _Segments, fresh: Mapping[str, str], kept: pa.Table
-    ) -> Iterator[Part]:
+    def _from_footers(self, reads: Sequence[Read], segments: _Segments, kept: pa.Table) -> Iterator[Part]:
         """Reads footers, and makes each segment when all of its files have arrived."""
         awaited = Counter(metadata_key(read.file.directories) for read in reads)
         gathering = Gathering({key: awaited[key] for key in segments}, kept)
@@ -240,34 +255,62 @@ class Execution:
         # Unchanged files are added up while others are read.
         staying = {key: file_parts(rows, self._source.location) for key, rows in gathering.kept().items()}
         if found := gathering.complete():
-            yield from self._stored(found, staying, fresh)
+            yield from self._stored(found, staying)
         for batch in batches:
             if found := gathering.add(batch):
-                yield from self._stored(found, staying, fresh)
+                yield from self._stored(found, staying)
 
     def _made_by_tasks(
-        self, segments: _Segments, fresh: Mapping[str, str], stored: Mapping[str, FileGroup], *, anew: bool
+        self, keys: Sequence[str], found: FoundFiles, stored: Mapping[str, FileGroup], *, anew: bool
     ) -> dict[str, Part]:
-        """Lets tasks make segments from their ``stored`` units and their files, and has the results stored; by key.
+        """Lets tasks make segments from their ``stored`` units and their files; returns their parts by key.
 
         The result lacks the remaining segments if one turns out larger than the engine hands over at once. This happens
         with files of thousands of columns: their width is unknown before they are read.
         """
         tops: dict[str, Part] = {}
-        if not segments:
+        if not keys:
             return tops
-        encoder = self._modify.encoder()
-        chunks = self._reading.cutting.segments(segments, fresh, stored, anew=anew, encoder=encoder)
+        cutting, encoder = self._reading.cutting, self._modify.encoder()
+        listed = {key: found.segments[key] for key in keys if key not in found.surveyed}
+        if listed:
+            chunks = cutting.segments(listed, self._states, stored, anew=anew, encoder=encoder)
+            with suppress(ResultsTooLargeError):
+                for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
+                    tops |= self._taken(MadeSegments.of(batch))
+        surveyed = [found.surveyed[key] for key in keys if key in found.surveyed]
+        if not surveyed:
+            return tops
+        template = cutting.directory_template(
+            reach=self._modify.reach(),
+            sender=self._modify.sender(self._partition_key()),
+            encoder=encoder,
+            anew=anew,
+            reads_stored=found.reached_on is self._reading.engine,
+        )
+        directories = cutting.directories(surveyed, template, stored)
         with suppress(ResultsTooLargeError):
-            for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
+            for batch in run_named(self._reading.engine, directories, make_directories, segments_schema(UNIT_SCHEMA)):
                 made = MadeSegments.of(batch)
-                self._modify.overwrite_encoded(made.partitions)
-                self._units += made.units
-                self._files = self._files.plus(made.counts)
-                self._stood_before(made.before)
-                self._reading.tell(made.read)
-                tops.update((metadata_key(top.directories), top) for top in made.tops)
+                self._states |= made.states
+                self._directories |= made.directories
+                tops |= self._taken(made)
+            self._refuse_gone([each.key for each in surveyed], tops)
         return tops
+
+    def _partition_key(self) -> PartitionKey:
+        """The key of the table's own partition; those of its segments are in the same folder."""
+        table = self._source.table
+        return (table.storage_plugin, table.workspace, table.name, GENERAL_INFO)
+
+    def _taken(self, made: MadeSegments) -> dict[str, Part]:
+        """Has what a task made stored, and counts it; returns the segments' parts by key."""
+        self._modify.overwrite_encoded(made.partitions)
+        self._units += made.units
+        self._files = self._files.plus(made.counts)
+        self._stood_before(made.before)
+        self._reading.tell(made.read)
+        return {metadata_key(top.directories): top for top in made.tops}
 
     def _stood_before(self, tops: pa.Table) -> None:
         """Keeps the stored SEGMENT rows that this run replaces."""
@@ -276,33 +319,24 @@ class Execution:
         if len(self._before) > _CHUNKS:
             self._before = [pa.concat_tables(self._before).combine_chunks()]
 
-    def _stored(self, found: Gathered, staying: Mapping[str, list[Part]], fresh: Mapping[str, str]) -> list[Part]:
+    def _stored(self, found: Gathered, staying: Mapping[str, list[Part]]) -> list[Part]:
         """Has the units of complete segments written; returns their parts for the table's roll-up."""
         parts = [*segment_parts(found.fragments), *chain.from_iterable(staying[key] for key in found.kept)]
-        return self._segments(parts, pa.concat_tables([*found.kept.values(), found.read]), fresh)
+        return self._segments(parts, pa.concat_tables([*found.kept.values(), found.read]))
 
-    def _segments(self, parts: Sequence[Part], details: pa.Table, fresh: Mapping[str, str]) -> list[Part]:
-        level = self._wanted.level
+    def _segments(self, parts: Sequence[Part], details: pa.Table) -> list[Part]:
+        level, states = self._wanted.level, self._states
         units, tops = segment_units(
-            self._source, UNIT_SCHEMA, parts, details, level=level, states=fresh, is_flat=is_flat(fresh)
+            self._source, UNIT_SCHEMA, parts, details, level=level, states=states, is_flat=is_flat(states)
         )
         self._modify.overwrite_ahead(units)
         self._units += units.num_rows
         return [top.for_table() for top in tops]
 
-    def _outcome(
-        self,
-        total: Total,
-        all_segments: _Segments,
-        fresh: Mapping[str, str],
-        segments: int,
-        removed: frozenset[str],
-        owner: str,
-        others: Collection[Directories] = (),
-    ) -> Outcome:
-        directories = {file.directories for files in all_segments.values() for file in files} | set(others)
+    def _outcome(self, total: Total, found: FoundFiles, segments: int, removed: frozenset[str], owner: str) -> Outcome:
+        directories = found.directories(self._directories)
         general = table_unit(
-            self._source, UNIT_SCHEMA, total, directories, owner=owner, wanted=self._wanted, states=fresh
+            self._source, UNIT_SCHEMA, total, directories, owner=owner, wanted=self._wanted, states=self._states
         )
         self._modify.overwrite(general)
         units = self._units + general.num_rows
@@ -314,35 +348,6 @@ class Execution:
         schema = TupleSchema.from_json(general["schema"][0].as_py())
         statistics = dict(general["columnsStatistics"][0].as_py() or ())
         return columns_without_bounds(schema, statistics, self._wanted.bounds_read, self._wanted.format)
-
-
-def _descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, Descriptions]:
-    """The stored descriptions of the FILE rows among ``units``, by path; only for the columns ``wanted``."""
-    if wanted is None:
-        return {}
-    files = of_kind(units, MetadataType.FILE)
-    texts = zip(values(files, "path"), values(files, "additionalMetadata"), strict=True)
-    return {
-        path: {
-            key: description
-            for key, description in descriptions_in(text).items()
-            if wanted.columns is None or is_among(parse(key), wanted.columns)
-        }
-        for path, text in texts
-    }
-
-
-def _with_descriptions(units: pa.Table, descriptions: Mapping[str, Descriptions]) -> pa.Table:
-    """``units`` with ``descriptions`` as the only content of additionalMetadata in the FILE rows."""
-    if not any(descriptions.values()) and units["additionalMetadata"].null_count == units.num_rows:
-        return units
-    kinds, paths = values(units, "metadataType"), values(units, "path")
-    texts = [
-        descriptions_text(descriptions.get(path, {})) if kind == MetadataType.FILE.value else None
-        for kind, path in zip(kinds, paths, strict=True)
-    ]
-    at = units.schema.get_field_index("additionalMetadata")
-    return units.set_column(at, units.schema.field(at), pa.array(texts, pa.string()))
 
 
 def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozenset[str]) -> Total:
@@ -364,24 +369,18 @@ def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozens
     return Total.added([*tops, *segment_parts(kept)])
 
 
-def _later(files: Sequence[SourceFile], modified: int) -> int:
-    """Number of ``files`` modified after the time in epoch ms: at least this number is new or changed."""
-    return sum(file.mtime_ns // 1_000_000 > modified for file in files)
+def _at_once(keys: Sequence[str], weights: Mapping[str, int], most: int) -> Iterator[Sequence[str]]:
+    """Splits the segments ``keys`` into groups of at most ``most`` together, by their ``weights``.
 
-
-def _at_once(keys: Sequence[str], known: Mapping[str, FileGroup], most: int) -> Iterator[Sequence[str]]:
-    """Splits the segments ``keys`` into groups of at most ``most`` known rows.
-
-    A larger segment is a group of its own.
+    A heavier segment is a group of its own.
     """
     turn: list[str] = []
-    rows = 0
+    held = 0
     for key in keys:
-        held = known[key].rows if key in known else 0
-        if turn and rows + held > most:
+        if turn and held + weights[key] > most:
             yield turn
-            turn, rows = [], 0
+            turn, held = [], 0
         turn.append(key)
-        rows += held
+        held += weights[key]
     if turn:
         yield turn

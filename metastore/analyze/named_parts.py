@@ -1,8 +1,8 @@
-"""The files that an ANALYZE considers: all files of a listing, or only files of named partitions or paths.
+"""The files of an ANALYZE of named parts of a table: only files of named partitions or paths.
 
-Place in the flow: a run begins with :class:`FoundFiles`. For a whole table, these come from one listing. For named
-partitions, only their directories are listed. For named paths, each file is looked up and nothing is listed. All other
-files count as unchanged since the last run. So the result equals that of a whole run if nothing else changed.
+Place in the flow: a run begins with :class:`FoundFiles`. For named partitions, only their directories are listed. For
+named paths, each file is looked up and nothing is listed. All other files count as unchanged since the last run. So the
+result equals that of a whole run if nothing else changed.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from metastore.analyze.changes import KnownTable, is_flat, segments_of
+from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.formats.source_file import SourceFile
 from metastore.model.identity import metadata_key
 from metastore.model.vocabulary import DEFAULT_SEGMENT
-from metastore.sources.directories import Directories
 from metastore.sources.named_paths import files_at
 from metastore.sources.partition_choice import PartitionChoice
 from metastore.sources.path_lists import paths_of
@@ -49,30 +49,6 @@ class NamedParts:
         if choice is not None and paths is not None:
             raise InvalidRequestError("name either partitions or paths, not both")
         return None if choice is None and paths is None else cls(choice, tuple(paths_of(paths or ())))
-
-
-@dataclass(frozen=True)
-class FoundFiles:
-    """The files by top-level segment, the segments' states, and the directories of other segments.
-
-    * ``segments`` has all files of each segment that may have changed.
-    * ``states`` has the state of every segment, in short form for the others.
-    * ``looked_at`` are the files that were found on the store.
-    * ``others`` are the directories of files in other segments.
-    * ``passed_over`` are named paths without a data file, now or in the metadata.
-    """
-
-    segments: Mapping[str, Sequence[SourceFile]]
-    states: Mapping[str, str]
-    looked_at: Sequence[SourceFile]
-    others: Collection[Directories] = ()
-    passed_over: Sequence[str] = ()
-
-    @classmethod
-    def whole(cls, files: Sequence[SourceFile]) -> FoundFiles:
-        """Returns all ``files`` of a table; they must be sorted."""
-        segments = segments_of(files)
-        return cls(segments, {key: segment_state(own) for key, own in segments.items()}, files)
 
 
 def found_parts(source: SourceTable, stored: Stored, parts: NamedParts) -> FoundFiles:

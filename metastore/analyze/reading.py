@@ -20,14 +20,15 @@ from metastore.analyze.tasks.file_rows import DataChunk, file_row, read_chunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.gathering import files_in, parts_of
 from metastore.analyze.units.partial_aggregates import schema_of
-from metastore.analyze.units.unit_rows import UnitRow, to_batch, values
+from metastore.analyze.units.unit_rows import UnitRow, of_kind, to_batch, values
 from metastore.engine import Engine
 from metastore.formats.names import PARQUET
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse, quote
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.tuple_schema import TupleSchema
-from metastore.sketches.description import Describing, Description, descriptions_in
+from metastore.model.vocabulary import MetadataType
+from metastore.sketches.description import Describing, Description, descriptions_in, descriptions_text
 from metastore.sources.provided import Provided
 from metastore.sources.source_table import SourceTable
 
@@ -191,6 +192,35 @@ def kept_rows(
         }
         row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole)
         yield row._replace(location=source.location)
+
+
+def stored_descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, Descriptions]:
+    """The stored descriptions of the FILE rows among ``units``, by path; only for the columns ``wanted``."""
+    if wanted is None:
+        return {}
+    files = of_kind(units, MetadataType.FILE)
+    texts = zip(values(files, "path"), values(files, "additionalMetadata"), strict=True)
+    return {
+        path: {
+            key: description
+            for key, description in descriptions_in(text).items()
+            if wanted.columns is None or is_among(parse(key), wanted.columns)
+        }
+        for path, text in texts
+    }
+
+
+def with_descriptions(units: pa.Table, descriptions: Mapping[str, Descriptions]) -> pa.Table:
+    """``units`` with ``descriptions`` as the only content of additionalMetadata in the FILE rows."""
+    if not any(descriptions.values()) and units["additionalMetadata"].null_count == units.num_rows:
+        return units
+    kinds, paths = values(units, "metadataType"), values(units, "path")
+    texts = [
+        descriptions_text(descriptions.get(path, {})) if kind == MetadataType.FILE.value else None
+        for kind, path in zip(kinds, paths, strict=True)
+    ]
+    at = units.schema.get_field_index("additionalMetadata")
+    return units.set_column(at, units.schema.field(at), pa.array(texts, pa.string()))
 
 
 def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object]) -> Describing | None:

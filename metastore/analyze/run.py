@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from metastore.analyze.changes import (
+    Decision,
     Full,
     KnownTable,
     Unchanged,
@@ -24,11 +25,13 @@ from metastore.analyze.changes import (
     decide,
 )
 from metastore.analyze.execution import Execution
+from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.levels import level_named
-from metastore.analyze.named_parts import FoundFiles, NamedParts, found_parts, whole_is_needed
+from metastore.analyze.named_parts import NamedParts, found_parts, whole_is_needed
 from metastore.analyze.reading import Progress
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.stored import Stored
+from metastore.analyze.surveyed import Survey
 from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.units.rollup import refuse_unknown_columns
 from metastore.components.requests import of_table
@@ -165,49 +168,41 @@ def _analyzed(
     on_progress: Progress | None,
     limits: Limits,
 ) -> AnalyzeResult | None:
-    """Runs :func:`analyze` on top of ``version``; returns None if others have changed the table's metadata since."""
+    """Runs :func:`analyze` on top of ``version``.
+
+    Returns None if others have changed the table's metadata since, or if a surveyed directory has lost its files.
+    """
     stored = Stored(tables, source.table, version)
-    if parts is None:
-        files = FoundFiles.whole(source.files_beside(lambda: stored.known))
-    else:
-        files = found_parts(source, stored, parts)
-        asked = _at_own_level(asked, stored.known)
-    known = stored.known
-    found = _with_format(source, files.looked_at, known, asked)
-    if source.provided is not None and asked.describing is not None:
-        raise InvalidRequestError(
-            f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
-        )
-    if source.provided is not None and asked.bounds is not None:
-        raise InvalidRequestError(
-            f"{source.table} is {found.format}: its bounds come with its metadata; leave BOUNDS out"
-        )
-    others = known is not None and _has_other_columns(source, stored.schema, asked)
-    decision = decide(
-        known,
-        files.states,
-        location=source.location,
-        asked=found,
-        other_columns=others,
-        lacks_bounds=stored.lacks_bounds,
-    )
-    if isinstance(decision, Unchanged):
-        if files.states and asked.named:
-            refuse_unknown_columns(asked.named, stored.schema)
-        files_found = len(files.looked_at)
-        return AnalyzeResult("up to date", source.table, version, files_found, passed_over=files.passed_over)
-    if parts is not None and decision.reason is not None:
-        raise whole_is_needed(source, decision.reason)
     modify = tables.modify()
-    execution = Execution(modify, source, engine, decision.wanted, on_progress, limits)
-    owner = source.owner or _owner(source.location)
     try:
-        if isinstance(decision, Full):
-            outcome = execution.full(files.segments, files.states, owner=owner, known=known is not None)
+        survey = Survey.of_large(source, stored, limits) if parts is None and _is_of_footers(asked) else None
+        if survey is not None:
+            # The engine that reads is chosen later, by the number of files to read.
+            lister = engine(0) if callable(engine) else engine
+            files = survey.files_by(lister, source, stored, modify.reach(), limits)
+        elif parts is None:
+            files = FoundFiles.whole(source.files_beside(lambda: stored.known))
         else:
-            outcome = execution.incremental(
-                files.segments, files.states, decision, stored, owner=owner, others=files.others
-            )
+            files = found_parts(source, stored, parts)
+            asked = _at_own_level(asked, stored.known)
+        decision = _decided(source, stored, files, asked)
+        if isinstance(decision, Unchanged):
+            if files.states and asked.named:
+                refuse_unknown_columns(asked.named, stored.schema)
+            return AnalyzeResult("up to date", source.table, version, files.count, passed_over=files.passed_over)
+        if parts is not None and decision.reason is not None:
+            raise whole_is_needed(source, decision.reason)
+        if survey is not None and not _is_of_footers(decision.wanted):
+            files = FoundFiles.whole(source.files())
+        execution = Execution(modify, source, engine, decision.wanted, on_progress, limits)
+        owner = source.owner or _owner(source.location)
+        try:
+            if isinstance(decision, Full):
+                outcome = execution.full(files, owner=owner, known=stored.known is not None)
+            else:
+                outcome = execution.incremental(files, decision, stored, owner=owner)
+        except ConflictError:
+            return None
         committed = modify.execute_unless_changed(version, of_table(source.table))
     finally:
         modify.abandon()
@@ -217,7 +212,7 @@ def _analyzed(
         status="analyzed",
         table=source.table,
         version=committed,
-        files=len(files.looked_at),
+        files=files.count,
         **outcome.files._asdict(),
         segments_written=outcome.segments,
         segments_removed=len(outcome.removed),
@@ -227,6 +222,33 @@ def _analyzed(
         engine=execution.engine,
         without_bounds=outcome.without_bounds,
         passed_over=files.passed_over,
+    )
+
+
+def _is_of_footers(asked: WantedMetadata) -> bool:
+    """Whether footers may suffice; the format is empty before the files determine it."""
+    return asked.describing is None and asked.format in ("", PARQUET)
+
+
+def _decided(source: SourceTable, stored: Stored, files: FoundFiles, asked: WantedMetadata) -> Decision:
+    """Decides what to do with the files found. Raises InvalidRequestError for what the table's keeper rules out."""
+    known = stored.known
+    found = _with_format(source, files.samples(source.location), known, asked)
+    if source.provided is not None and asked.describing is not None:
+        raise InvalidRequestError(
+            f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
+        )
+    if source.provided is not None and asked.bounds is not None:
+        raise InvalidRequestError(
+            f"{source.table} is {found.format}: its bounds come with its metadata; leave BOUNDS out"
+        )
+    return decide(
+        known,
+        files.states,
+        location=source.location,
+        asked=found,
+        other_columns=known is not None and _has_other_columns(source, stored.schema, asked),
+        lacks_bounds=stored.lacks_bounds,
     )
 
 

@@ -104,6 +104,12 @@ class Stored:
         found = self._read_kinds(MetadataType.ALL).filter(In(term="metadataKey", literals=set(keys))).partitions()
         return {key[_KEY]: group for key, group in found.items()}
 
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """The number of partitions and of units, by the manifests; opens no data file."""
+        groups = self._read_kinds(MetadataType.ALL).partitions().values()
+        return len(groups), sum(group.rows for group in groups)
+
     def tops(self, keys: Collection[str]) -> pa.Table:
         """The SEGMENT rows of the top-level segments ``keys``, in the columns :data:`OF_SEGMENTS`."""
         of_keys = self._read_kinds(MetadataType.SEGMENT).filter(In(term="metadataKey", literals=set(keys)))

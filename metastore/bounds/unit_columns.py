@@ -110,11 +110,12 @@ class FileUnits:
     def of(cls, units: pa.Table, asked: Collection[str]) -> FileUnits:
         """Decodes ``units`` in on-disk columns, with the statistics of the columns ``asked``."""
         holders = _whole(units["metadataStatistics"])
+        sizes, times = recorded_numbers(holders, Statistic.LENGTH, Statistic.MODIFICATION_TIME_NANOS)
         return cls(
             _whole(units["path"]),
             folders_of(units["metadataIdentifier"]),
-            recorded_numbers(holders, Statistic.LENGTH),
-            recorded_numbers(holders, Statistic.MODIFICATION_TIME_NANOS),
+            sizes,
+            times,
             UnitColumns.of(units, asked),
         )
 

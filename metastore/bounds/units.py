@@ -39,6 +39,16 @@ FILE_COLUMNS: Final = ("metadataType", "metadataIdentifier", "path", "rowGroupIn
 """Columns that identify files and their recorded state: all except statistics of columns."""
 
 
+ROW_COUNT: Final = "rowCount"
+"""The number of rows; null if it is not exact."""
+LENGTH: Final = "length"
+"""The size of a file or row group in bytes."""
+START: Final = "start"
+"""The offset of a row group in its file."""
+FILE_COUNT: Final = "fileCount"
+"""The number of files of a segment or partition."""
+
+
 class Portion(Protocol):
     """Units of some files, each file with all of its row groups."""
 

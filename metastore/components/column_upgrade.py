@@ -1,15 +1,15 @@
-"""Rewrites partitions of the tables component that have no embedded columns, so that they have them.
+"""Rewrites partitions of the tables component that lack embedded columns or facts, so that they have them.
 
-Partitions lack columns if an older release or another program wrote them. Planning then reads their JSON, which gives
-the same answers and takes ten times as long.
+Partitions lack them if an older release or another program wrote them. Planning and lists then read their JSON, which
+gives the same answers and takes several times as long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression, In
@@ -26,6 +26,13 @@ from metastore.storage.file_groups import FileGroup
 _ROWS: Final = 20_000
 """Approximate number of rows that one commit rewrites; partitions are not split."""
 _ATTEMPTS: Final = 5
+
+
+class _Partition(NamedTuple):
+    """The rows of a partition, and whether its files have columns already."""
+
+    rows: pa.Table
+    has_columns: bool
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,9 @@ def write_columns(tables: Tables) -> Upgraded:
                 raise
 
 
-def _write(tables: Tables, version: int, batch: dict[PartitionKey, pa.Table]) -> int:
-    """Rewrite partitions of one table, based on ``version``; returns how many of them can have columns."""
-    units = [rows for rows in batch.values() if embedded(rows) is not None]
+def _write(tables: Tables, version: int, batch: Mapping[PartitionKey, _Partition]) -> int:
+    """Rewrite partitions of one table, based on ``version``; returns how many of them can have more columns."""
+    units = [partition.rows for partition in batch.values() if _gains(partition)]
     if units:
         modify = tables.modify().overwrite(pa.concat_tables(units))
         if modify.execute_unless_changed(version, _within(batch)) is None:
@@ -71,16 +78,17 @@ def _write(tables: Tables, version: int, batch: dict[PartitionKey, pa.Table]) ->
     return len(units)
 
 
-def _batches(tables: Tables, version: int, done: set[PartitionKey]) -> Iterator[dict[PartitionKey, pa.Table]]:
-    """Yield partitions of one table without columns in ``version``, a few at a time, except those in ``done``."""
+def _batches(tables: Tables, version: int, done: set[PartitionKey]) -> Iterator[dict[PartitionKey, _Partition]]:
+    """Yield partitions of one table that lack columns in ``version``, a few at a time, except those in ``done``."""
     partitions = tables.read().metadata_types(MetadataType.ALL).at(version).partitions()
     lacking = [key for key, group in partitions.items() if key not in done and _lacks_columns(key, group)]
     for _, keys in groupby(sorted(lacking), key=lambda key: key[:-1]):
-        batch: dict[PartitionKey, pa.Table] = {}
+        batch: dict[PartitionKey, _Partition] = {}
         for key in keys:
             group = partitions[key]
-            batch[key] = pa.Table.from_batches(group.batches(), group.schema)
-            if sum(rows.num_rows for rows in batch.values()) >= _ROWS:
+            has_columns = all(planned.columns is not None for planned in group.files)
+            batch[key] = _Partition(pa.Table.from_batches(group.batches(), group.schema), has_columns)
+            if sum(partition.rows.num_rows for partition in batch.values()) >= _ROWS:
                 yield batch
                 batch = {}
         if batch:
@@ -88,10 +96,18 @@ def _batches(tables: Tables, version: int, done: set[PartitionKey]) -> Iterator[
 
 
 def _lacks_columns(key: PartitionKey, group: FileGroup) -> bool:
-    return key[-1] != GENERAL_INFO and any(planned.columns is None for planned in group.files)
+    return key[-1] != GENERAL_INFO and any(
+        planned.columns is None or not planned.columns.has_facts for planned in group.files
+    )
 
 
-def _within(keys: dict[PartitionKey, pa.Table]) -> BooleanExpression:
+def _gains(partition: _Partition) -> bool:
+    """Whether the partition has more columns when it is written anew."""
+    made = embedded(partition.rows)
+    return made is not None and (made.has_facts or not partition.has_columns)
+
+
+def _within(keys: Mapping[PartitionKey, _Partition]) -> BooleanExpression:
     """Return a filter for the partitions ``keys``, all of one table."""
     [table] = {key[:-1] for key in keys}
     return And(of_table(TableInfo(*table)), In("metadataKey", {key[-1] for key in keys}))

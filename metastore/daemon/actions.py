@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from metastore.iceberg.catalog_entry import CatalogEntry
 from metastore.procedures.framework.calls import Procedures
 from metastore.session import Session
 from metastore.storage.table import ComponentTable
+from metastore.traffic import Traffic, traffic_so_far
 
 _log: Final = logging.getLogger(__name__)
 
@@ -75,7 +76,8 @@ class Facts:
 class Outcome:
     """``status`` is the run's; ``result`` is what the procedure returned; ``error`` is why it failed or stopped early.
 
-    ``defect`` is the exception itself if it is not a MetastoreError: the log shows its traceback.
+    ``defect`` is the exception itself if it is not a MetastoreError: the log shows its traceback. ``traffic`` counts
+    the requests to object stores.
     """
 
     status: str
@@ -85,6 +87,7 @@ class Outcome:
     before: Facts = field(default_factory=Facts)
     after: Facts = field(default_factory=Facts)
     defect: Exception | None = None
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 class Actions:
@@ -113,6 +116,11 @@ class Actions:
 
     def carry_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
         """Perform the action. Failures are part of the outcome; only exceptions that end the process are raised."""
+        before = traffic_so_far()
+        outcome = self._carried_out(table, policy)
+        return replace(outcome, traffic=traffic_so_far().since(before))
+
+    def _carried_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
         began = self._monotonic()
         guard = Guard(self._lease, self._stopping, lambda: self._monotonic() - began, policy.budget)
         called = PROCEDURES[policy.action]

@@ -314,4 +314,7 @@ def _unit(decision: Decision, outcome: Outcome, started: int, milliseconds: int,
         snapshots_after=outcome.after.snapshots,
         result=result_text(outcome.result),
         error=outcome.error,
+        requests=outcome.traffic.requests,
+        bytes_received=outcome.traffic.received,
+        bytes_sent=outcome.traffic.sent,
     )

@@ -47,9 +47,10 @@ class Encoded(NamedTuple):
 def encoded(record: Record) -> Encoded | None:
     """Return the bytes kept with ``record``, as it was last read or written; None if there are none.
 
-    Only for records that are never changed: the bytes are those of the original record.
+    Only for records that are never changed: the bytes are those of the original record. A record of a class of this
+    package may have them as its attribute ``kept``.
     """
-    known: Encoded | None = vars(record).get(_NOTE)
+    known: Encoded | None = getattr(record, "kept", None) or vars(record).get(_NOTE)
     return known
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from pyiceberg.avro.decoder import new_decoder
 from pyiceberg.avro.reader import Reader, StructReader
 from pyiceberg.avro.resolver import resolve_reader
 from pyiceberg.io import FileIO
@@ -27,7 +28,7 @@ from pyiceberg.manifest import (
 from pyiceberg.typedef import Record
 
 from metastore.iceberg.avro_blocks import schema_of
-from metastore.iceberg.avro_file import Noting, forget, read_avro_file
+from metastore.iceberg.avro_file import Encoded, Noting, forget, read_avro_file
 from metastore.iceberg.manifest_writer import ListedManifest, is_settled
 from metastore.iceberg.version_3_fields import (
     RECORD_VERSION,
@@ -40,7 +41,7 @@ from metastore.stores.bounded_reading import ReadLimits, whole
 
 def read_list(io: FileIO, location: str) -> tuple[ListedManifest, ...]:
     """Return the manifests of the list at ``location``, in order."""
-    return tuple(read_avro_file(_content(io, location), _list_reader, lambda manifest: (manifest,), _most(io)))
+    return tuple(read_avro_file(content_of(io, location), _list_reader, lambda manifest: (manifest,), most_of(io)))
 
 
 def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
@@ -75,14 +76,21 @@ def _give_row_ids(entries: Iterable[ManifestEntry], next_row_id: int | None) -> 
 
 
 def _stored(io: FileIO, manifest: ManifestFile) -> Iterable[ManifestEntry]:
-    return read_avro_file(_content(io, manifest.manifest_path), _entry_reader, _carried, _most(io))
+    return read_avro_file(content_of(io, manifest.manifest_path), _entry_reader, _carried, most_of(io))
 
 
-def _content(io: FileIO, location: str) -> bytes:
+def decoded_entry(stored: Encoded) -> ManifestEntry:
+    """Return the entry that is ``stored`` in these bytes, with nothing inherited."""
+    entry: ManifestEntry = _entry_reader(stored.schema).read(new_decoder(stored.content))
+    return entry
+
+
+def content_of(io: FileIO, location: str) -> bytes:
+    """Return the bytes of a manifest or a manifest list."""
     return whole(io.new_input(location), ReadLimits.of(io.properties).named("manifest"))
 
 
-def _most(io: FileIO) -> int:
+def most_of(io: FileIO) -> int:
     """Return the most bytes that a manifest may hold, uncompressed."""
     return ReadLimits.of(io.properties).named("manifest").most
 

@@ -142,6 +142,11 @@ def _list_writer(version: _FormatVersion) -> tuple[str, Writer]:
     return schema_text(of_file, "manifest_file"), resolve_writer(record_schema=of_record, file_schema=of_file)
 
 
+def entry_schema(format_version: int, partition_type: StructType) -> str:
+    """Return the Avro schema of the manifests that :func:`write_manifest_file` writes."""
+    return _entry_writer(_writable(format_version), partition_type).schema
+
+
 @lru_cache(maxsize=16)
 def _entry_writer(version: _FormatVersion, partition_type: StructType) -> _EntryWriter:
     of_file, of_record, of_older_record = (

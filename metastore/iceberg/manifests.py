@@ -25,7 +25,8 @@ from pyiceberg.manifest import (
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import FormatError, MetastoreError
-from metastore.iceberg.manifest_reader import read_list, read_live_entries
+from metastore.iceberg.compact_entries import CompactEntry, compact_entries
+from metastore.iceberg.manifest_reader import content_of, most_of, read_list, read_live_entries
 from metastore.iceberg.manifest_writer import (
     ListedManifest,
     is_settled,
@@ -45,6 +46,7 @@ from metastore.stores.new_files import NewFiles
 V = TypeVar("V")
 
 _ENTRY_BYTES: Final = 4_000
+_COMPACT_BYTES: Final = 1_300
 _MANIFEST_BYTES: Final = 2_000
 _READ_AT_ONCE: Final = 8
 
@@ -119,10 +121,9 @@ class Manifests:
         path = manifest.manifest_path
 
         def load() -> DecodedManifest:
-            entries = decode_file(path, lambda: read_live_entries(self._io, manifest))
-            return DecodedManifest(manifest, entries, tuple(key_of(entry.data_file) for entry in entries))
+            return decode_file(path, lambda: _live_entries(self._io, manifest))
 
-        return self._cache.get(path, load, lambda decoded: _ENTRY_BYTES * len(decoded.entries))
+        return self._cache.get(path, load, _size_of)
 
     def each_decoded(self, wanted: Sequence[ManifestFile]) -> Iterator[DecodedManifest]:
         """Yield the live entries of each of ``wanted``, in order; a store with latency is read ahead concurrently.
@@ -153,7 +154,20 @@ class Manifests:
         for decoded in written:
             file = by_path[decoded.file.manifest_path]
             kept = replace(decoded, file=file, entries=tuple(_landed(entry, number) for entry in decoded.entries))
-            self._cache.put(file.manifest_path, kept, _ENTRY_BYTES * len(kept.entries))
+            self._cache.put(file.manifest_path, kept, _size_of(kept))
+
+
+def _live_entries(io: FileIO, manifest: ManifestFile) -> DecodedManifest:
+    compact = compact_entries(content_of(io, manifest.manifest_path), manifest, most_of(io))
+    if compact is not None:
+        return DecodedManifest(manifest, compact, tuple(entry.key for entry in compact))
+    entries = read_live_entries(io, manifest)
+    return DecodedManifest(manifest, entries, tuple(key_of(entry.data_file) for entry in entries))
+
+
+def _size_of(decoded: DecodedManifest) -> int:
+    compact = sum(isinstance(entry, CompactEntry) for entry in decoded.entries)
+    return _COMPACT_BYTES * compact + _ENTRY_BYTES * (len(decoded.entries) - compact)
 
 
 def decode_file(path: str, read: Callable[[], V]) -> V:

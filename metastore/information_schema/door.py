@@ -16,12 +16,14 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import bind
 
+from metastore.bounds.unit_facts import facts_of_rows
 from metastore.components.component import Component
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.information_schema.conditions import for_units
 from metastore.information_schema.relation import OWN_SCHEMAS, OWN_TABLES, SCHEMA_PARTS, Relation, Source
 from metastore.information_schema.relations import RELATIONS, own_tables, relation, schemas
-from metastore.mapping.filters import columns_read, compiled
+from metastore.mapping.filters import columns_read
+from metastore.mapping.row_test import RowTest
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.operations.read import Read
@@ -69,9 +71,7 @@ class Request:
         """Returns the result's rows from ``units`` of a source."""
         asked = RELATIONS[self.relation]
         rows = asked.sources[source].rows(units, _part_of(asked, self.made))
-        if not isinstance(self.condition, AlwaysTrue):
-            rows = rows.filter(compiled(self.condition))
-        return rows.select(self.columns)
+        return RowTest(self.condition).passing(rows).select(self.columns)
 
 
 def _part_of(asked: Relation, columns: Iterable[str]) -> pa.Schema:
@@ -88,9 +88,17 @@ class Part:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yields the rows. Raises the errors of :meth:`metastore.storage.reader.FileGroup.batches`."""
+        for units in self._some_units():
+            yield from self.request.rows(units, self.source).to_batches()
+
+    def _some_units(self) -> Iterator[pa.Table]:
+        source = RELATIONS[self.request.relation].sources[self.source]
+        if isinstance(self.units, FileGroup) and source.of_facts:
+            yield from self.units.facts(source.units_needed(self.request.made))
+            return
         batches = self.units.to_batches() if isinstance(self.units, pa.Table) else self.units.batches()
         for batch in batches:
-            yield from self.request.rows(pa.Table.from_batches([batch]), self.source).to_batches()
+            yield pa.Table.from_batches([batch])
 
 
 @dataclass(frozen=True)
@@ -186,28 +194,34 @@ class InformationSchema:
         Rows that need no file are already in the parts.
         """
         request = Request.of(name, columns, where)
-        found = []
+        found: list[Part] = []
         for position, source in enumerate(RELATIONS[request.relation].sources):
-            if source.kinds:
-                parts = self._units_for(request, source).parts()
-                found.append(Part(request, position, parts.answered))
-                found += [Part(request, position, group) for group in parts.groups]
-            else:
-                found.append(Part(request, position, self._own(source)))
+            found += self._parts(request, position, source, open_small=False)
         return [part for part in found if isinstance(part.units, FileGroup) or part.units.num_rows]
 
     def _batches(self, request: Request) -> Iterator[pa.RecordBatch]:
         for position, source in enumerate(RELATIONS[request.relation].sources):
-            batches = self._units_for(request, source).to_batches() if source.kinds else self._own(source).to_batches()
-            for batch in batches:
-                yield from request.rows(pa.Table.from_batches([batch]), position).to_batches()
+            for part in self._parts(request, position, source, open_small=True):
+                yield from part.batches()
+
+    def _parts(self, request: Request, position: int, source: Source, *, open_small: bool) -> Iterator[Part]:
+        if not source.kinds:
+            yield Part(request, position, self._own(source))
+            return
+        parts = self._units_for(request, source).parts(open_small=open_small)
+        answered = parts.answered
+        if source.of_facts:
+            answered = facts_of_rows(answered, source.units_needed(request.made))
+        yield Part(request, position, answered)
+        for group in parts.groups:
+            yield Part(request, position, group)
 
     def _units_for(self, request: Request, source: Source) -> Read[Any]:
         read = self._component(source.component).metadata_types(*source.kinds)
         condition = for_units(source, request.condition)
         if not isinstance(condition, AlwaysTrue):
             read = read.filter(condition)
-        return read.columns(*source.units_needed(request.made))
+        return read.columns(*source.stored_columns(request.made))
 
     def _component(self, name: str) -> Read[Any]:
         component: Component[Any] = self.metastore.components[name]

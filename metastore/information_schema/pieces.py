@@ -6,6 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from metastore.bounds.units import LENGTH, ROW_COUNT, START
 from metastore.information_schema.relation import (
     INT,
     LONG,
@@ -14,14 +15,13 @@ from metastore.information_schema.relation import (
     Exploded,
     Relation,
     Source,
-    holder,
     moment,
-    row_count,
+    number,
     same,
     table_names,
 )
 from metastore.information_schema.tables import NAMED
-from metastore.model.vocabulary import MetadataType, Statistic
+from metastore.model.vocabulary import MetadataType
 
 _PIECE: Final = {
     **table_names("tableName"),
@@ -77,6 +77,7 @@ PARTITIONS: Final = Relation(
             explode=_by_value,
             exploded={"PARTITION_COLUMN": (), "PARTITION_VALUE": ()},
             explode_needs=("metadataType", "column", "partitionValues"),
+            of_facts=True,
         ),
     ),
 )
@@ -101,9 +102,10 @@ FILES: Final = Relation(
             {
                 **_PIECE,
                 "PATH": same("path"),
-                "NUM_ROWS": row_count(),
-                "LENGTH": holder(Statistic.LENGTH),
+                "NUM_ROWS": number(ROW_COUNT),
+                "LENGTH": number(LENGTH),
             },
+            of_facts=True,
         ),
     ),
 )
@@ -130,10 +132,11 @@ ROW_GROUPS: Final = Relation(
                 **_PIECE,
                 "PATH": same("path"),
                 "ROW_GROUP_INDEX": same("rowGroupIndex"),
-                "START": holder(Statistic.START),
-                "LENGTH": holder(Statistic.LENGTH),
-                "NUM_ROWS": row_count(),
+                "START": number(START),
+                "LENGTH": number(LENGTH),
+                "NUM_ROWS": number(ROW_COUNT),
             },
+            of_facts=True,
         ),
     ),
 )

@@ -26,9 +26,10 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from metastore.bounds.unit_facts import columns_for
 from metastore.errors import InvalidRequestError
-from metastore.mapping.recorded_numbers import exact_row_counts, recorded_numbers, with_nulls
-from metastore.model.vocabulary import MetadataType
+from metastore.mapping.recorded_numbers import recorded_numbers, with_nulls
+from metastore.model.vocabulary import MetadataType, Statistic
 
 CATALOG: Final = "DRILL"
 """The only catalog, with Drill's name, so that queries for Drill work."""
@@ -86,20 +87,16 @@ def moment(column: str) -> Value:
     return Value(make, (column,), same_as=column)
 
 
-def holder(name: str) -> Value:
-    """Returns a value that is a whole number in the metadata statistics; null if unknown."""
-
-    def make(units: pa.Table) -> Array:
-        return with_nulls(recorded_numbers(units["metadataStatistics"].combine_chunks(), name))
-
-    return Value(make, ("metadataStatistics",))
+def number(fact: str) -> Value:
+    """Returns a value that is a number among a unit's facts, which no unit column has."""
+    return Value(lambda units: units[fact], (fact,))
 
 
 def row_count() -> Value:
     """Returns a value that is the number of rows; null if it is not exact, for example with delete files."""
 
     def make(units: pa.Table) -> Array:
-        return exact_row_counts(units["metadataStatistics"].combine_chunks())
+        return with_nulls(*recorded_numbers(units["metadataStatistics"].combine_chunks(), Statistic.ROW_COUNT))
 
     return Value(make, ("metadataStatistics",))
 
@@ -143,6 +140,7 @@ class Source:
 
     A unit is one row, or the rows that ``explode`` returns. ``explode`` takes the names of its requested columns.
     ``exploded`` lists these columns, each with the unit columns that it needs; ``explode_needs`` are always needed.
+    With ``of_facts``, units are given by their facts (:mod:`metastore.bounds.unit_facts`), which lists read fastest.
     """
 
     component: str
@@ -151,9 +149,15 @@ class Source:
     explode: Callable[[pa.Table, frozenset[str]], Exploded] | None = None
     exploded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     explode_needs: tuple[str, ...] = ()
+    of_facts: bool = False
+
+    def stored_columns(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """Returns the on-disk columns that rows with ``columns`` are made from."""
+        needed = self.units_needed(columns)
+        return columns_for(needed) if self.of_facts else needed
 
     def units_needed(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """Returns the unit columns that rows with ``columns`` need; at least one, because rows must be counted."""
+        """Returns the unit columns, or facts, that ``columns`` need; at least one, because rows must be counted."""
         needed = dict.fromkeys(self.explode_needs)
         for column in columns:
             value = self.values.get(column)

@@ -77,6 +77,11 @@ def columns_read(schema: Schema, bound_expression: BooleanExpression) -> frozens
     return frozenset(name.split(".", 1)[0] for name in names if name)
 
 
+def columns_tested(bound_expression: BooleanExpression) -> frozenset[str]:
+    """Returns the names of the columns that a bound expression over columns without fields tests."""
+    return visit(bound_expression, _Columns())
+
+
 def require_partition_columns(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> None:
     """Raises InvalidRequestError if the expression has other than partition columns.
 

@@ -10,17 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.acero  # Table.filter would import it on its first call: see metastore.forks
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundEqualTo, BoundIn, BoundReference
 from pyiceberg.types import StringType
 
-from metastore.mapping.filters import compiled, conjuncts
+from metastore.mapping.filters import columns_tested, compiled, conjuncts
 
 _Term = tuple[str, "pa.Array[pa.StringScalar]"]
 """A column of strings, and its allowed values."""
+
+
+_PLACE: Final = "place of the row"
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,30 @@ class RowTest:
         if not rows.num_rows or isinstance(self.bound, AlwaysTrue):
             return rows
         if self._terms_over_strings is None:
-            return rows.filter(self._compiled)
+            passes = self._passes(rows)
+            return rows if passes is None else rows.filter(passes)
         for name, values in self._terms_over_strings:
-            passes = pc.is_in(rows[name], value_set=values)
-            if not pc.all(passes).as_py():
-                rows = rows.filter(passes)
+            found = pc.is_in(rows[name], value_set=values)
+            if not pc.all(found).as_py():
+                rows = rows.filter(found)
         return rows
+
+    def _passes(self, rows: pa.Table) -> pa.Array[Any] | None:
+        """Which of ``rows`` pass, or None if all do: an expression copies all columns of the rows that pass."""
+        names = sorted(self.tested)
+        places = pa.array(np.arange(rows.num_rows))
+        tested = pa.Table.from_arrays([*(rows[name] for name in names), places], [*names, _PLACE])
+        found = tested.filter(self._compiled)[_PLACE]
+        if len(found) == rows.num_rows:
+            return None
+        mask = np.zeros(rows.num_rows, np.bool_)
+        mask[found.to_numpy()] = True
+        return pa.array(mask)
+
+    @cached_property
+    def tested(self) -> frozenset[str]:
+        """The names of the columns that the filter tests."""
+        return columns_tested(self.bound)
 
     @cached_property
     def _compiled(self) -> pc.Expression:

@@ -75,7 +75,7 @@ class SegmentDigest:
         stored = zlib.decompressobj(zdict=_USUAL)
         try:
             text = stored.decompress(content, _MOST_TEXT)
-            fields: Any = json.loads(text) if stored.eof and not stored.unused_data else None
+            fields: Any = json.loads(text.decode()) if stored.eof and not stored.unused_data else None
         except (zlib.error, ValueError):
             return None
         return cls(*fields[1:]) if isinstance(fields, list) and fields[:1] == [_VERSION] else None
@@ -96,7 +96,7 @@ def digest_of(rows: pa.Table) -> bytes | None:
     if not _are_of(rows["metadataIdentifier"].take(files), key):
         return None
     holders: Any = rows["metadataStatistics"].take(files).combine_chunks()
-    sizes = recorded_numbers(holders, Statistic.LENGTH)
+    [sizes] = recorded_numbers(holders, Statistic.LENGTH)
     size = None if (sizes == UNKNOWN).any() else int(np.sum(sizes))
     row_groups = kinds.count(MetadataType.ROW_GROUP.value)
     return SegmentDigest(len(files), row_groups, size, segment["schema"], statistics).to_bytes()

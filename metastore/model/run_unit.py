@@ -15,7 +15,8 @@ class RunUnit(Unit):
     ``status`` is one of: done; nothing (there was nothing to do); bounded (the budget was used up); stopped (the daemon
     shut down or lost its lease); failed. ``token`` is that of the lease under which it ran. Counts and sizes are those
     of the table's current snapshot before and after, in data files and bytes; None if the table does not provide them.
-    Times are in epoch milliseconds.
+    Times are in epoch milliseconds. ``requests`` are those to object stores, ``bytes_received`` and ``bytes_sent`` the
+    content in them (:mod:`metastore.traffic`).
     """
 
     partition_columns: ClassVar[tuple[str, ...]] = ("day",)
@@ -40,3 +41,6 @@ class RunUnit(Unit):
     snapshots_after: int | None = stored_as("snapshotsAfter", ColumnType.LONG)
     result: str | None = stored_as("result", ColumnType.STRING)
     error: str | None = stored_as("error", ColumnType.STRING)
+    requests: int | None = stored_as("requests", ColumnType.LONG)
+    bytes_received: int | None = stored_as("bytesReceived", ColumnType.LONG)
+    bytes_sent: int | None = stored_as("bytesSent", ColumnType.LONG)

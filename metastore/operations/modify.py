@@ -13,7 +13,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import ConflictError, InvalidRequestError
 from metastore.mapping.filters import require_partition_columns
-from metastore.mapping.rows import PartitionRows, by_partition, rows_of
+from metastore.mapping.rows import PartitionKey, PartitionRows, by_partition, rows_of
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.fields import Unit
 from metastore.model.vocabulary import MetadataType
@@ -23,8 +23,10 @@ from metastore.storage.background_writer import Ahead, BackgroundWriter
 from metastore.storage.clustering import Change
 from metastore.storage.group_commit import GroupCommitter
 from metastore.storage.key_range import split
-from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
-from metastore.storage.partition_writer import PartitionWriter, partition_folder
+from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder, StoredPartition
+from metastore.storage.partition_sender import PartitionSender, Reach
+from metastore.storage.partition_writer import PartitionWriter
+from metastore.storage.paths import partition_folder
 from metastore.storage.planning import partition_test
 from metastore.storage.planning import plan as plan_files
 from metastore.storage.table import ComponentTable, TableState
@@ -89,12 +91,31 @@ class Modify(Generic[U]):
         """
         return self._writer_ahead().encoder
 
-    def overwrite_encoded(self, partitions: Sequence[EncodedPartition]) -> Modify[U]:
-        """As :meth:`overwrite_ahead`, for partitions that :meth:`encoder` has encoded."""
+    def reach(self) -> Reach:
+        """The proof that a process has the component's store. Otherwise as :meth:`encoder`."""
+        return self._writer_ahead().reach
+
+    def sender(self, folder_key: PartitionKey) -> PartitionSender:
+        """What stores encoded partitions in an engine's tasks, in the folder of ``folder_key``.
+
+        If this transaction fails or is abandoned, the files of all attempts of these tasks are removed, and if it
+        succeeds, those of attempts that did not count. Otherwise as :meth:`encoder`.
+        """
+        return self._writer_ahead().sender(folder_key)
+
+    def overwrite_encoded(self, partitions: Sequence[EncodedPartition | StoredPartition]) -> Modify[U]:
+        """As :meth:`overwrite_ahead`, for partitions that :meth:`encoder` has encoded, or :meth:`sender` stored."""
         for partition in partitions:
             partition_folder(self._unit_type, partition.key)
         writer = self._writer_ahead()
-        self._operations.append(Overwrite([writer.add(partition) for partition in partitions]))
+        self._operations.append(
+            Overwrite(
+                [
+                    writer.adopt(partition) if isinstance(partition, StoredPartition) else writer.add(partition)
+                    for partition in partitions
+                ]
+            )
+        )
         return self
 
     def abandon(self) -> None:

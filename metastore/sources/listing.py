@@ -10,8 +10,10 @@ which files are data: this module finds the log, and :mod:`metastore.sources.sin
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 
@@ -52,6 +54,14 @@ class Listing:
     is_logged: bool = False
 
 
+@dataclass(frozen=True)
+class FirstLevel:
+    """The files in no directory, sorted, and the sorted names of the directories that may hold data."""
+
+    files: Sequence[SourceFile]
+    directories: Sequence[str]
+
+
 def list_files(
     location: str,
     only_directories: Callable[[str], bool] | None = None,
@@ -66,8 +76,65 @@ def list_files(
     Raises NotFoundError if nothing exists there, InvalidRequestError if it is a view, StorageError if the store fails
     or a name is not UTF-8.
     """
-    try:
+    with _naming(location):
         return _listed(location, only_directories, options or {}, passed_over)
+
+
+def list_first_level(
+    location: str,
+    least_directories: int,
+    *,
+    options: Mapping[str, str] | None = None,
+    passed_over: Sequence[str] = (),
+) -> FirstLevel | None:
+    """List what lies directly in ``location``; None if it has fewer directories, or if a stream writes it.
+
+    Raises InvalidRequestError if one of the files is a view, StorageError as :func:`list_files`.
+    """
+    with _naming(location):
+        store, root = open_location(location, options or {})
+        entries: list[Entry]
+        if location.startswith("/"):
+            if not os.path.isdir(root) or _count_directories(root) < least_directories:
+                return None
+            entries = list(walk(root, lambda *_: False))
+        else:
+            try:
+                entries = list(_entries(store.get_file_info(fs.FileSelector(root, allow_not_found=True))))
+            except NotADirectoryError:
+                return None
+        names = {name for _, name, size, _ in entries if size is None}
+        if SINK_LOG in names:
+            return None
+        loose = (entry for entry in entries if entry[2] is not None)
+        files = _sorted_out(location, root, loose, passed_over).files
+        wanted = sorted(name for name in names if _is_data_name(name) and name not in passed_over)
+        return FirstLevel(files, wanted) if len(wanted) >= least_directories else None
+
+
+def list_directories(
+    location: str, names: Sequence[str], *, options: Mapping[str, str] | None = None, passed_over: Sequence[str] = ()
+) -> Sequence[SourceFile]:
+    """List the data files below the directories ``names`` of :func:`list_first_level`, sorted.
+
+    Together with the files of the first level, these are the files of :func:`list_files`. A directory that is gone is
+    empty. Raises as :func:`list_first_level`.
+    """
+    with _naming(location):
+        store, root = open_location(location, options or {})
+        if location.startswith("/"):
+            entries = walk(root, lambda _, name: _is_data_name(name), names)
+        else:
+            paths = [f"{root.rstrip('/')}/{name}" for name in names]
+            entries = _entries(chain.from_iterable(_trees(store, paths)))
+        return _sorted_out(location, root, entries, passed_over).files
+
+
+@contextmanager
+def _naming(location: str) -> Iterator[None]:
+    """Within, failures of the store are raised as StorageError with the location."""
+    try:
+        yield
     except UnicodeDecodeError as error:
         raise StorageError(
             f"cannot list {location}: the name {error.object!r} is not UTF-8, which the metastore requires of "
@@ -166,10 +233,16 @@ def _descend(store: fs.FileSystem, root: str, is_wanted: Callable[[str], bool]) 
     directories = [entry for entry in first if entry.type == fs.FileType.Directory]
     chosen = [entry for entry in directories if _is_data_name(entry.base_name) and is_wanted(entry.base_name)]
     files = [entry for entry in first if entry.type != fs.FileType.Directory or entry.base_name == SINK_LOG]
+    below = _trees(store, [entry.path for entry in chosen])
+    return list(chain(files, chosen, chain.from_iterable(below)))
+
+
+def _trees(store: fs.FileSystem, directories: Sequence[str]) -> list[Sequence[fs.FileInfo]]:
+    """Returns all entries below each of ``directories``, listed concurrently."""
     at_once = _LISTING_THREADS_ON_OBJECT_STORES if lists_by_prefix(store) else _LISTING_THREADS
     with ThreadPoolExecutor(at_once) as threads:
-        below = threads.map(lambda entry: store.get_file_info(fs.FileSelector(entry.path, recursive=True)), chosen)
-        return list(chain(files, chosen, chain.from_iterable(below)))
+        selected = (fs.FileSelector(path, recursive=True, allow_not_found=True) for path in directories)
+        return list(threads.map(store.get_file_info, selected))
 
 
 def _sorted_out(location: str, root: str, entries: Iterable[Entry], passed_over: Sequence[str]) -> Listing:
@@ -204,6 +277,12 @@ def _directories(parent: str) -> tuple[str, ...] | None:
     """Returns the directory names of a path relative to the table, or None if one of them is hidden."""
     names = tuple(parent.split("/")[1:])
     return names if all(map(_is_data_name, names)) else None
+
+
+def _count_directories(root: str) -> int:
+    """Returns how many directories a local directory has; asks the disk about none of its files."""
+    with os.scandir(root) as entries:
+        return sum(entry.is_dir() for entry in entries)
 
 
 def _is_data_name(name: str) -> bool:

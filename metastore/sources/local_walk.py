@@ -7,7 +7,7 @@ it visits every combination. Links to other places are followed, because a table
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from errno import ELOOP
 
 Entry = tuple[str, str, "int | None", "int | None"]
@@ -17,13 +17,15 @@ A plain tuple, since to make an object of each file costs as much as to ask the 
 """
 
 
-def walk(root: str, descends: Callable[[str, str], bool]) -> Iterator[Entry]:
+def walk(root: str, descends: Callable[[str, str], bool], within: Sequence[str] | None = None) -> Iterator[Entry]:
     """Yields all entries below ``root``; directories that ``descends`` refuses are yielded, but not descended into.
 
-    ``descends`` gets a directory's path and name. Raises OSError for a directory that cannot be listed,
+    ``descends`` gets a directory's path and name. With ``within``, names of directories directly below ``root``, yields
+    only what lies below these; one that is gone is empty. Raises OSError for a directory that cannot be listed,
     UnicodeDecodeError for a name that is not UTF-8.
     """
-    pending: list[tuple[str, tuple[str, ...]]] = [(root, (os.path.realpath(root),))]
+    whole: list[tuple[str, tuple[str, ...]]] = [(root, (os.path.realpath(root),))]
+    pending = whole if within is None else _below(root, within)
     while pending:
         folder, entered = pending.pop()
         with os.scandir(folder) as entries:
@@ -48,6 +50,13 @@ def walk(root: str, descends: Callable[[str, str], bool]) -> Iterator[Entry]:
                 yield path, name, None, stat.st_mtime_ns
                 if descends(path, name):
                     pending.append((path, inside))
+
+
+def _below(root: str, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Returns the existing directories ``names`` of ``root``, each with the places that links must not lead back to."""
+    entered = (os.path.realpath(root),)
+    paths = [path for path in (os.path.join(root, name) for name in names) if os.path.isdir(path)]
+    return [(path, (*entered, *entered, os.path.realpath(path)) if os.path.islink(path) else entered) for path in paths]
 
 
 def _leads_nowhere(error: OSError) -> bool:

@@ -48,13 +48,19 @@ from metastore.spark.session import (
     adopt,
     is_classic,
     is_stopped,
+    keeping_active,
     process_folder,
     quiet_about_pandas,
     start_session,
 )
+from metastore.traffic import count_elsewhere
 
 JOB_BYTES: Final = 8 << 20
 """The largest number of bytes of pickled chunks in one job, and so the size limit of a chunk."""
+
+_ANSWER_BYTES: Final = 128 << 20
+"""About the most bytes of answers that one job returns to the driver. Tasks have equal shares, and each answers at
+least one chunk."""
 
 _PARTITIONS_PER_CORE: Final = 2
 """Evens out chunks of unequal cost. Each further task costs about 10 ms, so a higher factor is slower."""
@@ -79,8 +85,8 @@ A file that changes after Spark has seen it ends every job of the session, inclu
 _CANCELLED_AGAIN_AFTER: Final = 0.1
 """Seconds that an interrupted job gets to end before it is cancelled once more."""
 
-_Job = Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]
-"""Maps numbers of partitions to the answers of their tasks."""
+_Job = Callable[[Iterable[worker.Part]], Iterator[tuple[str, bytes]]]
+"""Maps parts of a job to the answers of their tasks."""
 
 cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
 
@@ -99,9 +105,16 @@ class SparkEngine:
     name: Final = "spark"
     capabilities = Capabilities(reads_databases=True, runs_statements=True)
 
-    def __init__(self, spark: SparkSession | None = None, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        settings: Mapping[str, str] | None = None,
+        *,
+        answer_bytes: int = _ANSWER_BYTES,
+    ) -> None:
         self._given = spark
         self._settings = dict(settings or {})
+        self._answer_bytes = answer_bytes
         self._spark: SparkSession | None = None
         self._started = False
         self._shipped = False
@@ -140,8 +153,9 @@ class SparkEngine:
     ) -> Iterator[pa.RecordBatch]:
         """As :meth:`metastore.engine.Engine.run`; nothing runs before the caller asks for the first batch.
 
-        The batches of a job arrive together when it ends. A failing task does not end the other tasks of its job. A job
-        whose results exceed ``spark.driver.maxResultSize`` runs again as two jobs. Raises ResultsTooLargeError if the
+        The batches of a job arrive together when it ends. A failing task does not end the other tasks of its job. Tasks
+        whose answers are large leave some of their chunks to a further job. A job whose results nevertheless exceed
+        ``spark.driver.maxResultSize`` runs again as two jobs. Raises ResultsTooLargeError if the
         results of a single chunk exceed it, InvalidRequestError for a chunk above :data:`JOB_BYTES`, and EngineError
         when Spark itself fails.
         """
@@ -153,9 +167,9 @@ class SparkEngine:
         waiting = deque(_jobs(chunks, partitions))
         while waiting:
             parts = waiting.popleft()
-            job = worker.mapper(pickled_task, parts, schema, _FINGERPRINT)
+            job = worker.mapper(pickled_task, schema, _FINGERPRINT, self._answer_bytes // len(parts))
             try:
-                collect = partial(_collect, self.spark, job, len(parts))
+                collect = partial(_collect, self.spark, job, list(enumerate(parts)))
                 answers = self._answers(collect, len(parts))
                 if worker.OTHER_CODE in answers and not self._shipped:
                     self._ship()
@@ -168,6 +182,10 @@ class SparkEngine:
                 half = len(sent) // 2
                 waiting.extendleft((_dealt(sent[half:], partitions), _dealt(sent[:half], partitions)))
                 continue
+            for pickled in answers.get(worker.TRAFFIC, ()):
+                count_elsewhere(pickle.loads(pickled))  # noqa: S301 - our own executors wrote it
+            if left := _left(answers, parts):
+                waiting.appendleft(_dealt(left, partitions))
             yield from _batches(answers)
 
     def rows(
@@ -185,11 +203,18 @@ class SparkEngine:
             return self.spark.createDataFrame([], schema)
         self.prepare()
         pickled_task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
-        parts = [[zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))] for chunk in chunks]
+        sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
         with quiet_about_pandas():
-            return self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(
-                worker.reader(pickled_task, parts, _FINGERPRINT), schema
-            )
+            return self._one_each(sent).mapInArrow(worker.reader(pickled_task, _FINGERPRINT), schema)
+
+    def _one_each(self, sent: Sequence[bytes]) -> DataFrame:
+        """Returns a DataFrame with one partition for each of ``sent``, which has it as its only row."""
+        if is_classic(self.spark):
+            rows = self.spark.sparkContext.parallelize([(each,) for each in sent], len(sent))
+            with keeping_active(self.spark):
+                return self.spark.createDataFrame(rows, worker.CHUNK)
+        numbers = self.spark.range(0, len(sent), 1, len(sent))
+        return numbers.mapInArrow(worker.one_of(sent), worker.CHUNK)
 
     def shuffle(
         self,
@@ -206,20 +231,17 @@ class SparkEngine:
         self._repeated = not str(self.spark.conf.get("spark.master", "")).startswith("local")
         self.prepare()
         first, second = (cloudpickle.dumps(task) for task in (deal, gather))  # type: ignore[no-untyped-call]
-        parts = [[zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL))] for chunk in chunks]
-        spark = self.spark
+        sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
 
         def collect() -> list[tuple[str, bytes]]:
             with quiet_about_pandas():
-                dealt = spark.range(0, len(parts), 1, len(parts)).mapInArrow(
-                    worker.dealer(first, parts, _FINGERPRINT), worker.DEALT
-                )
+                dealt = self._one_each(sent).mapInArrow(worker.dealer(first, _FINGERPRINT), worker.DEALT)
                 made = dealt.repartitionById(groups, column("part")).mapInArrow(
                     worker.gatherer(second, schema, _FINGERPRINT), worker.ANSWER
                 )
                 return _pairs(made.toArrow())
 
-        yield from _batches(self._answers(lambda: _cancellable(spark, collect), len(parts) + groups))
+        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), len(sent) + groups))
 
     @property
     def repeats_tasks(self) -> bool:
@@ -303,6 +325,12 @@ def _dealt(chunks: list[bytes], partitions: int) -> list[list[bytes]]:
     return [chunks[first::partitions] for first in range(min(partitions, len(chunks)))]
 
 
+def _left(answers: Mapping[str, Sequence[bytes]], parts: Sequence[Sequence[bytes]]) -> list[bytes]:
+    """Returns the chunks that tasks have left, since their answers were large."""
+    pairs = (pickle.loads(pickled) for pickled in answers.get(worker.LEFT, ()))  # noqa: S301 - our own executors wrote it
+    return [chunk for number, answered in pairs for chunk in parts[number][answered:]]
+
+
 def _batches(answers: Mapping[str, Sequence[bytes]]) -> Iterator[pa.RecordBatch]:
     for found in answers.get(worker.OTHER_CODE, ()):
         raise EngineError(
@@ -332,13 +360,13 @@ def _own_code_zipped() -> str:
     return path
 
 
-def _collect(spark: SparkSession, job: _Job, partitions: int) -> list[tuple[str, bytes]]:
-    """Returns all answers of ``job``."""
+def _collect(spark: SparkSession, job: _Job, parts: Sequence[worker.Part]) -> list[tuple[str, bytes]]:
+    """Returns all answers of ``job``. Each task receives its own part; over Connect, which has no RDDs, all parts."""
     if not is_classic(spark):
         with quiet_about_pandas():
-            rows = spark.range(0, partitions, 1, partitions).mapInArrow(worker.in_arrow(job), worker.ANSWER).toArrow()
-        return _pairs(rows)
-    return _cancellable(spark, spark.sparkContext.range(partitions, numSlices=partitions).mapPartitions(job).collect)
+            numbers = spark.range(0, len(parts), 1, len(parts))
+            return _pairs(numbers.mapInArrow(worker.in_arrow(job, parts), worker.ANSWER).toArrow())
+    return _cancellable(spark, spark.sparkContext.parallelize(parts, len(parts)).mapPartitions(job).collect)
 
 
 def _pairs(rows: pa.Table) -> list[tuple[str, bytes]]:

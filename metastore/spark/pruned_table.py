@@ -42,7 +42,7 @@ from metastore.sources.directories import directories_of, named_values
 from metastore.spark.engine import SparkEngine
 from metastore.spark.locations import spark_location
 from metastore.spark.reading import read_directory, read_files
-from metastore.spark.session_keys import store_keys
+from metastore.spark.session_keys import session_conf, store_keys
 from metastore.spark.spark_types import MOST_DIGITS, reads_natively, require_digits, spark_schema
 from metastore.stores.arrow import open_location
 from metastore.stores.locations import is_on_object_store
@@ -159,7 +159,7 @@ def _columns_asked(scan: Scan) -> frozenset[str]:
 def _native_location(spark: SparkSession, scan: Scan) -> str | None:
     """Returns where Spark's own reader finds the table; None if it lacks a file system for it or the plugin's keys."""
     location = scan.plan.location
-    if is_on_object_store(location) and not scan.plan.options.items() <= store_keys(spark.conf.getAll).items():
+    if is_on_object_store(location) and not scan.plan.options.items() <= store_keys(session_conf(spark)).items():
         return None
     return spark_location(spark, location)
 

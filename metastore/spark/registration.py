@@ -12,7 +12,7 @@ from metastore.session import Session
 from metastore.spark.data_source import FORMAT, SETTINGS, MetastoreSource, settings_option
 from metastore.spark.engine import SparkEngine
 from metastore.spark.session import adopt, quiet_about_pandas
-from metastore.spark.session_keys import OF_HADOOP
+from metastore.spark.session_keys import OF_HADOOP, session_conf
 
 _COMPONENTS: Final = "components"
 
@@ -25,7 +25,7 @@ def register_source(spark: SparkSession) -> None:
     was made known by this call has the keys of object stores in the session's configuration.
     """
     SparkEngine(adopt(spark)).prepare()
-    keys = {key: value for key, value in spark.conf.getAll.items() if key.startswith(OF_HADOOP)}
+    keys = {key: value for key, value in session_conf(spark).items() if key.startswith(OF_HADOOP)}
     spark.dataSource.register(type(MetastoreSource.__name__, (MetastoreSource,), {"keys_of_session": keys}))
 
 

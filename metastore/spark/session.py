@@ -155,6 +155,25 @@ def copied(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSe
             copy.client.close()
 
 
+@contextmanager
+def keeping_active(spark: SparkSession) -> Iterator[None]:
+    """Within, PySpark may make the classic session ``spark`` the active one, as it does to create a DataFrame.
+
+    Afterwards, the active session is the same as before.
+    """
+    before = SparkSession._activeSession  # noqa: SLF001 - PySpark has no other door to it
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = before  # noqa: SLF001 - as above
+        assert spark._jvm is not None  # noqa: SLF001 - as above
+        sessions = spark._jvm.org.apache.spark.sql.SparkSession  # noqa: SLF001 - as above
+        if before is None:
+            sessions.clearActiveSession()
+        else:
+            sessions.setActiveSession(before._jsparkSession)  # noqa: SLF001 - as above
+
+
 def start_session(settings: Mapping[str, str]) -> SparkSession:
     """Start Spark with ``settings`` over :func:`session_settings`.
 

@@ -27,9 +27,14 @@ import pyarrow as pa
 ANSWER: Final = "kind string, payload binary"
 """The columns of answers in a DataFrame. Spark's mapping of Arrow types never affects the results of a task."""
 
+CHUNK: Final = "chunk binary"
+"""The column of chunks in a DataFrame, each a compressed pickle."""
+
 BATCHES: Final = "batches"  # an Arrow IPC stream
 ERROR: Final = "error"  # a pickled MetastoreError and the text of its traceback
 OTHER_CODE: Final = "other code"  # a text that says which code this executor has instead of the driver's
+TRAFFIC: Final = "traffic"  # a pickled Traffic: the requests to object stores that the task has sent
+LEFT: Final = "left"  # a pickled pair: the part's number, and how many of its chunks were answered
 REPEATED: Final = "repeated"  # nothing; another attempt of this task may have run before
 
 DEALT: Final = "kind string, part int, payload binary"
@@ -41,47 +46,52 @@ _DEALT_BYTES: Final = 64 << 20
 """Bytes of rows that a dealing task holds before it passes them on."""
 
 
-def mapper(
-    task: bytes, parts: Sequence[Sequence[bytes]], schema: pa.Schema, code: str
-) -> Callable[[Iterable[int]], Iterator[tuple[str, bytes]]]:
-    """Returns the function for ``mapPartitions`` over ``range(len(parts))``.
+Part = tuple[int, Sequence[bytes]]
+"""The pickled chunks that one task of a job receives, with their number in the job."""
 
-    ``i`` stands for the chunks of ``parts[i]``. ``task`` and the chunks are pickles. The function opens them only after
-    it has checked ``code``, the driver's :func:`fingerprint`.
+
+def mapper(
+    task: bytes, schema: pa.Schema, code: str, most_bytes: int
+) -> Callable[[Iterable[Part]], Iterator[tuple[str, bytes]]]:
+    """Returns the function for ``mapPartitions`` over the parts of a job.
+
+    ``task`` and the chunks are pickles. The function opens them only after it has checked ``code``, the driver's
+    :func:`fingerprint`. Once the answers of a part have ``most_bytes`` bytes, it leaves the part's other chunks.
     """
 
-    def answers(ids: Iterable[int]) -> Iterator[tuple[str, bytes]]:
-        for part in ids:
-            yield from _answers(task, parts[part], schema, code)
+    def answers(parts: Iterable[Part]) -> Iterator[tuple[str, bytes]]:
+        for number, chunks in parts:
+            yield from _answers(task, number, chunks, schema, code, most_bytes)
 
     return answers
 
 
 def in_arrow(
-    job: Callable[[Iterable[int]], Iterator[tuple[str, bytes]]],
+    job: Callable[[Iterable[Part]], Iterator[tuple[str, bytes]]], parts: Sequence[Part]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Wraps the result of :func:`mapper` for ``mapInArrow``; its rows have the columns :data:`ANSWER`."""
+    """Wraps the result of :func:`mapper` for ``mapInArrow`` over ``range(len(parts))``.
+
+    The rows have the columns :data:`ANSWER`.
+    """
     names = ["kind", "payload"]
 
     def answers(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in ids:
-            for kind, payload in job(map(int, batch.column(0))):
+            for kind, payload in job(parts[int(number)] for number in batch.column(0)):
                 yield pa.record_batch([pa.array([kind]), pa.array([payload])], names)
 
     return answers
 
 
-def reader(
-    task: bytes, parts: Sequence[Sequence[bytes]], code: str
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns a function for ``mapInArrow`` over ``range(len(parts))`` whose rows are the rows of the task itself.
+def reader(task: bytes, code: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns a function for ``mapInArrow`` over rows of :data:`CHUNK`; its rows are the rows of the task itself.
 
     As :func:`mapper`, but nothing is packed and Spark reports the errors; chunks are compressed pickles.
     """
 
-    def rows(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in ids:
-            for part in batch.column(0):
+    def rows(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in chunks:
+            for chunk in batch.column(0):
                 # The first check forgets modules that were loaded before the driver's code arrived; the second loads
                 # that code.
                 found = _other_code(code) and _other_code(code)
@@ -89,23 +99,32 @@ def reader(
                     raise RuntimeError(found)
                 pa.set_cpu_count(1)  # the other cores belong to other tasks
                 job = pickle.loads(task)  # noqa: S301 - the driver's own
-                for chunk in parts[int(part)]:
-                    yield from job(pickle.loads(zlib.decompress(chunk)))  # noqa: S301
+                yield from job(pickle.loads(zlib.decompress(chunk.as_py())))  # noqa: S301
 
     return rows
 
 
-def dealer(
-    task: bytes, parts: Sequence[Sequence[bytes]], code: str
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns a function for ``mapInArrow`` over ``range(len(parts))``: the first stage of a shuffle.
+def one_of(sent: Sequence[bytes]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns a function for ``mapInArrow`` over ``range(len(sent))`` that makes rows of :data:`CHUNK`."""
+
+    def rows(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in ids:
+            yield pa.record_batch([pa.array([sent[int(number)] for number in batch.column(0)], pa.binary())], ["chunk"])
+
+    return rows
+
+
+def dealer(task: bytes, code: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns a function for ``mapInArrow`` over rows of :data:`CHUNK`: the first stage of a shuffle.
 
     The task yields rows with the number of their part. Rows have the columns :data:`DEALT`; errors are rows of part 0.
     """
 
-    def dealt(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def dealt(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = ["kind", "part", "payload"]
-        for kind, part, payload in _dealt(task, (parts[int(part)] for batch in ids for part in batch.column(0)), code):
+        for kind, part, payload in _dealt(
+            task, (chunk.as_py() for batch in batches for chunk in batch.column(0)), code
+        ):
             columns: list[Any] = [pa.array([kind]), pa.array([part], pa.int32()), pa.array([payload], pa.binary())]
             yield pa.record_batch(columns, names)
 
@@ -160,7 +179,9 @@ def zip_name(code: str) -> str:
     return f"{_PACKAGE}-{code[:16]}.zip"
 
 
-def _answers(task: bytes, chunks: Sequence[bytes], schema: pa.Schema, code: str) -> Iterator[tuple[str, bytes]]:
+def _answers(
+    task: bytes, number: int, chunks: Sequence[bytes], schema: pa.Schema, code: str, most_bytes: int
+) -> Iterator[tuple[str, bytes]]:
     found = _other_code(code)
     if found is not None:
         yield OTHER_CODE, found.encode()
@@ -168,36 +189,57 @@ def _answers(task: bytes, chunks: Sequence[bytes], schema: pa.Schema, code: str)
     from metastore.engine import LocalEngine  # noqa: PLC0415
     from metastore.errors import EngineError, MetastoreError  # noqa: PLC0415
     from metastore.expendable import mark_expendable  # noqa: PLC0415
+    from metastore.traffic import traffic_so_far  # noqa: PLC0415
 
     mark_expendable()
     pa.set_cpu_count(1)  # the other cores belong to other tasks
     yield from _repeated()
+    before = traffic_so_far()
+    sent: list[int] = []
+    answered: list[bytes] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for chunk in chunks:
+            if answered and sum(sent) >= most_bytes:
+                return
+            try:
+                job, work = pickle.loads(task), pickle.loads(chunk)  # noqa: S301 - the driver's own
+            except Exception as error:
+                raise EngineError(f"a task cannot be loaded on an executor: {type(error).__name__}: {error}") from error
+            # On an executor, this is a local engine of one process: the same checks, the same errors.
+            yield from LocalEngine(1).run([work], job, schema)
+            answered.append(chunk)
+
     try:
-        try:
-            job, work = pickle.loads(task), [pickle.loads(chunk) for chunk in chunks]  # noqa: S301 - the driver's own
-        except Exception as error:
-            raise EngineError(f"a task cannot be loaded on an executor: {type(error).__name__}: {error}") from error
         _spare_the_collector()
-        # On an executor, this is a local engine of one process: the same checks, the same errors.
-        yield from _streams(LocalEngine(1).run(work, job, schema), schema)
+        yield from _streams(batches(), schema, sent)
+        if len(answered) < len(chunks):
+            yield LEFT, pickle.dumps((number, len(answered)))
+        if any(traffic := traffic_so_far().since(before)):
+            yield TRAFFIC, pickle.dumps(traffic)
     except MetastoreError as error:
         yield ERROR, pickle.dumps((error, traceback.format_exc()))
 
 
-def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[tuple[str, bytes]]:
-    """Pack batches into a few IPC streams of some megabytes each; these are small enough for Spark's rows."""
+def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sent: list[int]) -> Iterator[tuple[str, bytes]]:
+    """Pack batches into a few IPC streams of some megabytes each; these are small enough for Spark's rows.
+
+    ``sent`` gets the bytes of each stream; its last number grows while the stream is filled.
+    """
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     batch = next(batches, None)
     while batch is not None:
         sink = pa.BufferOutputStream()
+        sent.append(0)
         with pa.ipc.new_stream(sink, schema, options=options) as stream:
             while batch is not None and sink.tell() < _PAYLOAD_BYTES:
                 stream.write_batch(batch)
+                sent[-1] = sink.tell()
                 batch = next(batches, None)
         yield BATCHES, sink.getvalue().to_pybytes()
 
 
-def _dealt(task: bytes, parts: Iterable[Sequence[bytes]], code: str) -> Iterator[tuple[str, int, bytes]]:
+def _dealt(task: bytes, chunks: Iterable[bytes], code: str) -> Iterator[tuple[str, int, bytes]]:
     # The first check forgets modules that were loaded before the driver's code arrived; the second loads that code.
     found = _other_code(code) and _other_code(code)
     if found is not None:
@@ -211,14 +253,13 @@ def _dealt(task: bytes, parts: Iterable[Sequence[bytes]], code: str) -> Iterator
     try:
         with _own_errors():
             job = pickle.loads(task)  # noqa: S301 - the driver's own
-            for chunks in parts:
-                for chunk in chunks:
-                    for part, rows in job(pickle.loads(zlib.decompress(chunk))):  # noqa: S301
-                        held.setdefault(part, []).append(rows)
-                        size += rows.nbytes
-                        if size >= _DEALT_BYTES:
-                            yield from _packed(held)
-                            held, size = {}, 0
+            for chunk in chunks:
+                for part, rows in job(pickle.loads(zlib.decompress(chunk))):  # noqa: S301
+                    held.setdefault(part, []).append(rows)
+                    size += rows.nbytes
+                    if size >= _DEALT_BYTES:
+                        yield from _packed(held)
+                        held, size = {}, 0
         yield from _packed(held)
     except MetastoreError as error:
         yield ERROR, 0, pickle.dumps((error, traceback.format_exc()))
@@ -226,7 +267,7 @@ def _dealt(task: bytes, parts: Iterable[Sequence[bytes]], code: str) -> Iterator
 
 def _packed(held: dict[int, list[pa.RecordBatch]]) -> Iterator[tuple[str, int, bytes]]:
     for part, rows in held.items():
-        for kind, payload in _streams(iter(rows), rows[0].schema):
+        for kind, payload in _streams(iter(rows), rows[0].schema, []):
             yield kind, part, payload
 
 
@@ -255,7 +296,7 @@ def _gathered(
     try:
         with _own_errors():
             job = pickle.loads(task)  # noqa: S301 - the driver's own
-            yield from _streams(iter(job(rows())), schema)
+            yield from _streams(iter(job(rows())), schema, [])
     except MetastoreError as error:
         yield failed[0] if failed else (ERROR, pickle.dumps((error, traceback.format_exc())))
 

@@ -11,17 +11,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from pyiceberg.manifest import DataFile
 
-from metastore.errors import StorageError
+from metastore.errors import MetastoreError, StorageError
 from metastore.mapping.rows import PartitionKey, PartitionRows
-from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
+from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder, StoredPartition
+from metastore.storage.partition_sender import PartitionSender, Reach, new_run
 from metastore.storage.partition_writer import PartitionWriter
+from metastore.stores.files import discard
 from metastore.stores.new_files import NewFiles
+from metastore.stores.trees import Folder, files_in
 
 _THREADS: Final = 4
 _WAITING: Final = 8
@@ -60,11 +64,36 @@ class BackgroundWriter:
         self._threads = ThreadPoolExecutor(_THREADS, "metastore-writer")
         self._unfinished: deque[Future[DataFile]] = deque()
         self._latest: _Unwritten | None = None
+        self._run: str | None = None
+        self._folders: set[str] = set()
 
     @property
     def encoder(self) -> PartitionEncoder:
         """The encoder of the files' content."""
         return self._writer.encoder
+
+    def sender(self, folder_key: PartitionKey) -> PartitionSender:
+        """Return what stores partitions in tasks, in the folder of ``folder_key``; results are for :meth:`adopt`.
+
+        When this writer ends, it removes every file of the sender's run that was not adopted.
+        """
+        self._run = self._run or new_run()
+        sender = PartitionSender(self.reach, self._writer.unit_type, self._writer.state.metadata.location, self._run)
+        self._folders.add(sender.folder(folder_key))
+        return sender
+
+    @property
+    def reach(self) -> Reach:
+        """The proof that a process has this writer's store."""
+        state = self._writer.state
+        return Reach(self._writer.io, state.metadata_location, str(state.metadata.table_uuid))
+
+    def adopt(self, partition: StoredPartition) -> Ahead:
+        """Take over the file of a partition that a task has stored."""
+        self._files.adopt([partition.location])
+        file: Future[DataFile] = Future()
+        file.set_result(self._writer.entry_of(partition))
+        return Ahead(partition.key, file)
 
     @property
     def table_uuid(self) -> UUID:
@@ -107,6 +136,25 @@ class BackgroundWriter:
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._files.discard(path for path in self._files.created if path not in kept)
         self._files = NewFiles(self._writer.io)  # the kept files now belong to the caller
+        self._remove_uncounted(kept)
+
+    def _remove_uncounted(self, kept: Collection[str]) -> None:
+        """Remove the files of tasks whose result did not count: failed, repeated and speculative ones.
+
+        Their names begin with this writer's run. What cannot be listed or removed is left to the removal of orphan
+        files, as is a file that a task stores later.
+        """
+        if self._run is None:
+            return
+        run, self._run = f"{self._run}-", None
+        of_run = []
+        for folder in self._folders:
+            with suppress(MetastoreError):
+                of_run += [file.location for file in files_in(Folder(self._writer.io, folder))]
+        discard(
+            self._writer.io,
+            [path for path in of_run if path.rpartition("/")[2].startswith(run) and path not in kept],
+        )
 
 
 def _result(file: Future[DataFile]) -> DataFile:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyiceberg.io import FileIO
 
-from metastore.bounds.embedded_columns import EmbeddedPlace
+from metastore.bounds.embedded_place import EmbeddedPlace
 from metastore.config.reading import ReadSettings
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.row_test import RowTest
@@ -48,8 +48,17 @@ class PlannedFile(NamedTuple):
     """The partition of the file."""
     digest: bytes | None = None
     """The digest of a segment in its manifest entry; see :mod:`metastore.mapping.segment_digest`."""
-    columns: EmbeddedPlace | None = None
-    """Place of the embedded columns in the file; see :mod:`metastore.bounds.embedded_columns`."""
+    place: bytes | None = None
+    """The stored place of the embedded columns in its manifest entry."""
+
+    @property
+    def columns(self) -> EmbeddedPlace | None:
+        """Place of the embedded columns in the file; see :mod:`metastore.bounds.embedded_columns`.
+
+        It is decoded on access: a table has as many planned files as segments, and each object costs the garbage
+        collector its time.
+        """
+        return EmbeddedPlace.from_bytes(self.place)
 
 
 class FilesToRead(NamedTuple):

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
+from typing import Final
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
@@ -19,6 +20,8 @@ from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 
 from metastore.bounds.embedded_columns import EmbeddedBatches
+from metastore.bounds.embedded_facts import FactBatches
+from metastore.bounds.unit_facts import FACTS, columns_for, facts_of_rows
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, StorageError
 from metastore.mapping.arrow import plain_arrow_schema
@@ -35,6 +38,9 @@ from metastore.storage.data_files import (
     rows_of,
     together,
 )
+
+_DECODED: Final = 16
+"""Units usually decode to about ten times their stored bytes."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,27 @@ class FileGroup:
             contents = iter(fetched_columns(self.io, with_columns))
             return [planned.columns is not None and _taken(batches, planned, next(contents)) for planned in self.files]
 
+    def facts(self, wanted: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the facts ``wanted`` of matching rows: of :data:`metastore.bounds.unit_facts.FACTS`.
+
+        They are read from embedded columns where a file has them. The other columns of the group are not used. A table
+        has all matching rows of its files.
+        Raises StorageError for a lost file, FormatError for a bad one.
+        """
+        schema = iceberg_schema(self.unit_type)
+        row_test = RowTest(bound(schema, self.expression))
+        can_be_facts = row_test.tested <= set(FACTS.names)
+        with_facts = [
+            can_be_facts and planned.columns is not None and planned.columns.has_facts for planned in self.files
+        ]
+        yield from _embedded_facts(self.only(with_facts), wanted, row_test)
+        rest = self.only([not has_facts for has_facts in with_facts])
+        if rest.files:
+            read = replace(rest, columns=columns_for(wanted))
+            some = [facts_of_rows(pa.Table.from_batches([batch]), wanted) for batch in read.batches()]
+            if some:
+                yield pa.concat_tables(some)
+
     def fetched(self) -> FetchedGroup:
         """Return this group with the files' content. Raises StorageError for a lost file."""
         [group] = fetched_together([self])
@@ -155,6 +182,21 @@ class Parts:
     answered: pa.Table
     groups: tuple[FileGroup, ...] = ()
 
+    def few(self, stored_bytes: int) -> pa.Table | None:
+        """Return all rows in one chunk; None if files have over ``stored_bytes``, or decode to :data:`_DECODED` times.
+
+        Units that are alike are stored in a hundredth of their memory. Raises as :meth:`FileGroup.batches`.
+        """
+        if sum(group.size_bytes for group in self.groups) > stored_bytes:
+            return None
+        batches, decoded = self.answered.to_batches(), 0
+        for batch in chain.from_iterable(group.batches() for group in self.groups):
+            batches.append(batch)
+            decoded += batch.nbytes
+            if decoded > _DECODED * stored_bytes:
+                return None
+        return pa.Table.from_batches(batches, self.answered.schema).combine_chunks()
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, group by group. Raises as :meth:`FileGroup.batches`."""
         yield from self.answered.to_batches()
@@ -162,10 +204,28 @@ class Parts:
             yield from group.batches()
 
 
+def _embedded_facts(group: FileGroup, wanted: Sequence[str], test: RowTest) -> list[pa.Table]:
+    """Return facts of the units of ``group`` that pass ``test``; all files have embedded facts."""
+    found = FactBatches(wanted)
+    with _reading(group.component):
+        for planned, content in zip(group.files, fetched_columns(group.io, group.files), strict=True):
+            assert planned.columns is not None
+            with _decoding(planned):
+                found.add(planned.columns, content, planned.key)
+        return found.tables(test)
+
+
 def _taken(batches: EmbeddedBatches, planned: PlannedFile, content: pa.Buffer) -> bool:
     assert planned.columns is not None
-    try:
+    with _decoding(planned):
         return batches.add(planned.columns, content)
+
+
+@contextmanager
+def _decoding(planned: PlannedFile) -> Iterator[None]:
+    """Within, a failure is raised as an error of the file."""
+    try:
+        yield
     except (FormatError, OSError, ValueError) as error:
         raise FormatError(f"{planned.path} cannot be read: {error}") from error
 

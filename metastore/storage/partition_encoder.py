@@ -15,7 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
-from metastore.bounds.embedded_columns import COLUMNS_ID, embedded
+from metastore.bounds.embedded_columns import embedded
+from metastore.bounds.embedded_place import COLUMNS_ID
 from metastore.errors import InvalidRequestError
 from metastore.mapping.arrow import arrow_schema
 from metastore.mapping.bounds import ColumnBounds, bounds_of
@@ -41,13 +42,15 @@ ENCODED: Final = pa.struct(
         ("key", pa.list_(pa.string())),
         ("rows", pa.int64()),
         ("content", pa.binary()),
+        ("location", pa.string()),
+        ("size_bytes", pa.int64()),
         ("value_counts", pa.map_(pa.int32(), pa.int64())),
         ("null_value_counts", pa.map_(pa.int32(), pa.int64())),
         ("lower_bounds", pa.map_(pa.int32(), pa.binary())),
         ("upper_bounds", pa.map_(pa.int32(), pa.binary())),
     ]
 )
-"""An :class:`EncodedPartition` in Arrow."""
+"""An :class:`EncodedPartition`, or a :class:`StoredPartition`, which has a location instead of content, in Arrow."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +64,37 @@ class EncodedPartition:
 
     def to_arrow(self) -> dict[str, Any]:
         """Return a value of :data:`ENCODED`."""
-        maps = {name: list(counts.items()) for name, counts in asdict(self.bounds).items()}
-        return {"key": list(self.key), "rows": self.rows, "content": self.content.to_pybytes(), **maps}
+        return _facts(self.key, self.rows, self.bounds) | {"content": self.content.to_pybytes()}
 
-    @classmethod
-    def from_arrow(cls, found: pa.StructScalar) -> EncodedPartition:
-        """Convert from Arrow without copying the content."""
-        maps = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
-        bounds = ColumnBounds(**{name: dict(found[name].as_py()) for name in maps})
-        content: Any = found["content"]
-        return cls(tuple(found["key"].as_py()), found["rows"].as_py(), content.as_buffer(), bounds)
+
+@dataclass(frozen=True)
+class StoredPartition:
+    """A partition whose encoded file is at ``location``, with ``size_bytes`` bytes."""
+
+    key: PartitionKey
+    rows: int
+    bounds: ColumnBounds
+    location: str
+    size_bytes: int
+
+    def to_arrow(self) -> dict[str, Any]:
+        """Return a value of :data:`ENCODED`."""
+        return _facts(self.key, self.rows, self.bounds) | {"location": self.location, "size_bytes": self.size_bytes}
+
+
+def _facts(key: PartitionKey, rows: int, bounds: ColumnBounds) -> dict[str, Any]:
+    return {"key": list(key), "rows": rows, **{name: list(counts.items()) for name, counts in asdict(bounds).items()}}
+
+
+def encoded_or_stored(found: pa.StructScalar) -> EncodedPartition | StoredPartition:
+    """Convert a value of :data:`ENCODED` without copying the content."""
+    maps = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
+    bounds = ColumnBounds(**{name: dict(found[name].as_py()) for name in maps})
+    key, rows, content = tuple(found["key"].as_py()), found["rows"].as_py(), found["content"]
+    if not content.is_valid:
+        return StoredPartition(key, rows, bounds, found["location"].as_py(), found["size_bytes"].as_py())
+    of_content: Any = content
+    return EncodedPartition(key, rows, of_content.as_buffer(), bounds)
 
 
 @dataclass(frozen=True)

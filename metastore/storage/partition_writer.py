@@ -7,8 +7,7 @@ a commit refers to them.
 from __future__ import annotations
 
 import threading
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +20,8 @@ from pyiceberg.typedef import Record
 from metastore.errors import StorageError
 from metastore.mapping.rows import PartitionKey, PartitionRows
 from metastore.model.fields import Unit
-from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder
-from metastore.storage.paths import folder_of
+from metastore.storage.partition_encoder import EncodedPartition, PartitionEncoder, StoredPartition
+from metastore.storage.paths import new_file_location
 from metastore.storage.table import TableState
 from metastore.stores.locations import is_local
 from metastore.stores.new_files import NewFiles
@@ -104,21 +103,24 @@ class PartitionWriter:
 
     def write_one(self, partition: PartitionRows | EncodedPartition, files: NewFiles) -> DataFile:
         """Write the new file of one partition through ``files``. Raises the store's own error."""
-        folder = partition_folder(self.unit_type, partition.key)
-        location = f"{self.state.metadata.location.rstrip('/')}/{folder}/{uuid.uuid4()}.parquet"
+        location = new_file_location(self.unit_type, self.state.metadata.location, partition.key)
         encoded = self.encoder.encode(partition) if isinstance(partition, PartitionRows) else partition
         files.write(location, encoded.content.to_pybytes())
+        return self.entry_of(StoredPartition(encoded.key, encoded.rows, encoded.bounds, location, encoded.content.size))
+
+    def entry_of(self, stored: StoredPartition) -> DataFile:
+        """Return the manifest entry of a stored partition."""
         return DataFile.from_args(
             content=DataFileContent.DATA,
-            file_path=location,
+            file_path=stored.location,
             file_format=FileFormat.PARQUET,
-            partition=Record(*partition.key),
-            record_count=encoded.rows,
-            file_size_in_bytes=encoded.content.size,
-            value_counts=encoded.bounds.value_counts,
-            null_value_counts=encoded.bounds.null_value_counts,
-            lower_bounds=encoded.bounds.lower_bounds,
-            upper_bounds=encoded.bounds.upper_bounds,
+            partition=Record(*stored.key),
+            record_count=stored.rows,
+            file_size_in_bytes=stored.size_bytes,
+            value_counts=stored.bounds.value_counts,
+            null_value_counts=stored.bounds.null_value_counts,
+            lower_bounds=stored.bounds.lower_bounds,
+            upper_bounds=stored.bounds.upper_bounds,
             spec_id=self.state.spec.spec_id,
         )
 
@@ -155,9 +157,3 @@ def _in_threads(write: Callable[[Sequence[PartitionRows]], None], partitions: Se
         ]
     for future in pending:
         future.result()
-
-
-def partition_folder(unit_type: type[Unit], key: PartitionKey) -> str:
-    """Return a partition's folder below the component's location. InvalidRequestError for unsafe location keys."""
-    keys: Mapping[str, str] = dict(zip(unit_type.partition_columns, key, strict=True))
-    return folder_of(unit_type.location_columns, tuple(keys[column] for column in unit_type.location_columns))

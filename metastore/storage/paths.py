@@ -9,16 +9,31 @@ reversibly as ``%XX``.
 from __future__ import annotations
 
 import re
+import uuid
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
 from metastore.errors import InvalidRequestError
+from metastore.mapping.rows import PartitionKey
+from metastore.model.fields import Unit
 
 LONGEST_FOLDER_BYTES: Final = 255
 METADATA_FOLDER: Final = "metadata"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNSAFE = re.compile(r'[%\\:*?"<>|#]')
+
+
+def partition_folder(unit_type: type[Unit], key: PartitionKey) -> str:
+    """Return a partition's folder below the component's location. InvalidRequestError for unsafe location keys."""
+    keys: Mapping[str, str] = dict(zip(unit_type.partition_columns, key, strict=True))
+    return folder_of(unit_type.location_columns, tuple(keys[column] for column in unit_type.location_columns))
+
+
+def new_file_location(unit_type: type[Unit], table_location: str, key: PartitionKey, prefix: str = "") -> str:
+    """Return a new location for a partition's file, whose name begins with ``prefix``. Raises as the folder does."""
+    return f"{table_location.rstrip('/')}/{partition_folder(unit_type, key)}/{prefix}{uuid.uuid4()}.parquet"
 
 
 @lru_cache(maxsize=1024)

@@ -12,13 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.expressions.visitors import manifest_evaluator
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import extract_field_ids, manifest_evaluator
 from pyiceberg.manifest import DataFile, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, PrimitiveType
 
+from metastore.iceberg.compact_entries import metrics_of
+from metastore.iceberg.iceberg_private import metrics_evaluator
 from metastore.iceberg.manifests import DecodedManifest, Manifests
 from metastore.mapping.arrow import no_rows
 from metastore.mapping.filters import bound, compiled, partition_schema, projected
@@ -88,6 +90,26 @@ def plan(
         hits = test.matches(decoded)
         entries = zip(decoded.keys, decoded.entries, hits, strict=True)
         yield from ((key, entry.data_file) for key, entry, hit in entries if hit)
+
+
+def bounds_test(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
+    """Return a test by bounds: whether a file may hold matching rows.
+
+    Files with equal metrics of the tested columns are tested once: most files of a table hold the same kinds of units.
+    """
+    if isinstance(expression, AlwaysTrue):
+        return lambda _: True
+    test = metrics_evaluator(schema, expression)
+    ids = sorted(extract_field_ids(bound(schema, expression)))
+    known: dict[tuple[object, ...], bool] = {}
+
+    def in_bounds(file: DataFile) -> bool:
+        metrics = (file.record_count, *(of.get(field_id) for of in metrics_of(file) for field_id in ids))
+        if metrics not in known:
+            known[metrics] = test(file)
+        return known[metrics]
+
+    return in_bounds
 
 
 @dataclass(frozen=True)

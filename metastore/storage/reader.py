@@ -18,17 +18,16 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.bounds.embedded_columns import COLUMNS_ID, EmbeddedPlace
+from metastore.bounds.embedded_place import COLUMNS_ID
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, MetastoreError, StorageError
-from metastore.iceberg.iceberg_private import metrics_evaluator
 from metastore.iceberg.open_tables import FileCache
 from metastore.iceberg.snapshot_choice import SeenVersion, SnapshotChoice
 from metastore.mapping.arrow import no_rows, plain_arrow_schema
@@ -40,7 +39,7 @@ from metastore.mapping.segment_digest import DIGEST_ID
 from metastore.storage.data_files import FILES_AT_ONCE, FilesToRead, PlannedFile, batches_of, by_partition, grouped
 from metastore.storage.file_groups import FileGroup, Parts, needed_columns
 from metastore.storage.key_range import split
-from metastore.storage.planning import ManifestRows, plan, wanted_manifests
+from metastore.storage.planning import ManifestRows, bounds_test, plan, wanted_manifests
 from metastore.storage.table import ComponentTable
 from metastore.stores.files import arrow_paths
 from metastore.stores.locations import is_local
@@ -123,7 +122,7 @@ class Reader:
     def few(
         self, choose: SnapshotChoice, expression: BooleanExpression, columns: Sequence[str] | None, most: int
     ) -> pa.Table | None:
-        """Return the same rows in one chunk, cached by version; None if files of over ``most`` bytes must be opened.
+        """Return the same rows in one chunk, cached by version; None as :meth:`Parts.few` of ``most`` bytes.
 
         Raises as :meth:`batches`.
         """
@@ -136,10 +135,13 @@ class Reader:
         known = None if question is None else self.cache.find(question)
         if isinstance(known, pa.Table):
             return known
-        parts = self._parts(choose, expression, wanted, open_small=True)
-        if sum(group.size_bytes for group in parts.groups) > most:
+        if known == most:
             return None
-        rows = pa.Table.from_batches(parts.batches(), parts.answered.schema).combine_chunks()
+        rows = self._parts(choose, expression, wanted, open_small=True).few(most)
+        if rows is None:
+            if question is not None:
+                self.cache.put(question, most, len(question))
+            return None
         if question is not None and rows.nbytes <= self.cache.budget_bytes * _SHARE_OF_A_TABLE:
             self.cache.put(question, rows, rows.nbytes + len(question))
         return rows
@@ -312,7 +314,7 @@ class Reader:
                 answered.append(row)
                 continue
             if in_bounds is None:
-                in_bounds = _in_bounds(schema, wanted.rest)
+                in_bounds = bounds_test(schema, wanted.rest)
             if in_bounds(data_file):
                 to_open.append(_planned(key, data_file))
         rows = known.table(answered, self.table.unit_type)
@@ -377,13 +379,6 @@ def _question(snapshot: Snapshot, expression: BooleanExpression, columns: tuple[
     return f"{snapshot.manifest_list}?{columns}{expression!r}"
 
 
-def _in_bounds(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
-    """Return a test by bounds: whether a file may hold matching rows."""
-    if isinstance(expression, AlwaysTrue):
-        return lambda _: True
-    return metrics_evaluator(schema, expression)
-
-
 def _planned(key: PartitionKey, data_file: DataFile) -> PlannedFile:
     lower = data_file.lower_bounds or {}
     return PlannedFile(
@@ -392,5 +387,5 @@ def _planned(key: PartitionKey, data_file: DataFile) -> PlannedFile:
         data_file.file_size_in_bytes,
         key,
         lower.get(DIGEST_ID),
-        EmbeddedPlace.from_bytes(lower.get(COLUMNS_ID)),
+        lower.get(COLUMNS_ID),
     )

@@ -15,7 +15,7 @@ import obstore
 from metastore.digests import number_of
 from metastore.stores.key_ranges import Objects
 from metastore.stores.locations import StoreLocation
-from metastore.stores.object_store_client import Bucket, Store, plain_tag
+from metastore.stores.object_store_client import PAGE, Bucket, Store, plain_tag
 from metastore.stores.request_pace import asks_to_slow_down
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ Answer = TypeVar("Answer")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NS_IN_MS: Final = 1_000_000
 
-_PAGE: Final = 1000
-"""Objects in a page, as stores send them."""
-
 
 class BucketPrefix:
     """The objects below ``place``; ``page`` is the number of objects in a full page.
@@ -36,7 +33,7 @@ class BucketPrefix:
     S3 and GCS list in key order, starting after any key; S3's directory buckets do not. Azure cannot start at a key.
     """
 
-    def __init__(self, bucket: Bucket, place: StoreLocation, page: int = _PAGE) -> None:
+    def __init__(self, bucket: Bucket, place: StoreLocation, page: int = PAGE) -> None:
         self._bucket = bucket
         self.key = place.key.strip("/")
         self.page = page
@@ -54,12 +51,17 @@ class BucketPrefix:
     def level(self) -> tuple[Objects, Sequence[str]]:
         """Return the objects directly below the prefix, and the paths of the directories there."""
         found = self._answer(lambda store: obstore.list_with_delimiter(store, self.key or None))
+        self._bucket.count_pages(len(found["objects"]) + len(found["common_prefixes"]))
         return _objects(found["objects"]), found["common_prefixes"]
 
     def all_pages(self, path: str | None = None) -> Iterator[Objects]:
         """Return all pages of the prefix, or of the directory ``path`` below it, requested in sequence."""
         with self._bucket.plain_errors():
-            yield from map(_objects, obstore.list(self._bucket.store, path or self.key or None))
+            listed = 0
+            for page in obstore.list(self._bucket.store, path or self.key or None):
+                listed += len(page)
+                yield _objects(page)
+            self._bucket.count_pages(listed)
 
     def _answer(self, request: Callable[[Store], Answer]) -> Answer:
         try:

@@ -31,6 +31,7 @@ from obstore.exceptions import (
 from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_client import Bucket, Store, plain_tag
 from metastore.stores.pointer_store import Created
+from metastore.traffic import count
 
 PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Pauses in seconds between requests of unknown outcome, and after conflicts; stores require them after 409 or 503."""
@@ -52,6 +53,7 @@ def answer_to_put(store: Store, key: str, content: bytes) -> Answer:
 
     Raises obstore's errors and FileNotFoundError.
     """
+    count(sent=len(content))
     try:
         put = obstore.put(store, key, content, mode="create")
     except _TAKEN as error:
@@ -66,6 +68,7 @@ def answer_despite_conflicts(store: Store, key: str, content: bytes, pause: Call
         if answer != "conflict":
             break
         pause(wait)
+        count(1)
         answer = answer_to_put(store, key, content)
     return answer
 
@@ -118,6 +121,6 @@ def _equal(bucket: Bucket, key: str, content: bytes) -> Created | None:
     """Return the object if it has ``content``. Objects of another size are not fetched. Raises FileNotFoundError."""
     with bucket.plain_errors():
         found = obstore.get(bucket.store, key)
-        if found.meta["size"] != len(content) or bytes(found.bytes()) != content:
+        if found.meta["size"] != len(content) or bucket.received(bytes(found.bytes())) != content:
             return None
         return Created(plain_tag(found.meta["e_tag"]))

@@ -31,6 +31,10 @@ class NewFiles:
         """The files that were certainly created, in the order of creation."""
         return list(self._created)
 
+    def adopt(self, locations: Iterable[str]) -> None:
+        """Take over files that another process has certainly created for this attempt."""
+        self._created.extend(locations)
+
     def write(self, location: str, content: bytes) -> None:
         """Create the file at ``location`` with ``content``.
 

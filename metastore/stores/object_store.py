@@ -25,6 +25,7 @@ from metastore.stores.conditional_put import RefusedError, answer_despite_confli
 from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_client import Bucket, Buckets, plain_tag
 from metastore.stores.pointer_store import POINTER_BYTES, Created, Entries
+from metastore.traffic import count
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta  # a type that exists only in the stubs
@@ -122,8 +123,8 @@ class ObjectPointers:
         with bucket.plain_errors():
             found = obstore.get(bucket.store, place.key)
             if found.meta["size"] <= most:
-                return bytes(found.bytes())
-            return bytes(obstore.get_range(bucket.store, place.key, start=0, end=most + 1))
+                return bucket.received(bytes(found.bytes()))
+            return bucket.received(bytes(obstore.get_range(bucket.store, place.key, start=0, end=most + 1)))
 
     def prepare(self, location: str) -> None:
         """Probe the bucket of ``location``, once. Raises StorageError."""
@@ -143,6 +144,7 @@ class ObjectPointers:
         place, bucket = self._at(location)
         with bucket.plain_errors():
             obstore.put(bucket.store, place.key, content)
+        count(sent=len(content))
 
     def remove(self, location: str) -> None:
         """S3 does not report whether there was an object; the others do."""
@@ -167,6 +169,7 @@ class ObjectPointers:
         place, bucket = self._at(folder)
         with bucket.plain_errors():
             found = obstore.list_with_delimiter(bucket.store, place.key)
+            bucket.count_pages(len(found["objects"]) + len(found["common_prefixes"]))
         if not found["objects"] and not found["common_prefixes"]:
             raise FileNotFoundError(errno.ENOENT, f"there is nothing below {folder}")
         return Entries(
@@ -254,7 +257,9 @@ def _all_after(bucket: Bucket, prefix: str, name: str | None) -> list[ObjectMeta
     """Return all objects below ``prefix``, or those that sort after ``name``."""
     with bucket.plain_errors():
         pages = obstore.list(bucket.store, prefix, offset=None if name is None else f"{prefix}{name}")
-        return [entry for page in pages for entry in page]
+        entries = [entry for page in pages for entry in page]
+    bucket.count_pages(len(entries))
+    return entries
 
 
 def _identity_of(entry: ObjectMeta) -> Hashable:

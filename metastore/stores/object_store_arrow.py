@@ -26,6 +26,7 @@ from metastore.stores.object_store_client import Bucket, Buckets
 from metastore.stores.parallel_listing import AT_ONCE, list_in_parallel
 from metastore.stores.request_pace import RequestPace
 from metastore.stores.whole_files import WHOLE_BYTES, RangedFile
+from metastore.traffic import count
 
 TAIL_BYTES: Final = 64 << 10
 """Bytes at the end of a data file that the first request fetches: enough for nearly all footers, and for small
@@ -70,6 +71,8 @@ class PartsUpload(io.RawIOBase):
             super().close()
             with self._bucket.plain_errors():
                 self._writer.close()
+            # Larger objects are begun, sent in parts, and completed.
+            count(1 - -self._position // _PART_BYTES if self._position > _PART_BYTES else 0, sent=self._position)
 
 
 class ObjectArrow(pafs.FileSystemHandler):
@@ -139,6 +142,7 @@ class ObjectArrow(pafs.FileSystemHandler):
         key = place.key.strip("/")
         with bucket.plain_errors():
             found = obstore.list_with_delimiter(bucket.store, key or None)
+            bucket.count_pages(len(found["objects"]) + len(found["common_prefixes"]))
         for prefix in found["common_prefixes"]:
             yield pafs.FileInfo(f"{base}/{posixpath.basename(prefix.rstrip('/'))}", pafs.FileType.Directory)
         for entry in found["objects"]:
@@ -172,8 +176,10 @@ class ObjectArrow(pafs.FileSystemHandler):
             raise io.UnsupportedOperation("this file system does not empty a whole bucket")
         with bucket.plain_errors():
             keys = [entry["path"] for page in obstore.list(bucket.store, key) for entry in page]
+            bucket.count_pages(len(keys))
             if keys:
                 obstore.delete(bucket.store, keys)
+                bucket.count_deletions(place, len(keys))
         if not keys and not missing_dir_ok:
             raise FileNotFoundError(f"there is nothing below {path}")
 
@@ -218,14 +224,14 @@ def _whole_or_ranges(place: StoreLocation, bucket: Bucket) -> pa.NativeFile:
     found = obstore.get(bucket.store, place.key)
     size = found.meta["size"]
     if size <= WHOLE_BYTES:
-        return pa.BufferReader(found.bytes().to_bytes())
+        return pa.BufferReader(bucket.received(found.bytes().to_bytes()))
     return pa.PythonFile(_ranges(place, bucket, size, found.meta["e_tag"]), mode="r")
 
 
 def _from_the_end(place: StoreLocation, bucket: Bucket, tail_bytes: int) -> pa.NativeFile:
     try:
         found = obstore.get(bucket.store, place.key, options={"range": {"suffix": tail_bytes}})
-        tail = found.bytes().to_bytes()
+        tail = bucket.received(found.bytes().to_bytes())
     except GenericError:  # a store without suffix ranges, or an empty object, which has no ranges
         return _whole_or_ranges(place, bucket)
     return pa.PythonFile(_ranges(place, bucket, found.meta["size"], found.meta["e_tag"], tail), mode="r")
@@ -237,7 +243,7 @@ def _ranges(place: StoreLocation, bucket: Bucket, size: int, e_tag: str | None, 
     def fetch_piece(begin: int, end: int) -> bytes:
         options: Any = {"range": (begin, end), **({"if_match": e_tag} if e_tag else {})}
         with bucket.plain_errors():
-            return obstore.get(bucket.store, place.key, options=options).bytes().to_bytes()
+            return bucket.received(obstore.get(bucket.store, place.key, options=options).bytes().to_bytes())
 
     def fetch(begin: int, end: int) -> bytes:
         begins = range(begin, end, WHOLE_BYTES)

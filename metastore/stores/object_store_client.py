@@ -30,6 +30,7 @@ from metastore.stores.hadoop_properties import (
     SERVICE_ACCOUNT_JSON,
 )
 from metastore.stores.locations import StoreLocation
+from metastore.traffic import count
 
 Store = S3Store | GCSStore | AzureStore
 _Options = dict[str, Any]
@@ -70,6 +71,12 @@ _SECONDS: Final = {"connect_timeout", "timeout"}
 _QUERY: Final = re.compile(r"(https?://[^\s?]+)\?\S*")
 _LONGEST_TEXT: Final = 600
 
+PAGE: Final = 1_000
+"""Entries in a page of a listing, as stores send them."""
+
+_DELETED_TOGETHER: Final = {"s3": 1_000, "azure": 256, "gcs": 1}
+"""Objects that one request deletes."""
+
 
 @dataclass
 class _AskingProcess:
@@ -102,7 +109,7 @@ def is_cut_off() -> bool:
 
 @dataclass(frozen=True)
 class Bucket:
-    """One bucket or container. Getting a client means that a request follows."""
+    """One bucket or container. Getting a client means that a request follows, which is counted."""
 
     _again: Store
     _once: Store
@@ -111,13 +118,28 @@ class Bucket:
     def store(self) -> Store:
         """Return a client that retries by itself. Raises StorageError in a forked process that cannot use it."""
         _ASKING.begin()
+        count(1)
         return self._again
 
     @property
     def once(self) -> Store:
         """Return a client that sends a request only once. Raises StorageError in a fork that cannot use it."""
         _ASKING.begin()
+        count(1)
         return self._once
+
+    def received(self, content: bytes) -> bytes:
+        """Count and return the ``content`` of an answer."""
+        count(received=len(content))
+        return content
+
+    def count_pages(self, entries: int) -> None:
+        """Count the requests for further pages of a listing; ``entries`` is the number of its entries."""
+        count(max(0, -(-entries // PAGE) - 1))
+
+    def count_deletions(self, place: StoreLocation, keys: int) -> None:
+        """Count the further requests of a deletion; ``keys`` is the number of its keys."""
+        count(max(0, -(-keys // _DELETED_TOGETHER[place.kind]) - 1))
 
     def error_text(self, error: BaseException) -> str:
         """Return obstore's message, without debugging output and credentials."""

@@ -23,6 +23,7 @@ from metastore.stores.locations import StoreLocation
 from metastore.stores.object_store_arrow import PartsUpload
 from metastore.stores.object_store_client import Buckets
 from metastore.stores.whole_files import WholeFile
+from metastore.traffic import count
 
 _DEFAULT_LIMITS: Final = ReadLimits()
 
@@ -69,6 +70,7 @@ class ObjectFileIO(FileIO):
             bucket = self.buckets.of(place)
             with bucket.plain_errors():
                 obstore.delete(bucket.store, keys[place.root])
+                bucket.count_deletions(place, len(keys[place.root]))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"properties": self.properties}
@@ -111,7 +113,7 @@ class ObjectFile(InputFile, OutputFile):
             found = obstore.get(self._bucket.store, self._key)
             if limit := self.limits.of_file(self.location):
                 limit.require(self.location, found.meta["size"])
-            return io.BytesIO(bytes(found.bytes()))
+            return io.BytesIO(self._bucket.received(bytes(found.bytes())))
 
     def create(self, overwrite: bool = False) -> OutputStream:
         """Return a stream; its close creates the object. FileExistsError if the name is taken, unless ``overwrite``.
@@ -123,6 +125,7 @@ class ObjectFile(InputFile, OutputFile):
             if overwrite:
                 with self._bucket.plain_errors():
                     obstore.put(self._bucket.store, self._key, content)
+                count(sent=len(content))
             elif not create_object(self._bucket, self.location, content, self._pause, unique=False):
                 raise FileExistsError(errno.EEXIST, "the file is there already", self.location)
 

@@ -150,6 +150,7 @@ def _object_level(folder: Folder) -> _Level:
     bucket = folder.io.buckets.of(place)
     with bucket.plain_errors():
         found = obstore.list_with_delimiter(bucket.store, place.key.strip("/") or None)
+        bucket.count_pages(len(found["objects"]) + len(found["common_prefixes"]))
     files = [
         StoredFile(f"{place.root}/{entry['path']}", entry["size"], int(entry["last_modified"].timestamp() * 1000))
         for entry in found["objects"]

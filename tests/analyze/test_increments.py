@@ -52,7 +52,14 @@ REQUESTS = st.builds(
     statistics=st.sampled_from([False, False, True, ["x"], ["c"]]),
 )
 MAKERS = st.sampled_from(
-    [Limits(), Limits(stored_bytes=5_000), Limits(stored_bytes=0), Limits(stored_bytes=0, driver_rows=1)]
+    [
+        Limits(),
+        Limits(stored_bytes=5_000),
+        Limits(stored_bytes=0),
+        Limits(stored_bytes=0, driver_rows=1),
+        Limits(surveyed=(1, 0, 0)),
+        Limits(surveyed=(1, 0, 0), directory_files=(1, 2)),
+    ]
 )
 """Who makes segments anew, tasks or the driver, by the limits that say so."""
 

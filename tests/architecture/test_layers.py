@@ -30,6 +30,7 @@ LAYERS = (
         "notebook",
         "quoting",
         "suggestions",
+        "traffic",
         "user",
     },
     {"config", "model", "java"},

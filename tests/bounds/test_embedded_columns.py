@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.random_statistics import VALUES, containers, told
 
-from metastore.bounds.embedded_columns import Embedded, EmbeddedBatches, EmbeddedPlace, embedded
+from metastore.bounds.embedded_columns import EmbeddedBatches, embedded
+from metastore.bounds.embedded_place import Embedded, EmbeddedPlace, opened, packed
+from metastore.bounds.fact_columns import KIND
 from metastore.bounds.portion_columns import PortionColumns
 from metastore.bounds.units import TablePortion
 from metastore.errors import FormatError
@@ -146,6 +148,26 @@ def test_columns_of_data_files_say_what_their_json_says(some: list[list[TableMet
         assert sorted(map(repr, mine)) == sorted(repr(row) for rows in one_by_one for row in rows)
 
 
+@settings(max_examples=50, deadline=None)
+@given(units=partitions())
+def test_columns_that_older_releases_wrote_are_read(units: list[TableMetadataUnit]) -> None:
+    """They hold files and row groups alone, and no facts."""
+    written = embedded(to_arrow(TableMetadataUnit, units))
+    assert written is not None
+    stored = opened(written.at(0), pa.py_buffer(written.content))
+    schema = pa.ipc.read_schema(pa.py_buffer(stored.schema))
+    batch = pa.ipc.read_record_batch(stored.content, schema)
+    lower = sum(unit.metadata_type in (MetadataType.FILE, MetadataType.ROW_GROUP) for unit in units)
+    of_facts = (KIND, "location", "cut", "identifier", "place", "modified", "rowCount", "start", "fileCount", "column")
+    names = [name for name in schema.names if name not in (*of_facts, "partitionValues")]
+    older = packed(batch.slice(0, lower).select(names).replace_schema_metadata(schema.metadata), has_facts=False)
+    assert older is not None
+    asked = [name for name in ("`a`", "`b`.`c`") if f"={name}" in names]
+    mine, others = (read([each], asked) for each in (written, older))
+    assert mine[0] == others[0] == [True]
+    assert repr(said(mine[1][0], asked)) == repr(said(others[1][0], asked))
+
+
 def test_forms_of_arrays_are_the_same() -> None:
     """Of plain bounds no form is lost: what tests run over is as JSON gives it."""
     values: Columns = {
@@ -217,5 +239,6 @@ def test_a_place_is_stored_and_read() -> None:
     place = EmbeddedPlace(2**40, 10, 20, zlib.crc32(b"x"))
     stored = place.to_bytes()
     assert EmbeddedPlace.from_bytes(stored) == place
-    for other in (None, b"", stored[:-1], b"\x02" + stored[1:], place._replace(size=2**31).to_bytes()):
+    assert EmbeddedPlace.from_bytes(b"\x02" + stored[1:]) == place._replace(has_facts=True)
+    for other in (None, b"", stored[:-1], b"\x03" + stored[1:], place._replace(size=2**31).to_bytes()):
         assert EmbeddedPlace.from_bytes(other) is None

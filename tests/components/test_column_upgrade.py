@@ -72,6 +72,15 @@ def test_partitions_without_columns_get_them(metastore: Metastore) -> None:
     assert write_columns(metastore.tables) == Upgraded(0, done.version)
 
 
+def test_what_can_have_no_facts_is_not_written_again(metastore: Metastore) -> None:
+    """Its columns serve planning, and there is nothing to gain."""
+    odd = unit("SEGMENT", "k=0", "a", metadata_identifier="k=0", last_modified_time=2**63 - 1)
+    file = unit("FILE", "k=0", "a", metadata_identifier="k=0/0", path="/t/k=0/0")
+    metastore.tables.modify().overwrite([odd, file]).execute()
+    assert write_columns(metastore.tables).partitions == 4 + 2
+    assert write_columns(metastore.tables).partitions == 0
+
+
 def test_only_what_lacks_columns_is_written(metastore: Metastore) -> None:
     """Data files that have them stay."""
     write_columns(metastore.tables)

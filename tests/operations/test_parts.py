@@ -111,6 +111,22 @@ def test_few_rows_are_kept_for_their_version(filled: Metastore, unit: MakeUnit) 
         metastore.tables.read().metadata_types(MetadataType.SEGMENT).columns("path").at(version).few(size)
 
 
+def test_units_that_are_alike_are_not_few(metastore: Metastore, unit: MakeUnit) -> None:
+    """They take a hundredth on disk of what they take decoded: the limit counts both, and is found out once."""
+    text = "the same in every unit, " * 400
+    metastore.tables.modify().overwrite([unit("t", path=f"{n}", schema=text) for n in range(2_000)]).execute()
+    read = reading(metastore, small_files=0).tables.read().metadata_types(MetadataType.ALL)
+    groups = read.parts().groups
+    stored = sum(group.size_bytes for group in groups)
+    whole = read.parts()
+    decoded = sum(batch.nbytes for batch in whole.batches())
+    assert decoded > 16 * stored
+    assert read.few(stored) is None
+    for path in (path for group in groups for path in group.paths):
+        os.unlink(path)
+    assert read.few(stored) is None
+
+
 @pytest.mark.parametrize(("cache_bytes", "kept"), [(_ENOUGH, True), (8_192, False)], ids=["large", "small"])
 def test_an_answer_that_would_take_the_cache_is_not_kept(filled: Metastore, cache_bytes: int, kept: bool) -> None:
     """It is returned, and read again."""

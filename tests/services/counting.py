@@ -18,12 +18,18 @@ _PER_HOP = frozenset({"connection", "transfer-encoding", "content-length"})
 
 @dataclass
 class Seen:
-    """Where the proxy listens, and the requests since the last :meth:`clear`, as ``METHOD path``."""
+    """Where the proxy listens, and the requests since the last :meth:`clear`, as ``METHOD path``.
+
+    ``received`` and ``sent`` are the bytes of objects, or parts of them, that were got and put.
+    """
 
     endpoint: str
     requests: list[str] = field(default_factory=list)
     waves: list[list[str]] = field(default_factory=list)
     """The same requests by waves: each wave was sent after the answers to the one before; empty without ``hold_s``."""
+
+    received: int = 0
+    sent: int = 0
 
     @property
     def depth(self) -> int:
@@ -34,6 +40,7 @@ class Seen:
         """Start counting anew."""
         self.requests.clear()
         self.waves.clear()
+        self.received = self.sent = 0
 
 
 class _Waves:
@@ -82,6 +89,9 @@ def counting(server: str, hold_s: float = 0) -> Iterator[Seen]:
             found = connection.getresponse()
             content = found.read()
             connection.close()
+            seen.sent += len(body) if self.command == "PUT" else 0
+            if self.command == "GET" and "list-type=" not in self.path and found.status < 300:
+                seen.received += len(content)
             self.send_response_only(found.status)
             for name, value in found.getheaders():
                 if name.lower() not in _PER_HOP:

@@ -10,7 +10,7 @@ from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.formats.source_file import Fingerprint, SourceFile
-from metastore.sources.listing import list_files
+from metastore.sources.listing import list_directories, list_files, list_first_level
 from metastore.stores.arrow import open_location
 
 
@@ -79,6 +79,39 @@ def test_only_chosen_directories_are_listed(root: Path) -> None:
     for wanted in (set(), {"b"}, {"a", "d"}, {"_h", "a"}):
         some = list_files(str(root), wanted.__contains__)
         assert some.files == [f for f in everything.files if not f.directories or f.directories[0] in wanted]
+
+
+def test_directory_by_directory_is_the_whole(root: Path, tmp_path: Path) -> None:
+    """The first level and each directory by itself give the files of one listing: hidden, odd and linked ones, too."""
+    put(root, *(f"{top}/{below}.parquet" for top in ("a", "b=1", "_h", ".g", "_p=2") for below in ("1", "n/2", "_x/3")))
+    put(root, "root.parquet", "_no.parquet", "README.md", "a ö%20/日本.parquet", "own/x.parquet", "a/own/y.parquet")
+    put(tmp_path, "elsewhere/deep/a.parquet")
+    (root / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to(root)
+    (root / "to_itself").symlink_to(root)
+    (root / "a" / "to_its_sister").symlink_to(root / "b=1")
+    (root / "a" / "n" / "up").symlink_to(root / "a")
+    whole = list_files(str(root), passed_over=("own", "a/own")).files
+    first = list_first_level(str(root), 1, passed_over=("own", "a/own"))
+    assert first is not None
+    each = [
+        file for name in first.directories for file in list_directories(str(root), [name], passed_over=("own", "a/own"))
+    ]
+    together = list_directories(str(root), first.directories, passed_over=("own", "a/own"))
+    assert sorted([*first.files, *each]) == sorted([*first.files, *together]) == list(whole)
+    assert list_directories(str(root), ["gone"]) == []
+
+
+def test_a_first_level_of_few_directories_is_none(root: Path) -> None:
+    """So is one of a file, of nothing, and one with the log of a stream, which says what belongs to the table."""
+    put(root, "a/1.parquet", "b/1.parquet")
+    assert list_first_level(str(root), 2) is not None
+    assert list_first_level(str(root), 3) is None
+    assert list_first_level(f"{root}/a/1.parquet", 0) is None
+    assert list_first_level(f"file://{root}/a/1.parquet", 1) is None
+    assert list_first_level(f"{root}/missing", 0) is None
+    put(root, "_spark_metadata/0")
+    assert list_first_level(str(root), 1) is None
 
 
 def test_links_are_followed(root: Path, tmp_path: Path) -> None:

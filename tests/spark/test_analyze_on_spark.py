@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,12 +16,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from metastore import MetadataType, Session
+from metastore.analyze.run import analyze
+from metastore.analyze.tasks.chunks import Limits
 from metastore.config import Settings, load_text
 from metastore.engine import Engine, LocalEngine
 from metastore.errors import FormatError
+from metastore.metastore import Metastore
+from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics, parse_many
 from metastore.model.statistics_json import micros
 from metastore.session import connect
+from metastore.sources.source_table import SourceTable
 from metastore.spark import SparkEngine
 from metastore.spark import connect as connect_spark
 
@@ -214,3 +220,29 @@ def test_a_corrupt_file_is_named_and_nothing_is_written(
         with pytest.raises(FormatError, match=r"part-bad\.parquet"):
             session.analyze(with_a_corrupt_file)
         assert session.tables.metadata.version == 0
+
+
+def test_large_tables_are_made_by_executors(tmp_path: Path, engine: SparkEngine) -> None:
+    """They list, read, roll up and store; the units are those of the local engine, and no other file is left."""
+    location, table = tmp_path / "data", TableInfo("dfs", "tmp", "t")
+    for number in range(12):
+        folder = location / f"day={number % 6}" / "part"
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": [number, None]}), folder / f"{number}.parquet")
+    on_spark, here = (Metastore.open(settings(tmp_path / name)) for name in ("spark", "local"))
+    source = SourceTable(table, str(location))
+    results = []
+    for touched in (None, location / "day=3" / "part" / "3.parquet"):
+        if touched is not None:
+            os.utime(touched, (1, 1))
+        results.append(analyze(on_spark.tables, source, engine, limits=Limits(surveyed=(2, 0, 0))))
+        analyze(here.tables, source, LocalEngine(1))
+    found = [(result.new, result.changed, result.segments_written, result.engine) for result in results]
+    assert found == [(12, 0, 6, "spark"), (0, 1, 1, "spark")]
+    with Session(on_spark) as one, Session(here) as other:
+        assert units_of(one) == units_of(other)
+    stored = on_spark.tables.read().metadata_types(MetadataType.ALL).partitions()
+    named = {path for group in stored.values() for path in group.paths}
+    by_tasks = {path for path in named if len(Path(path).name.split("-")) == 6}
+    assert len(by_tasks) == 6
+    assert len(named) == 7

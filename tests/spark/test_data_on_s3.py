@@ -17,7 +17,7 @@ from metastore.spark import connect as connect_spark
 from metastore.spark import read_table, select
 from metastore.spark.engine import SparkEngine
 from metastore.spark.locations import spark_location
-from metastore.spark.session_keys import with_keys_of_session
+from metastore.spark.session_keys import session_conf, store_keys, with_keys_of_session
 
 pytestmark = pytest.mark.spark
 
@@ -67,6 +67,32 @@ def test_keys_of_the_session_open_data_and_metastore(spark: SparkSession, s3_ser
     own = with_keys_of_session(Settings.from_mapping({"drill.metastore": base, **OWN}, environ={}), keys)
     assert dict(own.storage["s3"].properties) == {"s3.region": "eu-central-1"}
     assert own.iceberg.config_properties["fs.s3a.access.key"] == keys["spark.hadoop.fs.s3a.access.key"]
+
+
+def test_keys_of_hadoops_files_are_keys_of_the_session(
+    spark: SparkSession, s3_server: S3Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """``core-site.xml`` alone opens a bucket. Hadoop's defaults are no keys, and Spark's own configuration wins."""
+    keys = s3_server.hadoop(s3_server.endpoint)
+    texts = "".join(f"<property><name>{key}</name><value>{value}</value></property>" for key, value in keys.items())
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{texts}</configuration>")
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    assert spark._jvm is not None
+    assert not store_keys(session_conf(spark)).keys() & {"fs.s3a.connection.maximum", "fs.s3a.path.style.access"}
+    hadoop.addResource(spark._jvm.org.apache.hadoop.fs.Path(f"file://{tmp_path}/core-site.xml"))
+    try:
+        assert {key: value for key, value in store_keys(session_conf(spark)).items() if key in keys} == keys
+        spark.conf.set("spark.hadoop.fs.s3a.access.key", "of the session")
+        assert store_keys(session_conf(spark))["fs.s3a.access.key"] == "of the session"
+        hadoop.set("hadoop.security.credential.provider.path", "jceks://file/secrets")
+        assert "jceks" not in caplog.text
+        session_conf(spark)
+        assert "secrets in Hadoop's credential provider jceks://file/secrets" in caplog.text
+    finally:
+        spark.conf.unset("spark.hadoop.fs.s3a.access.key")
+        hadoop.unset("hadoop.security.credential.provider.path")
+        (tmp_path / "core-site.xml").write_text("<configuration></configuration>")
+        hadoop.reloadConfiguration()
 
 
 def test_locations_are_spelled_as_the_session_can_open_them(spark: SparkSession) -> None:

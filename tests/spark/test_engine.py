@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from decimal import Decimal
 from threading import Event
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from metastore.engine import LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
@@ -70,6 +72,11 @@ def count_up(limit: int) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch([pa.array(range(limit), pa.int64())], schema=NUMBERS)
 
 
+def in_all(chunk: bytes) -> Iterator[pa.RecordBatch]:
+    """The length of the chunk."""
+    yield pa.record_batch([pa.array([len(chunk)], pa.int64())], ["n"])
+
+
 def refuse_two(number: int) -> Iterator[pa.RecordBatch]:
     """A batch for every chunk but 2."""
     if number == 2:
@@ -113,6 +120,36 @@ def test_more_chunks_than_fit_one_job_make_more_jobs(engine: SparkEngine) -> Non
     chunks = [(number, b"x" * (JOB_BYTES // 4)) for number in range(12)]
     batches = list(engine.run(chunks, lambda chunk: count_up(chunk[0]), NUMBERS))
     assert sorted(batch.num_rows for batch in batches) == list(range(12))
+
+
+@pytest.mark.parametrize("answer_bytes", [0, 100_000, 1 << 30])
+def test_large_answers_come_in_several_jobs(spark: SparkSession, answer_bytes: int) -> None:
+    """Whatever a job may return, each chunk is answered once; a task that returned its share leaves the others."""
+    engine, context, group = SparkEngine(spark, answer_bytes=answer_bytes), spark.sparkContext, f"of {answer_bytes}"
+    tasks = engine.parallelism * 2
+    context.setJobGroup(group, "answers")
+    try:
+        batches = list(engine.run([50_000] * 16, count_up, NUMBERS))
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    assert [batch.num_rows for batch in batches] == [50_000] * 16
+    jobs = len(context.statusTracker().getJobIdsForGroup(group))
+    assert jobs == (1 if answer_bytes > 1 << 20 else -(-16 // tasks))
+
+
+def test_a_task_receives_its_own_chunks_alone(engine: SparkEngine) -> None:
+    """Of a scan, too: what each of two tasks is sent is a small part of what all are sent."""
+    schema = StructType([StructField("n", LongType())])
+    chunks = [os.urandom(100_000) for _ in range(8)]
+    active = SparkSession.getActiveSession()
+    frame = engine.rows(chunks, in_all, schema)
+    assert SparkSession.getActiveSession() is active
+    assert sorted(row.n for row in frame.collect()) == [100_000] * 8
+    assert frame.rdd.getNumPartitions() == 8
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    while plan.nodeName() != "MapInArrow":
+        plan = plan.children().head()
+    assert plan.functionExpr().func().command().size() < 1 << 16
 
 
 def test_a_chunk_above_the_limit_is_refused(engine: SparkEngine) -> None:
@@ -216,11 +253,11 @@ def test_an_interrupt_before_spark_has_begun_ends_the_job(spark: SparkSession, m
         cancel(tag)
         cancelled.set()
 
-    def wait_long(_: Iterable[int]) -> Iterator[tuple[str, bytes]]:
+    def wait_long(_: Iterable[Any]) -> Iterator[tuple[str, bytes]]:
         yield str(Event().wait(100)), pickle.dumps(interrupts)
 
     monkeypatch.setattr(context, "cancelJobsWithTag", cancel_and_tell)
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        _collect(spark, wait_long, 2)
+        _collect(spark, wait_long, [(0, []), (1, [])])
     assert time.monotonic() - began < 60

@@ -297,7 +297,7 @@ def test_where_nothing_prunes_all_is_read(spark: SparkSession, tmp_path: Path, f
         assert sorted(row.id for row in found.collect()) == list(range(len(files)))
         leaf = found._jdf.queryExecution().optimizedPlan().collectLeaves().head()
         if how == "tasks":
-            assert leaf.nodeName() == "Range"
+            assert leaf.nodeName() == "LogicalRDD"
         else:
             assert (leaf.relation().location().rootPaths().size() == 1) is (how == "directory")
         assert [row.id for row in read_table(spark, session, TABLE, "id = 1").collect()] == [1]

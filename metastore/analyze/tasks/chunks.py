@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from metastore.analyze.changes import WantedMetadata, is_flat
 from metastore.analyze.levels import reaches
+from metastore.analyze.tasks.directories import DirectoryChunk, make_directories
 from metastore.analyze.tasks.file_rows import DataChunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.tasks.segments import SegmentChunk, make_segments
+from metastore.analyze.tasks.survey import DirectoriesToList, SurveyedSegment
 from metastore.engine import Chunk, Engine, ResultsTooLargeError
 from metastore.errors import EngineError
 from metastore.formats.source_file import SourceFile
@@ -25,6 +27,7 @@ from metastore.sketches.description import Describing
 from metastore.sources.source_table import SourceTable
 from metastore.storage.file_groups import FetchedGroup, FileGroup, fetched_together
 from metastore.storage.partition_encoder import PartitionEncoder
+from metastore.storage.partition_sender import PartitionSender, Reach
 from metastore.stores.locations import is_local
 
 UNIT_SCHEMA: Final = plain_arrow_schema(TableMetadataUnit)
@@ -54,6 +57,14 @@ class Limits:
     """If data may be read for bounds, several tasks share a segment whose files have more bytes than this."""
     driver_rows: int = 20_000
     """Most stored units, of some kilobytes each, that the driver holds when it makes segments itself."""
+    surveyed: tuple[int, int, int] = (64, 100_000, 20)
+    """Fewest top-level directories, fewest files, and fewest files a directory on average, of a table that is listed by
+    tasks, directory by directory. Any other table is listed by the driver, in fewer requests."""
+    directory_files: tuple[int, int] = (2_048, 20_000)
+    """Of tables that tasks list: about the most files in a chunk of directories, and most files of a segment that one
+    task makes. The driver makes larger segments."""
+    directory_bytes: int = 16 << 20
+    """Most bytes of stored units of a segment that one task makes from directories; they decode to some 200 MB."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +141,40 @@ class Cutting:
             )
             for own in cut
         ]
+
+    def directories(
+        self,
+        surveyed: Sequence[SurveyedSegment],
+        template: DirectoryChunk,
+        stored: Mapping[str, FileGroup],
+    ) -> list[DirectoryChunk]:
+        """Chunks of top-level directories, which tasks list; all else is as in ``template``."""
+        share = _quotient(sum(each.files for each in surveyed), self.limits.chunks_per_task * self.parallelism)
+        size = max(1, min(self.limits.directory_files[0], share))
+        cut: list[list[str]] = []
+        held = size
+        for each in surveyed:
+            if held >= size or held + each.files > self.limits.directory_files[0]:
+                cut.append([])
+                held = 0
+            cut[-1].append(each.key)
+            held += each.files
+        return [
+            replace(
+                template,
+                listing=replace(template.listing, names=names),
+                stored={name: stored[name] for name in names if name in stored},
+            )
+            for names in cut
+        ]
+
+    def directory_template(
+        self, *, reach: Reach, sender: PartitionSender, encoder: PartitionEncoder, anew: bool, reads_stored: bool
+    ) -> DirectoryChunk:
+        """What all chunks of directories share: no directory yet."""
+        segments = SegmentChunk(self._footers([]), {}, self.wanted.level, False, encoder, (), anew, sender)
+        listing = DirectoriesToList(self.source.location, (), self.source.options, self.source.passed_over)
+        return DirectoryChunk(listing, segments, {}, reads_stored, reach, self.limits.chunk_files[1])
 
     def data(self, reads: Sequence[Read]) -> list[DataChunk]:
         """Chunks of files with the same missing facts, each of limited total size."""
@@ -226,6 +271,9 @@ def _naming_the_file(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk])
         for chunk in chunks:
             if isinstance(chunk, SegmentChunk):
                 deque(make_segments(chunk), maxlen=0)  # reads the footers of new and changed files only
+            elif isinstance(chunk, DirectoryChunk):
+                # Nothing may be stored twice.
+                deque(make_directories(replace(chunk, segments=replace(chunk.segments, sender=None))), maxlen=0)
             elif isinstance(chunk, FooterChunk):
                 deque(read_footers(chunk), maxlen=0)
         raise

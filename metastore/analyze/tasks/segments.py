@@ -5,7 +5,8 @@ the result and adds the segments up to the table, so the driver's share does not
 tenth of the size of the units that :func:`~metastore.analyze.tasks.footers.read_footers` would return. For a known
 segment, the task also decodes the stored units, and reads only the footers of new and changed files. The driver sends
 these units as they are stored and never holds the units of all changed segments. Only the driver must reach the
-metastore. The driver makes larger segments of the same pieces (:mod:`metastore.analyze.execution`).
+metastore; a task that reaches it, too, may store the result itself. The driver makes larger segments of the same pieces
+(:mod:`metastore.analyze.execution`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,26 @@ from metastore.analyze.units.partial_aggregates import Part, file_parts, segment
 from metastore.analyze.units.rollup import segment_row, segment_units
 from metastore.analyze.units.stored_segments import StoredSegments
 from metastore.analyze.units.unit_rows import to_batch, values
-from metastore.mapping.rows import by_partition
+from metastore.mapping.rows import PartitionRows, by_partition
+from metastore.model.identity import metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.sources.directories import Directories
 from metastore.sources.source_table import SourceTable
-from metastore.storage.partition_encoder import ENCODED, EncodedPartition, PartitionEncoder
+from metastore.storage.partition_encoder import (
+    ENCODED,
+    EncodedPartition,
+    PartitionEncoder,
+    StoredPartition,
+    encoded_or_stored,
+)
+
+
+class Sender(Protocol):
+    """What stores a partition from a task: a part of the component's storage, which tasks need not import."""
+
+    def put(self, encoded: EncodedPartition) -> StoredPartition | None:
+        """Store the partition; None if this process cannot do it."""
 
 
 class StoredUnits(Protocol):
@@ -47,7 +63,8 @@ class SegmentChunk:
     """All files of some top-level segments, with the segments' ``states`` by key and their ``stored`` units.
 
     ``level`` is the level to store. ``is_flat`` means that the table has no directories. ``stored`` are the data files
-    that hold the segments' units. ``anew`` means that footers of unchanged files are read too.
+    that hold the segments' units. ``anew`` means that footers of unchanged files are read too. With ``sender``, the
+    task stores the partitions; else it returns their content.
     """
 
     footers: FooterChunk
@@ -57,6 +74,7 @@ class SegmentChunk:
     encoder: PartitionEncoder
     stored: Sequence[StoredUnits] = ()
     anew: bool = False
+    sender: Sender | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the chunk with the content of the stored data files, which is fetched only at this point."""
@@ -69,10 +87,13 @@ class MadeSegments:
     """What a task made: segments' partitions, their parts for the table's roll-up, and the number of units.
 
     ``before`` are the SEGMENT rows that these segments replace. ``counts`` and ``read`` are numbers of files.
+    ``states`` and ``directories`` are those of the segments by key.
     """
 
-    partitions: Sequence[EncodedPartition]
+    partitions: Sequence[EncodedPartition | StoredPartition]
     tops: Sequence[Part]
+    states: Mapping[str, str]
+    directories: Mapping[str, Sequence[Directories]]
     units: int
     before: pa.Table
     counts: FileCounts
@@ -81,13 +102,17 @@ class MadeSegments:
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> MadeSegments:
         """Reads a batch that :func:`make_segments` returned."""
-        partitions = [EncodedPartition.from_arrow(one) for one in batch["partition"] if one.is_valid]
-        tops: Any = batch["top"]
+        partitions = [encoded_or_stored(one) for one in batch["partition"] if one.is_valid]
+        of_tops: Any = batch["top"]
+        tops = _table(pa.RecordBatch.from_struct_array(of_tops))
+        keys = values(tops, "metadataKey")
         before: Any = batch["before"].drop_null()
         *counts, read = (pc.sum(batch[name]).as_py() for name in (*FileCounts._fields, "read"))
         return cls(
             partitions,
-            segment_parts(_table(pa.RecordBatch.from_struct_array(tops))),
+            segment_parts(tops),
+            dict(zip(keys, values(batch, "state"), strict=True)),
+            {key: [tuple(each) for each in own] for key, own in zip(keys, values(batch, "directories"), strict=True)},
             sum(partition.rows for partition in partitions),
             _table(pa.RecordBatch.from_struct_array(before)),
             FileCounts(*counts),
@@ -99,10 +124,13 @@ def segments_schema(units: pa.Schema) -> pa.Schema:
     """The schema of the batches of :func:`make_segments`, derived from the units' schema: one row per segment.
 
     ``top`` is the segment's SEGMENT unit, and ``before`` the stored one, if any. ``partition`` is null if the level
-    stores no unit of the segment. Numbers of files cover the whole task and are in the first row.
+    stores no unit of the segment. ``directories`` are those that hold its files. Numbers of files cover the whole task
+    and are in the first row.
     """
     numbers = {name: pa.int64() for name in (*FileCounts._fields, "read")}
-    return pa.schema({"partition": ENCODED, "top": pa.struct(list(units)), "before": pa.struct(list(units)), **numbers})
+    unit = pa.struct(list(units))
+    of_files = {"state": pa.string(), "directories": pa.list_(pa.list_(pa.string()))}
+    return pa.schema({"partition": ENCODED, "top": unit, "before": unit, **of_files, **numbers})
 
 
 def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
@@ -129,21 +157,32 @@ def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
         is_flat=chunk.is_flat,
     )
     encoded = {
-        partition.key[_KEY]: chunk.encoder.encode(partition).to_arrow()
+        partition.key[_KEY]: _encoded(chunk, partition).to_arrow()
         for partition in by_partition(TableMetadataUnit, rows)
     }
     short = [segment_row(source, top.for_table(), chunk.states) for top in tops]
     keys = [row.metadataKey for row in short]
     numbers = (*compared.changes.counts, len(unread))
+    directories: dict[str, dict[Directories, None]] = {}
+    for file in footers.files:
+        directories.setdefault(metadata_key(file.directories), {})[file.directories] = None
     yield pa.RecordBatch.from_arrays(
         [
             pa.array([encoded.get(key) for key in keys], ENCODED),
             to_batch(footers.schema, source.table, short).to_struct_array(),
             _before(stored.tops, keys),
+            pa.array([chunk.states[key] for key in keys], pa.string()),
+            pa.array([list(directories[key]) for key in keys], pa.list_(pa.list_(pa.string()))),
             *(pa.array([number, *[0] * (len(keys) - 1)], pa.int64()) for number in numbers),
         ],
         schema=segments_schema(footers.schema),
     )
+
+
+def _encoded(chunk: SegmentChunk, partition: PartitionRows) -> EncodedPartition | StoredPartition:
+    encoded = chunk.encoder.encode(partition)
+    stored = None if chunk.sender is None else chunk.sender.put(encoded)
+    return stored or encoded
 
 
 def _read_unknown_files(footers: FooterChunk) -> tuple[pa.Table, pa.Table]:

@@ -72,7 +72,7 @@ def of_kind(units: pa.Table, *kinds: MetadataType) -> pa.Table:
     return pa.Table.from_batches([rows for kind, rows in found if kind in kinds], units.schema)
 
 
-def values(units: pa.Table, column: str) -> list[Any]:
+def values(units: pa.Table | pa.RecordBatch, column: str) -> list[Any]:
     """The Python values of one column."""
     return units[column].to_pylist()
 

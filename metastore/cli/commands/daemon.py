@@ -53,6 +53,9 @@ _RUN_COLUMNS: Final = (
     "error",
     "host",
     "token",
+    "requests",
+    "bytes_received",
+    "bytes_sent",
 )
 
 

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.analyze.states import TableState
 from metastore.analyze.unprunable import columns_without_bounds
-from metastore.cli.commands.file_summaries import SUMMARY_COLUMNS, FileSummaries, natural_order, summaries
+from metastore.bounds.units import FILE_COUNT, ROW_COUNT
+from metastore.cli.commands.file_summaries import SUMMARY_FACTS, FileSummaries, summaries
+from metastore.cli.commands.natural_order import natural_order
 from metastore.cli.commands.time_travel import version_at
-from metastore.components.requests import of_names, of_table
+from metastore.components.requests import Request, of_names, of_table
 from metastore.errors import NotFoundError
 from metastore.formats.names import PARQUET
 from metastore.model.column_path import parse, quote
@@ -26,7 +29,6 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType, Statistic
 from metastore.operations.read import Read
-from metastore.pruning.stored_units import portions
 from metastore.session import Session
 
 
@@ -165,22 +167,14 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
 def segments(session: Session, table: str, at: str | None = None) -> SegmentList:
     """Returns the segments of a table, nested ones included. Raises NotFoundError if the version does not have it."""
     version, info, read = _units_of_table(session, table, at)
-    columns = ("metadataIdentifier", "location", "locations", "lastModifiedTime", "metadataStatistics")
-    found: list[SegmentSummary] = []
-    for batch in read.metadata_types(MetadataType.SEGMENT).columns(*columns).to_batches():
-        # Only the number of files is needed, and there may be a million.
-        files = pc.list_value_length(batch["locations"]).to_pylist()
-        units = batch.drop_columns(["locations"]).to_pylist()
-        found += [
-            SegmentSummary(
-                segment=unit["metadataIdentifier"],
-                location=unit["location"],
-                rows=read_row_count(unit["metadataStatistics"]),
-                files=number or 0,
-                modified=_moment(unit["lastModifiedTime"]),
-            )
-            for unit, number in zip(units, files, strict=True)
-        ]
+    facts = read.metadata_types(MetadataType.SEGMENT).facts(
+        "metadataIdentifier", "location", ROW_COUNT, FILE_COUNT, "lastModifiedTime"
+    )
+    found = [
+        SegmentSummary(identifier, location, rows, files or 0, _moment(modified))
+        for each in facts
+        for identifier, location, rows, files, modified in zip(*(c.to_pylist() for c in each.columns), strict=True)
+    ]
     if not found:
         describe(session, table, str(version))  # a table may have no segments, but it must exist
     return SegmentList(version, str(info), tuple(sorted(found, key=lambda each: natural_order(each.segment))))
@@ -192,7 +186,10 @@ def files(session: Session, table: str, segment: str | None = None, at: str | No
     Raises what :func:`segments` raises, and NotFoundError if the table has no such segment.
     """
     version, info, read = _units_of_table(session, table, at)
-    found = summaries(portions(read.columns(*SUMMARY_COLUMNS)), lambda identifier: _lies_in(identifier, segment))
+    if segment is not None:
+        read = read.filter(Request(metadata_keys=[segment.partition(IDENTIFIER_SEPARATOR)[0]]).expression())
+    facts = read.metadata_types(MetadataType.FILE, MetadataType.ROW_GROUP).facts(*SUMMARY_FACTS)
+    found = summaries(facts, lambda identifiers: _lie_in(identifiers, segment))
     if not found:
         describe(session, table, str(version))
         if segment is not None:
@@ -259,9 +256,10 @@ def _moment(epoch_ms: int | None) -> datetime | None:
     return None if not epoch_ms else datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
 
 
-def _lies_in(identifier: str, segment: str | None) -> bool:
+def _lie_in(identifiers: pa.ChunkedArray[Any], segment: str | None) -> Any:
+    """Returns which of the files are in ``segment`` or its nested segments."""
     if segment is None:
-        return True
+        return pa.repeat(pa.scalar(value=True), len(identifiers))
     if segment == DEFAULT_SEGMENT:
-        return IDENTIFIER_SEPARATOR not in identifier
-    return identifier.startswith(segment.rstrip(IDENTIFIER_SEPARATOR) + IDENTIFIER_SEPARATOR)
+        return pc.invert(pc.match_substring(identifiers, IDENTIFIER_SEPARATOR))
+    return pc.starts_with(identifiers, segment.rstrip(IDENTIFIER_SEPARATOR) + IDENTIFIER_SEPARATOR)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final, overload
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.bounds.units import Portion
-from metastore.mapping.recorded_numbers import exact_row_counts, recorded_numbers, with_nulls
-from metastore.model.vocabulary import Statistic
+from metastore.bounds.units import LENGTH, ROW_COUNT
+from metastore.cli.commands.natural_order import naturally_sorted
+from metastore.model.vocabulary import MetadataType
 
-SUMMARY_COLUMNS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", "metadataStatistics")
-"""The columns of FILE and ROW_GROUP units from which summaries are made, by their on-disk names."""
+SUMMARY_FACTS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", ROW_COUNT, LENGTH)
+"""The facts of FILE and ROW_GROUP units from which summaries are made."""
 
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("file", pa.string()),
@@ -27,8 +26,6 @@ _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("row_groups", pa.int64()),
     ("modified", pa.int64()),
 ]
-_NUMBER: Final = re.compile(r"[0-9]+")
-_DIGITS: Final = 20
 _AT_ONCE: Final = 1_000
 
 
@@ -76,45 +73,36 @@ class FileSummaries(Sequence[FileSummary]):
         return pc.sum(self._columns["bytes"]).as_py() or 0
 
 
-def summaries(portions: Iterable[Portion], is_wanted: Callable[[str], bool]) -> FileSummaries:
-    """Returns the files in ``portions`` (in :data:`SUMMARY_COLUMNS`) whose identifier ``is_wanted``, by name."""
-    found: list[pa.Table] = [pa.schema(_FIELDS).empty_table()]
-    for portion in portions:
-        row_groups: Counter[str | None] = Counter()
-        for units in portion.row_groups():
-            row_groups.update(units["path"].to_pylist())
-        found += [_columns(units, row_groups, is_wanted) for units in portion.files()]
-    every = pa.concat_tables(found).combine_chunks()
-    found.clear()
-    names = [
-        pa.array([natural_order(str(name)) for name in chunk.to_pylist()], pa.string())
-        for batch in every.select(["file"]).to_batches(max_chunksize=_AT_ONCE)
-        for chunk in batch.columns
-    ]
-    return FileSummaries(every, pc.sort_indices(pa.chunked_array(names, pa.string())))
+def summaries(facts: Iterable[pa.Table], are_wanted: Callable[[pa.ChunkedArray[Any]], Any]) -> FileSummaries:
+    """Returns the files in ``facts`` (in :data:`SUMMARY_FACTS`, each file with its row groups) by name.
+
+    ``are_wanted`` says for each of some identifiers whether the file is listed.
+    """
+    files: list[pa.Table] = [pa.schema(_FIELDS).empty_table()]
+    for each in facts:
+        kinds = each["metadataType"]
+        own = each.filter(pc.equal(kinds, pa.scalar(str(MetadataType.FILE))))
+        of_row_groups = each["path"].filter(pc.equal(kinds, pa.scalar(str(MetadataType.ROW_GROUP))))
+        columns: dict[str, Any] = {
+            "file": own["metadataIdentifier"],
+            "path": own["path"],
+            "rows": own[ROW_COUNT],
+            "bytes": own[LENGTH],
+            "row_groups": _counts(own["path"], of_row_groups),
+            "modified": own["lastModifiedTime"],
+        }
+        files.append(pa.table(columns).filter(are_wanted(own["metadataIdentifier"])))
+    every = pa.concat_tables(files).combine_chunks()
+    names: Any = every["file"]
+    return FileSummaries(every, naturally_sorted(names.fill_null("None")))
 
 
-def natural_order(name: str) -> str:
-    """A sort key that puts ``month=2`` before ``month=10``: numbers get zeros in front, and come before letters."""
-    return _NUMBER.sub(lambda found: f"\0{found.group().lstrip('0'):0>{_DIGITS}}", name)
-
-
-def _columns(units: pa.Table, row_groups: Counter[str | None], is_wanted: Callable[[str], bool]) -> pa.Table:
-    names: list[Any] = units["metadataIdentifier"].to_pylist()
-    chosen = [position for position, name in enumerate(names) if is_wanted(name)]
-    if len(chosen) < len(names):
-        units = units.take(pa.array(chosen, pa.int64()))
-    holders: Any = units["metadataStatistics"].combine_chunks()
-    paths: list[Any] = units["path"].to_pylist()
-    columns: dict[str, Any] = {
-        "file": units["metadataIdentifier"],
-        "path": units["path"],
-        "rows": exact_row_counts(holders),
-        "bytes": with_nulls(recorded_numbers(holders, Statistic.LENGTH)),
-        "row_groups": pa.array([row_groups[path] for path in paths], pa.int64()),
-        "modified": units["lastModifiedTime"],
-    }
-    return pa.table(columns, pa.schema(_FIELDS))
+def _counts(paths: Any, of_row_groups: Any) -> Any:
+    """Returns the number of row groups at each path; every unit of a file with several units has them all."""
+    first: Any = pc.index_in(paths, paths)
+    found: Any = pc.index_in(of_row_groups, paths)
+    counts = np.bincount(found.drop_null().to_numpy(), minlength=len(paths))
+    return pa.array(counts[first.to_numpy()], pa.int64())
 
 
 def _summary(row: dict[str, Any]) -> FileSummary:

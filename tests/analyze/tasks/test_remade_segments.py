@@ -35,6 +35,9 @@ MAKERS = {
     "tasks, of few files": Limits(known_files=2),
     "the driver": Limits(stored_bytes=0),
     "the driver, one by one": Limits(stored_bytes=0, driver_rows=1),
+    "tasks that list directories": Limits(surveyed=(1, 0, 0)),
+    "tasks that list directories, one by one": Limits(surveyed=(1, 0, 0), directory_files=(1, 20_000)),
+    "the driver, of directories that tasks listed": Limits(surveyed=(1, 0, 0), directory_files=(1, 1), driver_rows=1),
 }
 """Who makes segments, by the limits that say so."""
 
@@ -101,7 +104,7 @@ def test_it_does_not_matter_who_makes_a_segment_anew(
 
 
 @pytest.mark.parametrize("with_changes", [False, True])
-@pytest.mark.parametrize("makers", ["tasks", "the driver, one by one"])
+@pytest.mark.parametrize("makers", ["tasks", "the driver, one by one", "tasks that list directories"])
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -290,7 +293,7 @@ def test_helpers_make_them(
     assert as_units(units) == as_units(expected)
 
 
-@pytest.mark.parametrize("makers", ["tasks", "the driver"])
+@pytest.mark.parametrize("makers", ["tasks", "the driver", "tasks that list directories"])
 def test_errors_change_nothing(begun: Lake, metastore: Metastore, engine: Engine, makers: str) -> None:
     """A corrupt file is named; so is the component, where a file of its is lost or damaged."""
     source = SourceTable(TABLE, str(begun.root))

@@ -28,7 +28,7 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
 from metastore.storage.file_groups import FileGroup
-from metastore.storage.partition_encoder import ENCODED, EncodedPartition, PartitionEncoder
+from metastore.storage.partition_encoder import ENCODED, PartitionEncoder, encoded_or_stored
 
 TABLE = TableInfo("dfs", "tmp", "t")
 COLUMNS = ("storagePlugin", "workspace", "tableName", "metadataKey")
@@ -140,4 +140,4 @@ def test_what_is_encoded_comes_through_arrow(unit: Callable[..., Any], metastore
     assert 0 in encoded.bounds.null_value_counts.values()
     assert 2 in encoded.bounds.null_value_counts.values()
     there_and_back: Any = pa.array([encoded.to_arrow()], ENCODED)[0]
-    assert EncodedPartition.from_arrow(there_and_back) == encoded
+    assert encoded_or_stored(there_and_back) == encoded
