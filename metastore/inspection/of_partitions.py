@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from pyiceberg.types import PrimitiveType
 
 from metastore.inspection.column_metrics import ColumnMetrics
 from metastore.inspection.column_range import ColumnRange
+from metastore.inspection.counted_partitions import COLUMNS, counted_partitions
 from metastore.inspection.of_manifests import listed, live_entries
 from metastore.inspection.of_metadata import TIMESTAMP
 from metastore.inspection.partition_columns import PartitionColumn, arrow_type
@@ -36,16 +37,11 @@ _DELETES: Final = {
 }
 
 
-def partitions(table: Table, snapshot: Snapshot | None) -> pa.Table:
-    """Returns counts by partition and spec, the snapshot that last changed a live file, and bounds of each column.
-
-    ``record_count``, ``total_size`` and ``data`` are those of data files: deleted rows are still in them.
-    """
-    shown = PartitionColumn(table)
-    columns = _described(table)
-    bounds = [pa.field(name, _column_type(kind)) for name, kind in columns.values()]
+def partitions_schema(table: Table) -> pa.Schema:
+    """Returns the columns of ``$partitions``."""
+    bounds = [pa.field(name, _column_type(kind)) for name, kind in _described(table).values()]
     fields: list[pa.Field[Any]] = [
-        *shown.fields,
+        *PartitionColumn(table).fields,
         pa.field("spec_id", pa.int32()),
         *(pa.field(name, _LONG) for name in _COUNTS),
         pa.field("last_updated_at", TIMESTAMP),
@@ -53,6 +49,21 @@ def partitions(table: Table, snapshot: Snapshot | None) -> pa.Table:
         pa.field("total_size", _LONG),
         *([pa.field("data", pa.struct(bounds))] if bounds else []),
     ]
+    return pa.schema(fields)
+
+
+def partitions(table: Table, snapshot: Snapshot | None, asked: Collection[str] | None = None) -> pa.Table:
+    """Returns counts by partition and spec, the snapshot that last changed a live file, and bounds of each column.
+
+    ``record_count``, ``total_size`` and ``data`` are those of data files: deleted rows are still in them. If only
+    columns are ``asked`` for that partition statistics tell, the result may have these columns alone.
+    """
+    if asked is not None and snapshot is not None and COLUMNS.issuperset(asked):
+        counted = counted_partitions(table, snapshot)
+        if counted is not None:
+            return counted
+    shown = PartitionColumn(table)
+    columns = _described(table)
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
     found: dict[tuple[int, Record], _Partition] = {}
     for entry in live_entries(table, listed(table, snapshot)):
@@ -63,7 +74,7 @@ def partitions(table: Table, snapshot: Snapshot | None) -> pa.Table:
         found[key].add(file)
         if entry.snapshot_id in times:
             found[key].updated(times[entry.snapshot_id], entry.snapshot_id)
-    return pa.Table.from_pylist([each.row() for each in found.values()], pa.schema(fields))
+    return pa.Table.from_pylist([each.row() for each in found.values()], partitions_schema(table))
 
 
 class _Partition:

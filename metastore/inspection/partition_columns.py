@@ -16,6 +16,7 @@ from pyiceberg.types import IcebergType, UnknownType, UUIDType
 from metastore.iceberg.partition_type import partition_fields
 
 _TEXT: Final[pa.DataType] = pa.string()
+_FIELD_ID: Final = b"PARQUET:field_id"
 
 
 class PartitionColumn:
@@ -38,6 +39,25 @@ class PartitionColumn:
             value = file.partition[position]
             values[name] = str(value) if value is not None and arrow_type(kind) is _TEXT else value
         return {"partition": values}
+
+    def stored(self, partitions: Any) -> dict[str, Any] | None:
+        """Returns the column from a column of partition statistics; None if that lacks a field, or has other types."""
+        if not self._fields:
+            return {}
+        held = partitions.combine_chunks()
+        parts = {int((field.metadata or {}).get(_FIELD_ID, -1)): held.field(n) for n, field in enumerate(held.type)}
+        arrays = []
+        for field_id, (_, kind) in self._fields.items():
+            part = parts.get(field_id)
+            if part is None or isinstance(kind, UUIDType | UnknownType):
+                return None
+            try:
+                arrays.append(part.cast(arrow_type(kind)))
+            except pa.ArrowException:
+                return None
+        [own] = self.fields
+        kinds: Any = own.type
+        return {"partition": pa.StructArray.from_arrays(arrays, fields=list(kinds))}
 
 
 def arrow_type(kind: IcebergType) -> Any:

@@ -21,6 +21,8 @@ from metastore.inspection.of_position_deletes import position_deletes
 from metastore.inspection.versions import resolve_version
 from metastore.suggestions import nearest
 
+PARTITIONS: Final = "partitions"
+
 _OF_TABLES: Final[Mapping[str, Callable[[Table], pa.Table]]] = {
     "snapshots": of_metadata.snapshots,
     "history": of_metadata.history,
@@ -39,7 +41,7 @@ _OF_SNAPSHOTS: Final[Mapping[str, Callable[[Table, Snapshot | None], pa.Table]]]
     "data_files": of_manifests.data_files,
     "delete_files": of_manifests.delete_files,
     "entries": of_manifests.entries,
-    "partitions": partitions,
+    PARTITIONS: partitions,
     "position_deletes": position_deletes,
     CHANGES: changes,
 }

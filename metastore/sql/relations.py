@@ -24,7 +24,7 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.iceberg.changelog import Changelog
 from metastore.iceberg.readable_columns import reasons_of_columns_left_out
 from metastore.iceberg.target import TargetTable
@@ -33,6 +33,8 @@ from metastore.information_schema import InformationSchema
 from metastore.information_schema.relations import NAME, relation
 from metastore.inspection import metadata_table, resolve_version
 from metastore.inspection.of_changes import CHANGES, changelog_up_to
+from metastore.inspection.of_partitions import partitions, partitions_schema
+from metastore.inspection.tables import PARTITIONS
 from metastore.mapping.arrow import plain_arrow_schema
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.identity import TableInfo
@@ -234,6 +236,8 @@ class Relations:
             if kind.lower() == CHANGES:
                 table = target.load()
                 return _of_changelog(changelog_up_to(table, version or table.metadata.current_snapshot_id))
+            if kind.lower() == PARTITIONS:
+                return _of_partitions(target.load(), version)
             rows = metadata_table(target, kind, version)
             return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), in_memory)
         target = self._target.catalogs.target(catalog, schema, name)
@@ -336,6 +340,20 @@ class Relations:
         near = [ends[each] for each in nearest(name, ends)]
         hint = f"; did you mean {' or '.join(near)}?" if near else "."
         return NotFoundError(f"unknown table {name}{hint} Names are plugin.workspace.table or catalog.schema.table")
+
+
+def _of_partitions(table: Table, version: int | None) -> Relation:
+    """Returns ``$partitions``; manifests are read only if a query asks for more than partition statistics tell."""
+    snapshot = table.metadata.current_snapshot() if version is None else table.metadata.snapshot_by_id(version)
+
+    def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
+        try:
+            found = partitions(table, snapshot, asked.columns)
+        except OSError as error:
+            raise StorageError(f"cannot read the manifests of {'.'.join(table.name())}: {error}") from error
+        return iter(found.select(asked.columns).to_batches())
+
+    return Relation(partitions_schema(table), read, in_memory)
 
 
 def _of_changelog(log: Changelog) -> Relation:

@@ -127,3 +127,41 @@ def test_what_cannot_be_counted_is_an_error(session: Session) -> None:
     with pytest.raises(StorageError, match="cannot read the manifests of lake.db.t"):
         session.call(call, **NAME)
     assert table.refresh().metadata.partition_statistics == []
+
+
+COUNTED = (
+    "partition, spec_id, record_count, file_count, total_data_file_size_in_bytes, position_delete_record_count, "
+    "position_delete_file_count, equality_delete_record_count, equality_delete_file_count, total_size"
+)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_partitions_are_read_from_the_file(session: Session, version: int) -> None:
+    """Counts need no manifest then: they are moved away. Whatever else is asked for needs them."""
+    session.catalogs.open("lake").create_namespace("db")
+    session.sql("CREATE TABLE lake.db.t (k VARCHAR, id BIGINT) WITH (partitioning = ARRAY['k'])")
+    session.sql(f"ALTER TABLE lake.db.t SET PROPERTIES format_version = {version}")
+    for rows in ("('a', 1), ('a', 2), (NULL, 3)", "('a', 4), ('b', 5), ('b', 6)", "('gone', 7)"):
+        session.sql(f"INSERT INTO lake.db.t VALUES {rows}")
+    session.sql("DELETE FROM lake.db.t WHERE k = 'gone' OR id IN (1, 5)")
+    session.sql("ALTER TABLE lake.db.t ADD PARTITION FIELD bucket(2, id)")
+    session.sql("INSERT INTO lake.db.t VALUES ('a', 8)")
+    query = f'SELECT {COUNTED} FROM lake.db."t$partitions" ORDER BY ALL'
+    expected = session.sql(query).to_pylist()
+    assert len(expected) == 4
+    computed(session, "lake")
+    table = session.catalogs.target("lake", "db", "t").load()
+    snapshot = table.metadata.current_snapshot()
+    assert snapshot is not None
+    moved = [Path(each.manifest_path.removeprefix("file://")) for each in snapshot.manifests(table.io)]
+    for path in moved:
+        path.rename(path.with_suffix(".away"))
+    assert session.sql(query).to_pylist() == expected
+    assert session.sql('SELECT count(*) AS n FROM lake.db."t$partitions"').to_pylist() == [{"n": 4}]
+    with pytest.raises(StorageError):
+        session.sql('SELECT last_updated_at FROM lake.db."t$partitions"')
+    for path in moved:
+        path.with_suffix(".away").rename(path)
+    [file] = table.metadata.partition_statistics
+    Path(file.statistics_path.removeprefix("file://")).write_bytes(b"damaged")
+    assert session.sql(query).to_pylist() == expected
