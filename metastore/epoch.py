@@ -25,3 +25,11 @@ def micros_since_epoch(moment: datetime) -> int:
 def millis_since_epoch(moment: datetime) -> int:
     """Returns the whole milliseconds from the epoch to a moment with a zone."""
     return (moment - (EPOCH if moment.tzinfo is None else EPOCH_UTC)) // MILLISECOND
+
+
+def moment_of_millis(millis: int) -> datetime | None:
+    """Returns the moment in UTC; None if it is beyond the years 1 to 9999, as times of other programs may be."""
+    try:
+        return EPOCH_UTC + timedelta(milliseconds=millis)
+    except OverflowError:
+        return None

@@ -6,7 +6,7 @@ import fnmatch
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from metastore.cli.commands.file_summaries import SUMMARY_FACTS, FileSummaries, 
 from metastore.cli.commands.natural_order import natural_order
 from metastore.cli.commands.time_travel import version_at
 from metastore.components.requests import Request, of_names, of_table
+from metastore.epoch import moment_of_millis
 from metastore.errors import NotFoundError
 from metastore.formats.names import PARQUET
 from metastore.model.column_path import parse, quote
@@ -253,7 +254,7 @@ def _distinct(statistics: str | None) -> int | None:
 
 def _moment(epoch_ms: int | None) -> datetime | None:
     # ANALYZE writes 0 if there is no file with a modification time.
-    return None if not epoch_ms else datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
+    return moment_of_millis(epoch_ms) if epoch_ms else None
 
 
 def _lie_in(identifiers: pa.ChunkedArray[Any], segment: str | None) -> Any:

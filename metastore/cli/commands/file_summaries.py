@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, Final, overload
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from metastore.bounds.units import LENGTH, ROW_COUNT
 from metastore.cli.commands.natural_order import naturally_sorted
+from metastore.epoch import moment_of_millis
 from metastore.model.vocabulary import MetadataType
 
 SUMMARY_FACTS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", ROW_COUNT, LENGTH)
@@ -107,5 +108,5 @@ def _counts(paths: Any, of_row_groups: Any) -> Any:
 
 def _summary(row: dict[str, Any]) -> FileSummary:
     epoch_ms = row.pop("modified")
-    modified = None if epoch_ms is None else datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
+    modified = None if epoch_ms is None else moment_of_millis(epoch_ms)
     return FileSummary(**row, modified=modified)
