@@ -21,11 +21,11 @@ from pyiceberg.types import (
     MapType,
     NestedField,
     StructType,
-    UnknownType,
 )
 
-from metastore.errors import FormatError, InvalidRequestError
+from metastore.errors import FormatError
 from metastore.formats.marked_footer import Mark, geography_mark, geometry_mark, variant_mark
+from metastore.iceberg.readable_columns import require_writable_columns
 from metastore.iceberg.type_spellings import VariantType
 
 _FIELD_ID: Final = b"PARQUET:field_id"
@@ -37,14 +37,7 @@ def carried_schema(table: str, schema: Schema) -> Schema:
 
     Raises InvalidRequestError if it has a column whose values files cannot store.
     """
-    fields = [field for field in schema.fields if not isinstance(field.field_type, UnknownType)]
-    if nested := [field.name for field in fields if _has_unknown(field.field_type)]:
-        raise InvalidRequestError(
-            f"rows of {table} cannot be written here: column {nested[0]} has a part of unknown type. Nothing was "
-            "changed; give the part another type first"
-        )
-    if not fields:
-        raise InvalidRequestError(f"rows of {table} cannot be written: it has no column of a known type")
+    require_writable_columns(table, schema, carried=True)
     if not marks_of(schema):
         return schema
     return Schema(*map(_field, schema.fields), schema_id=schema.schema_id)
@@ -142,17 +135,6 @@ def _kind(field_id: int, kind: IcebergType) -> IcebergType:
             key, value = _kind(kind.key_id, kind.key_type), _kind(kind.value_id, kind.value_type)
             return MapType(kind.key_id, key, kind.value_id, value, kind.value_required)
     return kind
-
-
-def _has_unknown(kind: IcebergType) -> bool:
-    match kind:
-        case StructType():
-            return any(_has_unknown(field.field_type) for field in kind.fields)
-        case ListType():
-            return _has_unknown(kind.element_type)
-        case MapType():
-            return _has_unknown(kind.key_type) or _has_unknown(kind.value_type)
-    return isinstance(kind, UnknownType)
 
 
 def _id(field: Any) -> int | None:

@@ -22,6 +22,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import TableProperties
 from pyiceberg.types import BinaryType, NestedField, StringType, StructType
 
+from metastore.iceberg.number_properties import number_property, properties_checked
+
 _NO_METRICS: Final = MetricsMode(MetricModeTypes.NONE)
 _MOST_COLUMNS: Final = "write.metadata.metrics.max-inferred-column-defaults"
 """Iceberg for Java has 100 as its default; here all columns have metrics unless the property is set."""
@@ -33,24 +35,25 @@ def metrics_plan(
 ) -> dict[int, StatisticsCollector]:
     """Returns the metrics to keep of each primitive field of ``schema``, by field id; none of ids in ``without``.
 
-    Raises ValueError for a mode in ``properties`` that Iceberg does not have.
+    Raises InvalidRequestError for a mode in ``properties`` that Iceberg does not have.
     """
-    plan = compute_statistics_plan(schema, dict(properties))
+    with properties_checked():
+        plan = compute_statistics_plan(schema, dict(properties))
+        for field in _columns(schema.fields):
+            known = plan[field.field_id]
+            plan[field.field_id] = replace(known, mode=_mode(field, known.column_name, properties))
     without = {*_beyond_the_most(plan, properties), *without}
-    for field in _columns(schema.fields):
-        known = plan[field.field_id]
-        plan[field.field_id] = replace(known, mode=_mode(field, known.column_name, properties))
     return {key: replace(each, mode=_NO_METRICS) if key in without else each for key, each in plan.items()}
 
 
 def _beyond_the_most(plan: Mapping[int, StatisticsCollector], properties: Mapping[str, str]) -> Iterator[int]:
     """Yields columns after the first ones, if the table limits their number and says nothing of their metrics.
 
-    Raises ValueError if the limit is not a number.
+    Raises InvalidRequestError if the limit is not a number.
     """
-    most = properties.get(_MOST_COLUMNS)
-    if most is not None and TableProperties.DEFAULT_WRITE_METRICS_MODE not in properties:
-        for field_id, column in list(plan.items())[int(most) :]:
+    most = number_property(properties, _MOST_COLUMNS, len(plan), least=0)
+    if most < len(plan) and TableProperties.DEFAULT_WRITE_METRICS_MODE not in properties:
+        for field_id, column in list(plan.items())[most:]:
             if f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{column.column_name}" not in properties:
                 yield field_id
 

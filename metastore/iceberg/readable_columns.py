@@ -54,16 +54,17 @@ def require_readable_columns(schema: Schema) -> None:
         raise InvalidRequestError(f"column {name} cannot be read: {reason}")
 
 
-def require_writable_columns(table: str, schema: Schema) -> None:
+def require_writable_columns(table: str, schema: Schema, *, carried: bool = False) -> None:
     """Raise InvalidRequestError if new files of ``table`` could not store values of some column as its type wants.
 
-    Geometries need a mark in Parquet that Arrow does not write. A column of unknown type is stored by leaving it out,
-    which is possible for whole columns only.
+    Variants and geometries can be ``carried`` from another file, and not made. A column of unknown type is stored by
+    leaving it out, which is possible for whole columns only.
     """
+    not_written = (UnknownType,) if carried else _NOT_WRITTEN
     refused = [
         f"{field.name} of type {field.field_type}"
         for field in schema.fields
-        if not isinstance(field.field_type, UnknownType) and _has(field.field_type, _NOT_WRITTEN)
+        if not isinstance(field.field_type, UnknownType) and _has(field.field_type, not_written)
     ]
     if refused:
         raise InvalidRequestError(

@@ -21,6 +21,7 @@ from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError
 from metastore.iceberg.equality_deletes import schemas_by_age
+from metastore.iceberg.number_properties import number_property
 from metastore.procedures.deletes.delete_writing import NewDeletes, write_delete_file
 from metastore.procedures.rewrite.job import RewriteJob, SortKey, warn_of_other_format
 from metastore.procedures.rewrite.options import TARGET_PROPERTY
@@ -90,7 +91,7 @@ class TableWriter:
         errors of reading ``batches``.
         """
         job = self.job
-        target = int(job.properties.get(TARGET_PROPERTY, _TARGET_BYTES))
+        target = number_property(job.properties, TARGET_PROPERTY, _TARGET_BYTES)
         writer = FileWriter(job, f"sql{job.mark}", max(1, target // max(1, row_bytes)))
         self._removals.append(writer.remove)
         fields = [field for field in job.output_spec.fields if not _is_void(field.transform)]

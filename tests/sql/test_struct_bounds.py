@@ -14,6 +14,8 @@ from pyiceberg.table import Table
 from pyiceberg.types import PrimitiveType
 from support.lake_table import TABLE, Lake
 
+from metastore.errors import InvalidRequestError
+
 ROWS = (
     "SELECT * FROM (VALUES "
     "(1, {'a': 1, 'b': {'c': 'first of all the texts', 'd': 1.5::DOUBLE}}, [1], MAP {'k': 1}), "
@@ -134,3 +136,24 @@ def test_a_table_may_limit_the_columns_with_metrics(lake: Lake) -> None:
     [file] = [task.file for task in table.scan().plan_files()]
     assert {table.schema().find_column_name(key) for key in file.lower_bounds} == {"p", "s.a", "late"}
     assert {table.schema().find_column_name(key) for key in file.value_counts} == {"p", "s.a", "late"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("write.metadata.metrics.max-inferred-column-defaults", "many"),
+        ("write.metadata.metrics.max-inferred-column-defaults", "-1"),
+        ("write.metadata.metrics.default", "nonsense"),
+        ("write.target-file-size-bytes", "large"),
+        ("write.parquet.row-group-limit", "0"),
+        ("write.parquet.compression-level", "high"),
+    ],
+)
+def test_a_property_without_sense_is_refused_by_its_name(lake: Lake, key: str, value: str) -> None:
+    """Before anything is committed; whoever set it, since other engines set what they like. No file is left."""
+    lake.sql(f"CREATE TABLE {TABLE} (p INTEGER)")
+    lake.sql(f"ALTER TABLE {TABLE} SET PROPERTIES \"{key}\" = '{value}'")
+    with pytest.raises(InvalidRequestError, match="table property"):
+        lake.sql(f"INSERT INTO {TABLE} VALUES (1)")
+    assert lake.load().metadata.current_snapshot() is None
+    assert not list(lake.folder.rglob("*.parquet"))

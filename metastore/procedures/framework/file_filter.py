@@ -76,12 +76,11 @@ class FileFilter:
         specs, schema = metadata.specs(), metadata.schema()
         parts = [specs[live.file.spec_id].partition_to_path(live.file.partition, schema) for live in files]
         facts = pa.table({"number": range(len(files)), "$path": [live.path for live in files], "$partition": parts})
+        failure: type[Exception] = library("duckdb", "sql").Error
         engine = connection(timezone.utc)
         try:
             found = relation(engine, facts).filter(self.of_files).project("number").fetchall()
-        except Exception as error:
-            if not isinstance(error, library("duckdb", "sql").Error):
-                raise
+        except failure as error:
             raise InvalidRequestError(f"the filter {self.of_files!r} cannot choose files: {error}") from error
         finally:
             engine.close()

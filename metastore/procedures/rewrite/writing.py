@@ -29,6 +29,7 @@ from metastore.errors import StorageError
 from metastore.formats.marked_footer import FooterHeld
 from metastore.iceberg.iceberg_private import parquet_writer_options
 from metastore.iceberg.metrics_plan import metrics_plan
+from metastore.iceberg.number_properties import number_property, properties_checked
 from metastore.iceberg.row_lineage import LINEAGE_IDS
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.partition_values import partition_column, partition_value
@@ -49,9 +50,10 @@ class FileWriter:
         self._job = job
         self._stem = f"{piece}-{uuid.uuid4()}"
         self._file_rows = file_rows
-        self._group_rows = int(job.properties.get(_ROW_GROUP_ROWS, _ROW_GROUP_ROWS_DEFAULT))
+        self._group_rows = number_property(job.properties, _ROW_GROUP_ROWS, _ROW_GROUP_ROWS_DEFAULT)
         self._locations = load_location_provider(job.location, job.properties)
-        self._options = parquet_writer_options(job.properties)
+        with properties_checked():
+            self._options = parquet_writer_options(job.properties)
         self._files = NewFiles(job.io)
 
     def write(self, batches: Iterable[pa.RecordBatch], partition: Record | None) -> Iterator[DataFile]:
