@@ -83,6 +83,8 @@ COMMANDS = [
 """Those that end by themselves; most of them fail, since nothing is where the configuration says."""
 _SHORT = {"config", "policy", "runs", "procedures", "daemon"}
 """Tried in both forms; the others only as JSON, since some wait for a store that is not there."""
+_KEY_OF_SPARK = "spark.hadoop.fs.s3a.bucket.planted.secret.key"
+"""Of a bucket that no other test has: Spark's JVM keeps the settings of its first session for all later ones."""
 
 
 @dataclass
@@ -152,7 +154,7 @@ def conf(tmp_path: Path, plants: _Plants, echo: int) -> Path:
         catalog {{ token = "{new()}", credential = "client:{new()}" }} }}
       daemon.http {{ port = 0, token = "{new()}" }}
       engine.spark {{ "spark.driver.extraJavaOptions" = "-Djavax.net.ssl.trustStorePassword={new()} -Da.token={new()}"
-        "spark.hadoop.fs.s3a.secret.key" = "{new()}", "spark.authenticate.secret" = "{new()}" }}
+        "{_KEY_OF_SPARK}" = "{new()}", "spark.authenticate.secret" = "{new()}" }}
       storage {{
         s3 {{ connection = "s3a://data", workspaces.w.location = "/landing", properties {{ {keys()} }} }}
         azure {{ connection = "abfss://box@a.dfs.core.windows.net", workspaces.w.location = "/x"
