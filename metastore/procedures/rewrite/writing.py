@@ -27,6 +27,7 @@ from pyiceberg.typedef import Record
 
 from metastore.errors import StorageError
 from metastore.formats.marked_footer import FooterHeld
+from metastore.formats.required_parts import has_required_parts, with_required_parts
 from metastore.iceberg.iceberg_private import parquet_writer_options
 from metastore.iceberg.metrics_plan import metrics_plan
 from metastore.iceberg.number_properties import number_property, properties_checked
@@ -199,6 +200,10 @@ class _OpenFile:
             rows = pa.Table.from_batches(self._held)
             if rows.num_columns != len(self._stored):
                 rows = rows.select(self._stored.names)
+            for place, kind in enumerate(rows.schema.types):
+                if has_required_parts(kind):
+                    chunks: list[Any] = [with_required_parts(chunk) for chunk in rows.column(place).chunks]
+                    rows = rows.set_column(place, rows.schema.field(place), chunks)
             self._writer.write_table(rows, row_group_size=self._group_rows)
             self._held = []
             self._held_rows = self._held_bytes = 0
