@@ -4,7 +4,7 @@
 
     ALTER TABLE catalog.schema.table action, …
     ALTER TABLE catalog.schema.table RENAME TO name
-    ALTER TABLE catalog.schema.table EXECUTE procedure [(arguments)] [WHERE condition]
+    [EXPLAIN] ALTER TABLE catalog.schema.table EXECUTE procedure [(arguments)] [WHERE condition]
 
         ADD COLUMN [IF NOT EXISTS] column type [NOT NULL] [COMMENT '…'] [FIRST | AFTER column | BEFORE column]
         ADD COLUMNS [IF NOT EXISTS] (column type …, …)
@@ -78,6 +78,8 @@ def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
             )
     if is_execute(cursor):
         return execute_procedure(target, cursor, names[0].text, table)
+    if statement.explains:
+        raise statement.error("EXPLAIN ALTER TABLE is for EXECUTE: other actions change metadata only", cursor.token)
     if is_rename(cursor):
         return _answer(True, rename_table(target, cursor, table))
     actions = [_Action.read(cursor)]
@@ -95,7 +97,11 @@ def _answer(changed: bool, summary: str) -> pa.Table:
     return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_ANSWER))
 
 
-HANDLERS: Final = {("ALTER", "TABLE"): alter_table}
+HANDLERS: Final = {
+    ("ALTER", "TABLE"): alter_table,
+    ("EXPLAIN", "ALTER", "TABLE"): lambda target, statement: alter_table(target, statement.explained()),
+}
+"""Handlers by the first words of their statements."""
 
 
 @dataclass(frozen=True)

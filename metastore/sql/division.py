@@ -192,6 +192,15 @@ def _divided(target: StatementTarget, statement: Statement, relations: Relations
     return Division(query, columns, rows, engine)
 
 
+def columns_of(statement: Statement, relations: Relations) -> pa.Schema:
+    """Returns the columns of a query's rows. It does not run. Raises as :func:`divided`."""
+    prepared = prepared_query(statement, relations)
+    try:
+        return _columns(prepared)
+    except Failure as failure:
+        raise error_of(statement, failure, prepared.text, prepared.left_out) from failure.__cause__
+
+
 def _candidates(prepared: PreparedQuery) -> list[tuple[int, RowsOnStore]]:
     """Returns the tables that may be divided, by number: those that change if there are any, else the largest first."""
     found: list[tuple[int, RowsOnStore]] = []
