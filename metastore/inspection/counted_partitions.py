@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
-from pyiceberg.typedef import Record
 
 from metastore.errors import MetastoreError
+from metastore.iceberg.partition_key import PartitionKey, partition_key
 from metastore.iceberg.row_difference import row_numbers
 from metastore.inspection.file_counts import COUNTS, FileCounts
 from metastore.inspection.of_manifests import listed, live_entries
@@ -110,10 +110,10 @@ def _size(manifests: Sequence[ManifestFile]) -> int:
 def _counted(table: Table, manifests: Sequence[ManifestFile], sign: int) -> pa.Table:
     """Returns the counts of the live files of ``manifests``, times ``sign``."""
     shown = PartitionColumn(table)
-    found: dict[tuple[int, Record], tuple[dict[str, Any], FileCounts]] = {}
+    found: dict[PartitionKey, tuple[dict[str, Any], FileCounts]] = {}
     for entry in live_entries(table, manifests):
         file = entry.data_file
-        key = (file.spec_id, file.partition)
+        key = partition_key(file.spec_id, file.partition)
         if key not in found:
             found[key] = ({**shown.of(file), "spec_id": file.spec_id}, FileCounts())
         found[key][1].add(file)

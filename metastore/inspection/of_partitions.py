@@ -11,9 +11,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
+from metastore.iceberg.partition_key import PartitionKey, partition_key
 from metastore.inspection.column_metrics import ColumnMetrics
 from metastore.inspection.column_range import ColumnRange
 from metastore.inspection.counted_partitions import COLUMNS, LAST_CHANGE, counted_partitions
@@ -53,10 +53,10 @@ def partitions(table: Table, snapshot: Snapshot | None, asked: Collection[str] |
     shown = PartitionColumn(table)
     columns = _described(table)
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
-    found: dict[tuple[int, Record], _Partition] = {}
+    found: dict[PartitionKey, _Partition] = {}
     for entry in live_entries(table, listed(table, snapshot)):
         file = entry.data_file
-        key = (file.spec_id, file.partition)
+        key = partition_key(file.spec_id, file.partition)
         if key not in found:
             found[key] = _Partition({**shown.of(file), "spec_id": file.spec_id}, columns)
         found[key].add(file)
