@@ -15,7 +15,7 @@ from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import FormatError
 from metastore.iceberg.live_files import LiveFile
-from metastore.iceberg.partition_key import PartitionKey, partition_key
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.schemas import PATH_ID
 from metastore.iceberg.version_3_fields import referenced_data_file
 
@@ -42,7 +42,7 @@ class Deletes:
 
     def __init__(self, files: Iterable[LiveFile], unpartitioned: frozenset[int]) -> None:
         self._by_path: dict[str, list[LiveFile]] = {}
-        self._by_partition: dict[PartitionKey, list[LiveFile]] = {}
+        self._by_partition: dict[SpecPartition, list[LiveFile]] = {}
         self._everywhere: list[LiveFile] = []
         for live in files:
             path = only_path(live.file)
@@ -93,5 +93,5 @@ def _applies(delete: LiveFile, data: LiveFile) -> bool:
     return (lower is None or lower <= path) and (upper is None or path <= upper)
 
 
-def _key(live: LiveFile) -> PartitionKey:
+def _key(live: LiveFile) -> SpecPartition:
     return partition_key(live.file.spec_id, live.file.partition)

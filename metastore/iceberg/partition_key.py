@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from pyiceberg.typedef import Record
 
-PartitionKey: TypeAlias = tuple[object, ...]
+SpecPartition: TypeAlias = tuple[object, ...]
 """Can be hashed; has no other use than to be compared."""
 
 
-def partition_key(spec_id: int, partition: Record) -> PartitionKey:
+def partition_key(spec_id: int, partition: Record) -> SpecPartition:
     """Return the key of ``partition``, whose values are those of the spec ``spec_id``."""
     values = (partition[position] for position in range(len(partition)))
     return (spec_id, *(repr(value) if isinstance(value, float) else value for value in values))

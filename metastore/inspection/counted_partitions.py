@@ -23,7 +23,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from metastore.errors import MetastoreError
-from metastore.iceberg.partition_key import PartitionKey, partition_key
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.row_difference import row_numbers
 from metastore.inspection.file_counts import COUNTS, FileCounts
 from metastore.inspection.of_manifests import listed, live_entries
@@ -110,7 +110,7 @@ def _size(manifests: Sequence[ManifestFile]) -> int:
 def _counted(table: Table, manifests: Sequence[ManifestFile], sign: int) -> pa.Table:
     """Returns the counts of the live files of ``manifests``, times ``sign``."""
     shown = PartitionColumn(table)
-    found: dict[PartitionKey, tuple[dict[str, Any], FileCounts]] = {}
+    found: dict[SpecPartition, tuple[dict[str, Any], FileCounts]] = {}
     for entry in live_entries(table, manifests):
         file = entry.data_file
         key = partition_key(file.spec_id, file.partition)

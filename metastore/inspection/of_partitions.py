@@ -13,7 +13,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import PrimitiveType
 
-from metastore.iceberg.partition_key import PartitionKey, partition_key
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.inspection.column_metrics import ColumnMetrics
 from metastore.inspection.column_range import ColumnRange
 from metastore.inspection.counted_partitions import COLUMNS, LAST_CHANGE, counted_partitions
@@ -53,7 +53,7 @@ def partitions(table: Table, snapshot: Snapshot | None, asked: Collection[str] |
     shown = PartitionColumn(table)
     columns = _described(table)
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
-    found: dict[PartitionKey, _Partition] = {}
+    found: dict[SpecPartition, _Partition] = {}
     for entry in live_entries(table, listed(table, snapshot)):
         file = entry.data_file
         key = partition_key(file.spec_id, file.partition)

@@ -9,7 +9,7 @@ from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.iceberg.partition_key import PartitionKey, partition_key
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.schemas import schema_of
 from metastore.inspection.of_manifests import listed, live_entries
 
@@ -29,7 +29,7 @@ def partition_names(table: Table, snapshot: Snapshot | None) -> pa.Table:
     metadata = table.metadata
     specs = metadata.specs()
     schemas = {spec_id: schema_of(metadata, spec) for spec_id, spec in specs.items()}
-    found: dict[PartitionKey, tuple[DataFile, list[int]]] = {}
+    found: dict[SpecPartition, tuple[DataFile, list[int]]] = {}
     for entry in live_entries(table, listed(table, snapshot)):
         file = entry.data_file
         if file.content == DataFileContent.DATA:

@@ -64,3 +64,19 @@ def test_keys() -> None:
     assert partition_key(1, Record(0.0)) != partition_key(1, Record(-0.0))
     assert partition_key(1, Record(None)) != partition_key(2, Record(None))
     assert len({partition_key(0, Record(each)) for each in (None, "nan", "", b"", 0, 1)}) == 6
+
+
+def test_rows_of_one_partition_are_written_to_one_file(session: Session) -> None:
+    """However they are mixed: NaN of both signs is one partition, and each zero has its own file."""
+    session.sql("CREATE TABLE lake.db.mixed (id BIGINT, f DOUBLE) PARTITIONED BY (f)")
+    session.sql(
+        "INSERT INTO lake.db.mixed SELECT i, CASE i % 4 WHEN 0 THEN 0.0::DOUBLE WHEN 1 THEN -0.0::DOUBLE "
+        "WHEN 2 THEN 'NaN'::DOUBLE ELSE -('NaN'::DOUBLE) END FROM range(200000) t(i)"
+    )
+    rows = session.sql('SELECT partition, file_count, record_count FROM lake.db."mixed$partitions"').to_pylist()
+    assert counts(rows, lambda row: row["partition"]["f"], "file_count") == {"nan": 1, "0.0": 1, "-0.0": 1}
+    assert counts(rows, lambda row: row["partition"]["f"], "record_count") == {
+        "nan": 100_000,
+        "0.0": 50_000,
+        "-0.0": 50_000,
+    }

@@ -18,7 +18,7 @@ from pyiceberg.typedef import Record
 
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.live_files import LiveFile
-from metastore.iceberg.partition_key import PartitionKey, partition_key
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.version_3_fields import first_row_id
 from metastore.procedures.rewrite.options import RewriteOptions
 
@@ -213,7 +213,7 @@ def _pays(pack: Sequence[Candidate], options: RewriteOptions) -> bool:
 def _by_partition(
     candidates: Iterable[Candidate], output_spec_id: int | None
 ) -> list[tuple[Record | None, list[Candidate]]]:
-    kept: dict[PartitionKey, list[Candidate]] = {}
+    kept: dict[SpecPartition, list[Candidate]] = {}
     moved: list[Candidate] = []
     for candidate in candidates:
         file = candidate.live.file

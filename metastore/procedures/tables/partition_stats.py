@@ -35,7 +35,7 @@ from pyiceberg.types import (
 from metastore.errors import InvalidRequestError, StorageError
 from metastore.iceberg.manifest_reader import read_entries, read_list
 from metastore.iceberg.manifests import decode_file
-from metastore.iceberg.partition_key import PartitionKey, partition_key
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.partition_type import partition_fields
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
@@ -120,7 +120,7 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
     names = {field_id: name for field_id, (name, _) in partition_fields(table).items()}
     specs = table.metadata.specs()
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
-    found: dict[PartitionKey, tuple[int, Record, _Counted]] = {}
+    found: dict[SpecPartition, tuple[int, Record, _Counted]] = {}
     try:
         path = snapshot.manifest_list
         for manifest in decode_file(path, lambda: read_list(table.io, path)):
