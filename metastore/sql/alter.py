@@ -35,6 +35,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 import pyarrow as pa
+import pydantic
 from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.table import Table, Transaction
 from sqlglot import Token, TokenType
@@ -127,7 +128,13 @@ class _Action:
         except InvalidRequestError:
             raise
         except (ValueError, ValidationError, ResolveError) as error:
-            raise self.statement.error(f"{table} does not allow that: {error}", self.token) from error
+            raise self.statement.error(f"{table} does not allow that: {_reason(error)}", self.token) from error
+
+
+def _reason(error: Exception) -> str:
+    """Returns the first message of a model that refuses its values, which has many lines; of others the whole text."""
+    first = error.errors()[0]["msg"] if isinstance(error, pydantic.ValidationError) else str(error)
+    return first.removeprefix("Value error, ")
 
 
 def _commit(table: TargetTable, actions: Sequence[_Action], timeout: timedelta) -> bool:
