@@ -1,8 +1,10 @@
 """Columns of ``$partitions`` from partition statistics: one small file in place of all manifests.
 
 Place in the flow: ``$partitions`` asks here if a query wants no bounds of columns. Iceberg's statistics count deletion
-vectors apart, and keep partitions that have no file any more; ``$partitions`` does neither. A file that says less than
-the specification requires, or that is gone, is passed over: then manifests are read.
+vectors apart, and keep partitions that have no file any more; ``$partitions`` does neither. A file is passed over, and
+manifests are read, if it is gone, says less than the specification requires, or counts other files than its snapshot's
+summary. So is a file of Iceberg for Java if the table has had several specs: its releases up to 1.11 add partitions of
+different specs up (apache/iceberg#17915).
 
 Statistics of another snapshot are brought up to date. A count of the one snapshot is that of the other, less the files
 of manifests that only the other has, plus those of manifests that only the one has. So only these are read.
@@ -38,6 +40,10 @@ _PARTITION, _SPEC, _SNAPSHOT, _VECTORS = 1, 2, 12, 13
 _FIRST_COUNT: Final = 3
 """The ids of fields in the statistics; those of the counts follow each other."""
 
+_OF_JAVA: Final = "parquet-mr"
+_TOTALS: Final = {"record_count": "total-records", "file_count": "total-data-files"}
+"""Counts that the summary of a snapshot has for the whole table."""
+
 _FILES: Final = tuple(name for name in COUNTS if name.endswith("file_count"))
 
 LAST_CHANGE: Final = frozenset({"last_updated_at", "last_updated_snapshot_id"})
@@ -56,7 +62,7 @@ def counted_partitions(table: Table, snapshot: Snapshot, *, last_change: bool = 
     own = files.get(snapshot.snapshot_id)
     if own is not None:
         held = _read(table, own)
-        counted = None if held is None else _counts(PartitionColumn(table), held)
+        counted = None if held is None else _counts(table, snapshot, held)
         if held is None or counted is None:
             return None
         if last_change:
@@ -83,7 +89,7 @@ def _brought_to(table: Table, snapshot: Snapshot, other: Snapshot, path: str) ->
     if _size([*gone, *come]) >= _size(list(now.values())):
         return None
     held = _read(table, path)
-    counted = None if held is None else _counts(PartitionColumn(table), held)
+    counted = None if held is None else _counts(table, other, held)
     if counted is None:
         return None
     every = pa.concat_tables([counted, _counted(table, come, 1), _counted(table, gone, -1)])
@@ -130,15 +136,19 @@ def _read(table: Table, path: str) -> dict[int, Any] | None:
     """Returns the columns of a file of statistics by their ids; None if it cannot be read."""
     try:
         with open_ranges(table.io, path) as stream:
-            held = pq.ParquetFile(stream).read()
+            file = pq.ParquetFile(stream)
+            if len(table.metadata.partition_specs) > 1 and _OF_JAVA in (file.metadata.created_by or ""):
+                return None
+            held = file.read()
     except (OSError, pa.ArrowException) as error:
         _log.warning("partition statistics %s cannot be read, so manifests are: %s", path, error)
         return None
     return dict(_by_id(held))
 
 
-def _counts(shown: PartitionColumn, held: dict[int, Any]) -> pa.Table | None:
-    """Returns partition, spec and counts; None if the statistics lack one of them."""
+def _counts(table: Table, snapshot: Snapshot, held: dict[int, Any]) -> pa.Table | None:
+    """Returns partition, spec and counts; None if the statistics of ``snapshot`` lack one of them, or are wrong."""
+    shown = PartitionColumn(table)
     columns = {name: held.get(_FIRST_COUNT + number) for number, name in enumerate(COUNTS)}
     partition, spec = held.get(_PARTITION), held.get(_SPEC)
     if partition is None or spec is None or any(each is None or each.null_count for each in columns.values()):
@@ -147,6 +157,11 @@ def _counts(shown: PartitionColumn, held: dict[int, Any]) -> pa.Table | None:
     if (vectors := held.get(_VECTORS)) is not None:
         vectors = _compute.cast(_compute.fill_null(vectors, 0), pa.int64())
         counts["position_delete_file_count"] = _compute.add(counts["position_delete_file_count"], vectors)
+    for name, total in _TOTALS.items():
+        known = snapshot.summary.additional_properties.get(total) if snapshot.summary is not None else None
+        if known is not None and known != str(_compute.sum(counts[name]).as_py() or 0):
+            _log.warning("partition statistics of snapshot %s are wrong, so manifests are read", snapshot.snapshot_id)
+            return None
     keys = shown.stored(partition)
     if keys is None:
         return None

@@ -264,3 +264,32 @@ def test_only_manifests_of_one_snapshot_are_read(session: Session) -> None:
     oldest = session.catalogs.target("lake", "db", "t").load().metadata.snapshots[2]
     Path(oldest.manifest_list.removeprefix("file://")).unlink()
     assert session.sql(query).to_pylist() == expected
+
+
+@pytest.mark.parametrize("fault", ["a partition less", "a negative count", "partitions added up by Java"])
+def test_wrong_statistics_of_others_are_not_believed(session: Session, fault: str) -> None:
+    """The totals of the snapshot tell, and several specs in a file of Java."""
+    session.catalogs.open("lake").create_namespace("db")
+    session.sql("CREATE TABLE lake.db.t (k VARCHAR, id BIGINT) WITH (partitioning = ARRAY['k'])")
+    session.sql("INSERT INTO lake.db.t VALUES ('a', 1), ('b', 2)")
+    session.sql("ALTER TABLE lake.db.t ADD PARTITION FIELD bucket(4, id)")
+    session.sql("INSERT INTO lake.db.t VALUES ('a', 3), ('c', 4)")
+    query = f'SELECT {COUNTED} FROM lake.db."t$partitions" ORDER BY ALL'
+    expected = session.sql(query).to_pylist()
+    found = computed(session, "lake")
+    table = session.catalogs.target("lake", "db", "t").load()
+    [file] = table.metadata.partition_statistics
+    wrong = found.slice(1)
+    if fault != "a partition less":
+        counts: list[Any] = found["data_file_count"].to_pylist()
+        counts = [-1, *counts[1:]] if fault == "a negative count" else [0, counts[1] + 1, *counts[2:]]
+        place = found.schema.get_field_index("data_file_count")
+        wrong = found.set_column(place, found.schema.field(place), pa.array(counts, pa.int32()))
+    path = Path(file.statistics_path.removeprefix("file://"))
+    pq.write_table(wrong, path)
+    if fault == "partitions added up by Java":
+        content = path.read_bytes()
+        created = f"parquet-cpp-arrow version {pa.__version__}".encode()
+        assert created in content
+        path.write_bytes(content.replace(created, b"parquet-mr".ljust(len(created))))
+    assert session.sql(query).to_pylist() == expected
