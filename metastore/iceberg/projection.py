@@ -97,6 +97,8 @@ class Projection:
         """Convert values of the type ``source`` to ``target``. Raises ResolveError and Arrow's errors."""
         if array.type.equals(arrow, check_metadata=True):
             return array
+        if pa.types.is_null(array.type):
+            return _arrow.nulls(len(array), arrow)
         if isinstance(source, StructType) and isinstance(target, StructType):
             return self._struct(source, array, target, arrow)
         if isinstance(source, ListType) and isinstance(target, ListType):
