@@ -1,9 +1,9 @@
 """Types of format version 3 as other writers spell them, which PyIceberg alone does not parse.
 
-PyIceberg refuses a table with an unsupported type as a whole. This module adds two things to its parser, for the whole
-process: the type ``variant``, and ``geometry(C)`` and ``geography(C, A)`` without quotes, as the specification writes
-them. Then everything that needs only metadata works. PyIceberg parses fields of structs, and elements of lists and
-maps, in different places; both know the types.
+PyIceberg refuses a table with an unsupported type as a whole. This module adds three things to its parser, for the whole
+process: the type ``variant``; ``geometry(C)`` and ``geography(C, A)`` without quotes, as the specification writes them;
+and the default ``{}`` of structs, whose fields have defaults of their own. Then everything that needs only metadata
+works. PyIceberg parses fields of structs, and elements of lists and maps, in different places; both know the types.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from pydantic import Field
+from pyiceberg.conversions import from_json, to_json
 from pyiceberg.typedef import TableVersion
-from pyiceberg.types import GeographyType, GeometryType, IcebergType, ListType, MapType, PrimitiveType
+from pyiceberg.types import GeographyType, GeometryType, IcebergType, ListType, MapType, PrimitiveType, StructType
 
 _VARIANT: Final = "variant"
 _GEOMETRY: Final = re.compile(r"geometry\(\s*([^'()\s]+)\s*\)")
@@ -60,6 +61,12 @@ def _with_parsed_parts(kind: Any, *parts: str) -> None:
 _with_parsed_parts(ListType, "element")
 _with_parsed_parts(MapType, "key", "value")
 IcebergType.handle_primitive_type = staticmethod(_parsed)  # type: ignore[assignment,method-assign] # no registry there
+
+
+# PyIceberg's fields keep no mapping as their default. This one is always empty, so a text stands for it.
+_registered: Final[Any] = (from_json, to_json)
+_registered[0].register(StructType, lambda _kind, value: str(value))
+_registered[1].register(StructType, lambda _kind, _value: {})
 
 
 _QUOTED: Final = re.compile(r"(geometry|geography)\(('[^']*'(?:, '[^']*')?)\)")

@@ -49,7 +49,12 @@ def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -
 
 def _default(field: NestedField, wanted: pa.Field[Any], length: int) -> Column:
     if field.write_default is None:
-        return pa.nulls(length)
+        return pa.nulls(length, wanted.type)
+    if isinstance(field.field_type, StructType):  # its default is empty, which means those of its fields
+        kind: Any = wanted.type
+        parts = list(kind)
+        own = [_default(inner, part, length) for inner, part in zip(field.field_type.fields, parts, strict=True)]
+        return pa.StructArray.from_arrays(own, fields=parts)
     return pa.repeat(pa.scalar(field.write_default, wanted.type), length)
 
 

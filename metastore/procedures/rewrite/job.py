@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema, sanitize_column_names
+from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import Transform
 from pyiceberg.typedef import TableVersion
@@ -21,6 +21,7 @@ from metastore.formats.marked_footer import Mark
 from metastore.iceberg.carried_columns import carried_schema, marks_of, part_ids
 from metastore.iceberg.readable_columns import stored_schema
 from metastore.iceberg.row_lineage import with_lineage
+from metastore.iceberg.stored_names import stored_names
 from metastore.procedures.rewrite.space_curves import CurveKind
 
 _log: Final = logging.getLogger(__name__)
@@ -101,7 +102,7 @@ class RewriteJob:
         Raises InvalidRequestError if the table has a column that cannot be written.
         """
         schema = carried_schema(self.name, self.schema)
-        return sanitize_column_names(with_lineage(schema) if self.keeps_lineage else schema)
+        return stored_names(with_lineage(schema) if self.keeps_lineage else schema)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
