@@ -101,7 +101,8 @@ def _of_spark(spark: SparkSession, queries: Sequence[str]) -> Iterator[tuple[str
         yield queries[0], answer
         return
     for query, column in zip(queries, answer.columns, strict=True):
-        values = column.combine_chunks().flatten()
+        struct: Any = column.combine_chunks()
+        values = struct.flatten()
         yield query, pa.table(values, names=[str(number) for number in range(len(values))])
 
 
