@@ -106,6 +106,7 @@ def _of_spark(spark: SparkSession, queries: Sequence[str]) -> Iterator[tuple[str
         yield query, pa.table(values, names=[str(number) for number in range(len(values))])
 
 
+@pytest.mark.exhaustive
 def test_examples_of_spark_have_sparks_values_or_are_refused(spark: SparkSession) -> None:
     """Every one that Spark prints for its own functions; and the guide lists those that are there."""
     ours: dict[str, pa.Table] = {}
