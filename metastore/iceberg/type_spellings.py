@@ -1,9 +1,9 @@
 """Types of format version 3 as other writers spell them, which PyIceberg alone does not parse.
 
-PyIceberg refuses a table with an unsupported type as a whole. This module adds three things to its parser, for the
-whole process: the type ``variant``; ``geometry(C)`` and ``geography(C, A)`` without quotes, as the specification writes
-them; and the default ``{}`` of structs, whose fields have defaults of their own. Then everything that needs only metadata
-works. PyIceberg parses fields of structs, and elements of lists and maps, in different places; both know the types.
+PyIceberg refuses a table with an unsupported type as a whole. This module adds to its parser, for the whole process:
+the type ``variant``; ``geometry(C)`` and ``geography(C, A)`` without quotes, as the specification writes them; and the
+default ``{}`` of structs, whose fields have defaults of their own. Then everything that needs only metadata works.
+PyIceberg parses fields of structs, and elements of lists and maps, in different places; both know the types.
 """
 
 from __future__ import annotations
