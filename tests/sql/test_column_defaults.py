@@ -42,6 +42,20 @@ NEW: list[dict[str, Any]] = [
         },
     },
 ]
+KINDS = {
+    "boolean": True,
+    "float": 1.5,
+    "decimal(9, 2)": "1.25",
+    "date": "0001-01-02",
+    "time": "01:02:03.000004",
+    "timestamp": "1969-12-31T23:59:59.999999",
+    "timestamptz": "2020-01-02T03:04:05.000006+00:00",
+    "timestamp_ns": "1969-12-31T23:59:59.999999999",
+    "timestamptz_ns": "2020-01-02T03:04:05.000006007+00:00",
+    "uuid": "00000000-0000-0000-0000-000000000007",
+    "binary": "00ff",
+    "fixed[2]": "0102",
+}
 LATE = {"id": 50, "name": "late", "required": False, "type": "int", "initial-default": 3, "write-default": 4}
 
 
@@ -76,13 +90,14 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 OLD: dict[str, Any] = {"n": 9, "A b": "old", "own": {"a": 7, "b": None}, "none": None}
 ROWS: list[dict[str, Any]] = [{"id": 1, "s": {"x": 5, "late": 3}, **OLD}, {"id": 2, "s": None, **OLD}]
+REWRITE = "CALL lake.system.rewrite_data_files(table => 'db.t', options => MAP(ARRAY['rewrite-all'], ARRAY['true']))"
 QUERY = "SELECT * FROM lake.db.t ORDER BY id"
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        "CALL lake.system.rewrite_data_files(table => 'db.t', options => MAP(ARRAY['rewrite-all'], ARRAY['true']))",
+        REWRITE,
         "UPDATE lake.db.t SET id = id",
         "DELETE FROM lake.db.t WHERE id = 99 OR id + 1 = 98",
         "INSERT INTO lake.db.t (id) SELECT 5 WHERE FALSE",
@@ -134,3 +149,28 @@ def test_conditions_are_of_the_values_that_rows_have(session: Session, condition
     assert session.sql(f"SELECT id FROM p.db.t WHERE {condition} ORDER BY id")["id"].to_pylist() == ids
     session.sql(f"DELETE FROM lake.db.t WHERE {condition}")
     assert session.sql("SELECT id FROM lake.db.t ORDER BY id")["id"].to_pylist() == [n for n in (1, 2) if n not in ids]
+
+
+def test_every_type_keeps_its_default(session: Session) -> None:
+    """In metadata that other changes write, and in rows that are written anew."""
+    table = session.catalogs.open("lake").load_table("db.t")
+    path = Path(table.metadata_location.removeprefix("file://"))
+    content = json.loads(path.read_text())
+    for number, (kind, value) in enumerate(KINDS.items()):
+        defaults = {"initial-default": value, "write-default": value}
+        field = {"id": 100 + number, "name": f"c{number}", "required": False, "type": kind, **defaults}
+        content["schemas"][-1]["fields"].append(field)
+    content["last-column-id"] = 200
+    path.write_text(json.dumps(content))
+    before = session.sql(QUERY).to_pylist()
+    assert all(before[0][f"c{number}"] is not None for number in range(len(KINDS)))
+    session.sql("ALTER TABLE lake.db.t RENAME COLUMN c0 TO first")
+    session.sql("ALTER TABLE lake.db.t RENAME COLUMN first TO c0")
+    session.sql(
+        "CALL lake.system.rewrite_data_files(table => 'db.t', options => MAP(ARRAY['rewrite-all'], ARRAY['true']))"
+    )
+    assert session.sql(QUERY).to_pylist() == before
+    written = json.loads(Path(table.refresh().metadata_location.removeprefix("file://")).read_text())
+    current = next(each for each in written["schemas"] if each["schema-id"] == written["current-schema-id"])
+    found = {field["type"]: field for field in current["fields"] if field["name"].startswith("c")}
+    assert {str(kind): field["initial-default"] for kind, field in found.items()} == KINDS
