@@ -61,7 +61,7 @@ def counted_partitions(table: Table, snapshot: Snapshot, *, last_change: bool = 
     files = {each.snapshot_id: each.statistics_path for each in table.metadata.partition_statistics}
     own = files.get(snapshot.snapshot_id)
     if own is not None:
-        held = _read(table, own)
+        held = _read_columns(table, own)
         counted = None if held is None else _counts(table, snapshot, held)
         if held is None or counted is None:
             return None
@@ -88,7 +88,7 @@ def _brought_to(table: Table, snapshot: Snapshot, other: Snapshot, path: str) ->
     come = [each for manifest, each in now.items() if manifest not in before]
     if _size([*gone, *come]) >= _size(list(now.values())):
         return None
-    held = _read(table, path)
+    held = _read_columns(table, path)
     counted = None if held is None else _counts(table, other, held)
     if counted is None:
         return None
@@ -132,7 +132,7 @@ def _schema(shown: PartitionColumn) -> pa.Schema:
     return pa.schema([*shown.fields, pa.field("spec_id", pa.int32()), *counts])
 
 
-def _read(table: Table, path: str) -> dict[int, Any] | None:
+def _read_columns(table: Table, path: str) -> dict[int, Any] | None:
     """Returns the columns of a file of statistics by their ids; None if it cannot be read."""
     try:
         with open_ranges(table.io, path) as stream:
