@@ -6,12 +6,13 @@
     ALTER TABLE catalog.schema.table RENAME TO name
     [EXPLAIN] ALTER TABLE catalog.schema.table EXECUTE procedure [(arguments)] [WHERE condition]
 
-        ADD COLUMN [IF NOT EXISTS] column type [NOT NULL] [COMMENT '…'] [FIRST | AFTER column | BEFORE column]
+        ADD COLUMN [IF NOT EXISTS] column type [NOT NULL] [DEFAULT constant] [COMMENT '…'] [FIRST | AFTER … | BEFORE …]
         ADD COLUMNS [IF NOT EXISTS] (column type …, …)
         DROP COLUMN [IF EXISTS] column
         DROP COLUMNS [IF EXISTS] (column, …)
         RENAME COLUMN column TO name
         ALTER COLUMN column {SET DATA TYPE type | SET NOT NULL | DROP NOT NULL | COMMENT '…' | FIRST | AFTER … | BEFORE …}
+        ALTER COLUMN column {SET DEFAULT constant | DROP DEFAULT}
         ADD PARTITION FIELD transform [AS name]
         DROP PARTITION FIELD {name | transform}
         REPLACE PARTITION FIELD {name | transform} WITH transform [AS name]

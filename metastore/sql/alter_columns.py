@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 from pyiceberg.table import Transaction
 from pyiceberg.table.update.schema import UpdateSchema
-from pyiceberg.types import DecimalType
+from pyiceberg.types import DecimalType, StructType
 from sqlglot import Token, TokenType
 
+from metastore.iceberg.column_defaults import add_with_default, set_write_default
+from metastore.sql.column_definition import column_definition, require_defaults
 from metastore.sql.column_types import column_type
+from metastore.sql.default_values import Constant, constant
 from metastore.sql.partition_fields import Change, Columns
 from metastore.sql.statement import Cursor, Name
 
@@ -40,23 +43,25 @@ def _each(cursor: Cursor, read: Callable[[], tuple[Change, str]]) -> tuple[Chang
 
 def _added(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> tuple[Change, str]:
     names = cursor.names("the name of a column")
-    kind = column_type(cursor)
-    required = _accept_words(cursor, "NOT", "NULL")
-    comment = cursor.expect(TokenType.STRING, "a comment").text if cursor.accept_word("COMMENT") else None
+    column = column_definition(cursor)
     move = _place(cursor)
     columns = Columns(cursor.statement)
 
     def change(transaction: Transaction) -> None:
         if if_not_exists and columns.known(transaction, names):
             return
-        if required and transaction.table_metadata.snapshots:
+        if column.given is not None:
+            require_defaults(transaction.table_metadata.format_version, column.given)
+        elif column.required and transaction.table_metadata.snapshots:
             raise cursor.statement.error(
-                f"{_shown(names)} cannot be NOT NULL: existing rows have no value for it", token
+                f"{_shown(names)} cannot be NOT NULL: existing rows have no value for it; give it a DEFAULT", token
             )
         columns.require_new(transaction, names[:-1], names[-1])
         path = (*columns.path(transaction, names[:-1]), names[-1].text) if names[1:] else (names[0].text,)
-        with transaction.update_schema(allow_incompatible_changes=required) as update:
-            update.add_column(path, kind, comment, required=required)
+        with transaction.update_schema(allow_incompatible_changes=column.required) as update:
+            add_with_default(
+                update, path, column.kind, column.comment, required=column.required, default=column.default
+            )
             if move is not None:
                 move(transaction, update, path)
 
@@ -125,6 +130,8 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
 
         return commented, f"column {shown} has a comment"
     if cursor.accept_word("DROP"):
+        if cursor.accept_word("DEFAULT"):
+            return _default(cursor, names, None), f"column {shown} has no default value for new rows"
         cursor.expect_word("NOT")
         cursor.expect_word("NULL")
 
@@ -133,7 +140,11 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
                 update.make_column_optional(columns.path(transaction, names))
 
         return optional, f"column {shown} may be NULL"
-    if cursor.accept_word("SET") and _accept_words(cursor, "NOT", "NULL"):
+    sets = cursor.accept_word("SET")
+    if sets and cursor.accept_word("DEFAULT"):
+        given = constant(cursor)
+        return _default(cursor, names, given), f"column {shown} is {given.shown} in new rows without a value"
+    if sets and _accept_words(cursor, "NOT", "NULL"):
 
         def required(transaction: Transaction) -> None:
             path = columns.path(transaction, names)
@@ -150,6 +161,26 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
     cursor.accept_word("DATA")
     cursor.expect_word("TYPE")
     return _set_type(cursor, names, token)
+
+
+def _default(cursor: Cursor, names: list[Name], given: Constant | None) -> Change:
+    """Returns the change of the write default; without ``given`` the column has none."""
+    columns = Columns(cursor.statement)
+
+    def change(transaction: Transaction) -> None:
+        if names[1:] and not isinstance(columns.field(transaction, names[:-1]).field_type, StructType):
+            raise cursor.statement.error(
+                f"{_shown(names)} is a part of a list or map: only columns and fields of structs have default values",
+                names[0].token,
+            )
+        field = columns.field(transaction, names)
+        default = None if given is None else given.value(field.field_type)
+        if given is not None and default is not None:
+            require_defaults(transaction.table_metadata.format_version, given)
+        with transaction.update_schema() as update:
+            set_write_default(update, field, default)
+
+    return change
 
 
 def _set_type(cursor: Cursor, names: list[Name], token: Token | None) -> tuple[Change, str]:

@@ -2,7 +2,7 @@
 
 ::
 
-    [(column type [NOT NULL] [COMMENT '…'], …)]
+    [(column type [NOT NULL] [DEFAULT constant] [COMMENT '…'], …)]
     [USING ICEBERG] [PARTITIONED BY (transform, …)] [COMMENT '…'] [LOCATION '…']
     [TBLPROPERTIES (key = value, …)]                            -- Spark's syntax
     [WITH (partitioning = ARRAY[…], sorted_by = ARRAY[…], format_version = 2, location = '…', key = value, …)]
@@ -34,7 +34,8 @@ from metastore.errors import InvalidRequestError
 from metastore.iceberg.readable_columns import can_partition
 from metastore.procedures.rewrite.sorting import sort_keys
 from metastore.procedures.tables.set_property import require_settable
-from metastore.sql.column_types import column_type
+from metastore.sql.column_definition import column_definition, require_defaults
+from metastore.sql.default_values import Constant
 from metastore.sql.partition_fields import PartitionTerm, partition_term
 from metastore.sql.sort_order import order_texts, sort_fields
 from metastore.sql.statement import Cursor
@@ -65,7 +66,7 @@ _FORMAT: Final = "format"
 
 @dataclass
 class NewTable:
-    """The parsed description. ``schema`` is None if the columns come from a query."""
+    """The parsed description. ``schema`` is None if the columns come from a query; ``default`` is the first default."""
 
     columns: list[NestedField] = field(default_factory=list)
     terms: list[PartitionTerm] = field(default_factory=list)
@@ -74,6 +75,7 @@ class NewTable:
     location: str | None = None
     format_version: int = 2
     properties: dict[str, str] = field(default_factory=dict)
+    default: Constant | None = None
 
     @property
     def schema(self) -> Schema | None:
@@ -124,6 +126,8 @@ def new_table(cursor: Cursor) -> NewTable:
         cursor.expect(TokenType.R_PAREN, ", or )")
     while cursor.token is not None and cursor.word != "AS":
         _clause(cursor, made)
+    if made.default is not None:
+        require_defaults(made.format_version, made.default)
     return made
 
 
@@ -131,12 +135,17 @@ def _column(cursor: Cursor, made: NewTable) -> NestedField:
     name = cursor.name("the name of a column")
     if any(each.name.lower() == name.text.lower() for each in made.columns):
         raise cursor.statement.error(f"column {name.text} is given twice", name.token)
-    kind = column_type(cursor)
-    required = cursor.accept_word("NOT")
-    if required:
-        cursor.expect_word("NULL")
-    comment = cursor.expect(TokenType.STRING, "a comment").text if cursor.accept_word("COMMENT") else None
-    return NestedField(len(made.columns) + 1, name.text, kind, required=required, doc=comment)
+    column = column_definition(cursor)
+    made.default = made.default or column.given
+    return NestedField(
+        len(made.columns) + 1,
+        name.text,
+        column.kind,
+        required=column.required,
+        doc=column.comment,
+        initial_default=column.default,
+        write_default=column.default,
+    )
 
 
 def _clause(cursor: Cursor, made: NewTable) -> None:

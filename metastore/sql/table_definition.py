@@ -40,6 +40,7 @@ from metastore.errors import InvalidRequestError
 from metastore.procedures.tables.set_property import require_settable
 from metastore.quoting import double_quoted, text_constant
 from metastore.redaction import shown
+from metastore.sql.default_values import constant_text
 from metastore.sql.new_table import field_name
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")
@@ -113,7 +114,14 @@ def type_text(kind: IcebergType) -> str:
 def _column(field: NestedField) -> str:
     required = " NOT NULL" if field.required else ""
     comment = f" COMMENT {text_constant(field.doc)}" if field.doc is not None else ""
-    return f"{quoted(field.name)} {type_text(field.field_type)}{required}{comment}"
+    given = _default_text(field, field.initial_default)
+    default = "" if given is None else f" DEFAULT {given}"
+    return f"{quoted(field.name)} {type_text(field.field_type)}{required}{default}{comment}"
+
+
+def _default_text(field: NestedField, value: object) -> str | None:
+    """Returns a default as a constant; None if there is none, and for a struct, whose fields have their own."""
+    return None if value is None or isinstance(field.field_type, StructType) else constant_text(field.field_type, value)
 
 
 def _path(schema: Schema, field_id: int) -> str:
@@ -168,20 +176,32 @@ def _notes(name: str, table: Table) -> Iterator[str]:
         source = schema.find_column_name(field.source_id)
         if not isinstance(field.transform, VoidTransform) and field.name != field_name(source or "", field.transform):
             yield f"the partition field {_term(schema, field.source_id, str(field.transform))} is called {field.name}"
-    yield from _notes_on_columns(schema)
+    yield from _notes_on_columns(name, schema)
     for key, value in sorted(table.metadata.properties.items()):
         if (why := _why_left_out(key, value)) is not None:
             yield f"the property {key} {why}"
 
 
-def _notes_on_columns(schema: Schema) -> Iterator[str]:
+def _notes_on_columns(table: str, schema: Schema) -> Iterator[str]:
     top = {field.field_id for field in schema.fields}
     for field_id in sorted(schema.field_ids):
         field, name = schema.find_field(field_id), schema.find_column_name(field_id)
         if field_id not in top and _says_more(field, in_map_key=_is_key(schema, field_id)):
             yield f"the column {name} is {'required' if field.required else 'described'}"
-        if field.initial_default is not None or field.write_default is not None:
-            yield f"the column {name} has a default value"
+        yield from _notes_on_defaults(table, schema, field, is_said=field_id in top)
+
+
+def _notes_on_defaults(table: str, schema: Schema, field: NestedField, *, is_said: bool) -> Iterator[str]:
+    """Yield what the column's definition does not say, which has the initial default if ``is_said``."""
+    path = _path(schema, field.field_id)
+    initial, written = (_default_text(field, each) for each in (field.initial_default, field.write_default))
+    if isinstance(field.field_type, StructType) and not field.initial_default == field.write_default is None:
+        yield f"the column {path} has a struct of its fields' defaults as default value"
+    if initial is not None and not is_said:
+        yield f"the column {path} is {initial} in rows of files without it"
+    if written != (initial if is_said else None):
+        change = "DROP DEFAULT" if written is None else f"SET DEFAULT {written}"
+        yield f"then: ALTER TABLE {table} ALTER COLUMN {path} {change}"
 
 
 def _says_more(field: NestedField, *, in_map_key: bool) -> bool:
