@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import Token
 
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.sql.default_keyword import is_default
 from metastore.sql.statement import Statement
 
 _PLACE: Final = re.compile(r"line (\d+), column \d+")
@@ -43,6 +44,10 @@ class Composed:
         self._lines += [" " * column + first, *rest]
         self._origins += range(line, line + 1 + len(rest))
         return self
+
+    def value(self, tokens: tuple[Token, ...]) -> Composed:
+        """Add a value in brackets; NULL in place of DEFAULT, which is no expression."""
+        return self.add("NULL") if is_default(tokens) else self.add("(").part(tokens).add(")")
 
     def query(self) -> Statement:
         """Returns the query."""

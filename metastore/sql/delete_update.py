@@ -4,7 +4,7 @@
 
     [EXPLAIN] DELETE FROM catalog.schema.table [[AS] alias] [WHERE condition]
     [EXPLAIN] TRUNCATE TABLE catalog.schema.table
-    [EXPLAIN] UPDATE catalog.schema.table [[AS] alias] SET column = expression, … [WHERE condition]
+    [EXPLAIN] UPDATE catalog.schema.table [[AS] alias] SET column = {expression | DEFAULT}, … [WHERE condition]
 
 A condition is any condition of SELECT, including subqueries; a row for which it is NULL does not change. Files without
 a matching row are not read if statistics prove it. Files with matching rows get deletes, or are rewritten, as the
@@ -15,6 +15,7 @@ without reading it if the condition covers the file's partition.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,13 +28,14 @@ from metastore.quoting import double_quoted
 from metastore.sql.change_tasks import planned
 from metastore.sql.composed import Composed
 from metastore.sql.covered_files import covered_files, implied_condition
+from metastore.sql.default_keyword import is_default
 from metastore.sql.expressions import assignments, expression, positions_of
 from metastore.sql.named_table import NamedTable, named_table
 from metastore.sql.row_writes import Reading, run_change
 from metastore.sql.select import rows_of
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
-from metastore.writes.conforming import conformed_column
+from metastore.writes.conforming import conformed_column, default_column
 from metastore.writes.row_changes import FILE, ROW, RowChanges, Update
 from metastore.writes.written_change import RowPlan
 
@@ -93,7 +95,7 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
     where = _where(cursor)
     composed = Composed(statement).add(_SELECT_ADDRESS)
     for _, value in assigned:
-        composed.add(", (").part(value).add(")")
+        composed.add(",").value(value)
     composed.add("FROM").part(named.tokens)
     if where:
         composed.add("WHERE").part(where)
@@ -102,9 +104,9 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
         schema = reading.table.schema()
         places = positions_of(cursor, schema, [name for name, _ in assigned])
         tokens = [name.token for name, _ in assigned]
-        found = planned(
-            target, composed, reading, _NewValues(statement, tokens, places, schema, reading.job.arrow_schema)
-        )
+        defaulted = frozenset(place for place, (_, value) in zip(places, assigned, strict=True) if is_default(value))
+        values = _NewValues(statement, tokens, places, schema, reading.job.arrow_schema, defaulted)
+        found = planned(target, composed, reading, values)
         return replace(found, condition=implied_condition(composed, reading))
 
     return run_change(target, named.table, plan, "update", explains=statement.explains)
@@ -121,20 +123,27 @@ class _Deletion:
 
 @dataclass(frozen=True)
 class _NewValues:
-    """Gives the rows that were found new values, in the columns at ``places``; ``tokens`` name these columns."""
+    """Gives the rows that were found new values, in the columns at ``places``; ``tokens`` name these columns.
+
+    The columns at ``defaulted`` get their write defaults.
+    """
 
     statement: Statement
     tokens: Sequence[Token]
     places: Sequence[int]
     schema: Schema
     arrow: pa.Schema
+    defaulted: AbstractSet[int]
 
     def plan(self, rows: pa.Table) -> RowPlan:
         """Returns the change. Raises InvalidRequestError, at the column, for a value that does not fit."""
         new = {}
         for at, (place, token) in enumerate(zip(self.places, self.tokens, strict=True), start=2):
+            field, arrow, values = self.schema.fields[place], self.arrow.field(place), rows.column(at)
+            if place in self.defaulted:
+                values = default_column(field, arrow, rows.num_rows)
             with self.statement.at(token):
-                new[place] = conformed_column(self.schema.fields[place], self.arrow.field(place), rows.column(at))
+                new[place] = conformed_column(field, arrow, values)
         addresses = rows.select([0, 1]).rename_columns([FILE, ROW])
         changes = RowChanges(_NO_ROWS, (Update(addresses, new),))
         return RowPlan(changes=changes, counts={"updated": rows.num_rows})

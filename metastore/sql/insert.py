@@ -6,8 +6,8 @@
     [EXPLAIN] INSERT OVERWRITE [TABLE] catalog.schema.table [PARTITION (…)] [BY NAME] [(column, …)] {query | VALUES …}
 
 Values go to the columns in the brackets, or to all columns by position. With BY NAME they go to the columns with the
-names of the query's columns. A column without a value is NULL. Types are widened or refused
-(:mod:`metastore.writes.conforming`).
+names of the query's columns. A column without a value has its write default, or NULL; DEFAULT means the same in VALUES
+(:mod:`metastore.sql.default_keyword`). Types are widened or refused (:mod:`metastore.writes.conforming`).
 
 A large query runs by tasks (:mod:`metastore.sql.division`), which write the files themselves.
 
@@ -25,6 +25,7 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import Token, TokenType
 
+from metastore.sql.default_keyword import without_defaults
 from metastore.sql.division import Division, columns_of, divided
 from metastore.sql.expressions import positions_of
 from metastore.sql.insert_tasks import InsertValues, insert_by_tasks
@@ -90,7 +91,7 @@ class _Insertion:
     def plan(self, reading: Reading) -> RowPlan:
         """Returns the new rows, or the files in which tasks have written them."""
         fixed = self.clause.values(self.cursor, reading)
-        query = query_from(self.cursor.statement, self.start)
+        query, defaulted = without_defaults(query_from(self.cursor.statement, self.start))
         division = divided(self.target, query, reading.relations)
         if reading.explains:
             self._values(reading, fixed, columns_of(query, reading.relations).names)
@@ -104,7 +105,8 @@ class _Insertion:
             partitions = partial(Partitions.of_files, reading.job, files)
         else:
             rows = rows_of(query, reading.relations)
-            made = self._values(reading, fixed, rows.column_names).rows(reading.job, rows)
+            values = self._values(reading, fixed, rows.column_names)
+            made = replace(values, defaulted=defaulted).rows(reading.job, rows)
             inserted = RowPlan(inserted=made if made.num_rows else None, counts={"inserted": made.num_rows})
             partitions = partial(Partitions.of_rows, reading.job, made)
         return self._overwriting(reading, inserted, fixed, partitions) if self.overwrites else inserted

@@ -8,7 +8,7 @@ partitions each. A task holds some batches in memory; rows are sorted in tempora
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -32,7 +32,8 @@ from metastore.writes.table_writer import TableWriter
 class InsertValues:
     """Which columns of ``schema`` a query's columns are, by position, and the ``fixed`` value of others.
 
-    ``place`` is where an error is in the statement, or empty. The columns are cast to the types ``stored`` before.
+    ``place`` is where an error is in the statement, or empty. The columns are cast to the types ``stored`` before. Rows
+    in ``defaulted``, by the query's column, have the write default.
     """
 
     schema: Schema
@@ -40,6 +41,7 @@ class InsertValues:
     fixed: Mapping[int, Any]
     place: str
     stored: pa.Schema | None = None
+    defaulted: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def rows(self, job: RewriteJob, batch: pa.RecordBatch | pa.Table) -> pa.Table:
         """Returns the table's rows for rows of the query. Raises InvalidRequestError for a value that does not fit."""
@@ -49,8 +51,9 @@ class InsertValues:
         given = {self.schema.fields[place].name: rows.column(at) for at, place in enumerate(self.places)}
         first = np.zeros(rows.num_rows, dtype=np.int64)
         given.update({self.schema.fields[place].name: value.take(first) for place, value in self.fixed.items()})
+        defaulted = {self.schema.fields[self.places[at]].name: own for at, own in self.defaulted.items()}
         try:
-            return conformed(given, self.schema, job.arrow_schema, rows.num_rows)
+            return conformed(given, self.schema, job.arrow_schema, rows.num_rows, defaulted)
         except InvalidRequestError as error:
             raise InvalidRequestError(f"{self.place}: {error}" if self.place else str(error)) from error
 

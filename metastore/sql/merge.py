@@ -3,10 +3,11 @@
 ::
 
     [EXPLAIN] MERGE INTO catalog.schema.table [[AS] alias] USING {table | (query)} [[AS] alias] ON condition
-        WHEN MATCHED [AND condition] THEN {UPDATE SET {* | column = expression, …} | DELETE}
-        WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT {* | [(column, …)] VALUES (expression, …)}
-        WHEN NOT MATCHED BY SOURCE [AND condition] THEN {UPDATE SET column = expression, … | DELETE}
+        WHEN MATCHED [AND condition] THEN {UPDATE SET {* | column = value, …} | DELETE}
+        WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT {* | [(column, …)] VALUES (value, …)}
+        WHEN NOT MATCHED BY SOURCE [AND condition] THEN {UPDATE SET column = value, … | DELETE}
 
+A value is an expression, or DEFAULT.
 The first clause that fits a row applies. If several rows of the source would change the same row, the statement fails,
 unless all of them delete it.
 """
@@ -172,7 +173,7 @@ class _Merge:
                 if clause.takes_all:
                     composed.add(f"{double_quoted(self.source.alias)}.{double_quoted(schema.fields[place].name)}")
                 else:
-                    composed.part(clause.values[at])
+                    composed.value(clause.values[at])
                 composed.add(f') END AS "$value_{number}_{at}"')
         about = {clause.about for clause in self.clauses}
         join = _JOINS.get(("new" in about, "old" in about), "FULL JOIN")

@@ -17,9 +17,10 @@ from pyiceberg.schema import Schema
 from sqlglot import Token
 
 from metastore.procedures.rewrite.job import RewriteJob
+from metastore.sql.default_keyword import is_default
 from metastore.sql.merge_clauses import MergeClause
 from metastore.sql.statement import Statement
-from metastore.writes.conforming import conformed, conformed_column
+from metastore.writes.conforming import conformed, conformed_column, default_column
 from metastore.writes.row_changes import FILE, ROW, RowChanges, Update
 from metastore.writes.written_change import RowPlan
 
@@ -52,7 +53,7 @@ class MergedRows:
         inserted: list[pa.Table] = []
         for number, (clause, own) in enumerate(zip(self.clauses, self.places, strict=True)):
             found = rows.filter(pc.equal(action, pa.scalar(number)))
-            columns = [found.column(first + at) for at in range(len(own))]
+            columns = [self._values(clause, at, place, found.column(first + at)) for at, place in enumerate(own)]
             first += len(own)
             with self.statement.at(clause.token):
                 if clause.action == "insert":
@@ -79,6 +80,12 @@ class MergedRows:
         return RowPlan(
             added if added is not None and added.num_rows else None, RowChanges(going, updates), counts=counts
         )
+
+    def _values(self, clause: MergeClause, at: int, place: int, found: Any) -> Any:
+        """Returns the values of a clause for the column at ``place``: those ``found``, or its write default."""
+        if clause.takes_all or not is_default(clause.values[at]):
+            return found
+        return default_column(self.schema.fields[place], self.job.arrow_schema.field(place), len(found))
 
     def _require_once(self, addresses: list[pa.Table]) -> None:
         every = pa.concat_tables(addresses)

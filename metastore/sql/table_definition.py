@@ -195,7 +195,7 @@ def _notes_on_defaults(table: str, schema: Schema, field: NestedField, *, is_sai
     """Yield what the column's definition does not say, which has the initial default if ``is_said``."""
     path = _path(schema, field.field_id)
     initial, written = (_default_text(field, each) for each in (field.initial_default, field.write_default))
-    if isinstance(field.field_type, StructType) and not field.initial_default == field.write_default is None:
+    if isinstance(field.field_type, StructType) and (field.initial_default, field.write_default) != (None, None):
         yield f"the column {path} has a struct of its fields' defaults as default value"
     if initial is not None and not is_said:
         yield f"the column {path} is {initial} in rows of files without it"

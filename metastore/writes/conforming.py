@@ -7,9 +7,10 @@ stored unchanged or refused: no text becomes a number, no fraction is rounded, n
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
@@ -25,35 +26,59 @@ Column = Any
 """An Arrow chunked array of any type."""
 
 
-def conformed(columns: Mapping[str, Column], schema: Schema, arrow: pa.Schema, length: int) -> pa.Table:
+def conformed(
+    columns: Mapping[str, Column],
+    schema: Schema,
+    arrow: pa.Schema,
+    length: int,
+    defaulted: Mapping[str, Sequence[int]] | None = None,
+) -> pa.Table:
     """Returns all columns of ``schema``, whose Arrow types are ``arrow``.
 
-    Columns that ``columns`` lacks have their write default, or NULL. Raises InvalidRequestError for a column that does
-    not fit, for NULL in a required one, and for a value of a variant or geometry.
+    Columns that ``columns`` lacks have their write default, or NULL; so do the rows ``defaulted`` of a column. Raises
+    InvalidRequestError for a column that does not fit, for NULL in a required one, and for a value of a variant or
+    geometry.
     """
     arrays = []
     for field, wanted in zip(schema.fields, arrow, strict=True):
         given = columns.get(field.name)
-        arrays.append(conformed_column(field, wanted, _default(field, wanted, length) if given is None else given))
+        if given is None:
+            given = default_column(field, wanted, length)
+        elif defaulted and field.name in defaulted:
+            given = _with_defaults(field, wanted, given, defaulted[field.name])
+        arrays.append(conformed_column(field, wanted, given))
     return pa.Table.from_arrays(arrays, schema=arrow)
 
 
 def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -> Column:
     """Returns ``values`` in the type of the table's column ``field``. Raises as :func:`conformed`."""
-    whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-    made = pa.chunked_array([_cast(field, arrow.type, chunk) for chunk in whole.chunks], type=arrow.type)
+    made = _typed(field, arrow, values)
     for chunk in made.chunks:
         _require_values(field, chunk, field.name)
     return made
 
 
-def _default(field: NestedField, wanted: pa.Field[Any], length: int) -> Column:
+def _typed(field: NestedField, arrow: pa.Field[Any], values: Column) -> Any:
+    whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    return pa.chunked_array([_cast(field, arrow.type, chunk) for chunk in whole.chunks], type=arrow.type)
+
+
+def _with_defaults(field: NestedField, arrow: pa.Field[Any], values: Column, rows: Sequence[int]) -> Column:
+    """Returns ``values`` in the column's type, with its write default in ``rows``."""
+    typed = _typed(field, arrow, values)
+    places = np.arange(len(typed))
+    places[list(rows)] = len(typed)
+    return pa.chunked_array([*typed.chunks, default_column(field, arrow, 1)], type=arrow.type).take(places)
+
+
+def default_column(field: NestedField, wanted: pa.Field[Any], length: int) -> Column:
+    """Returns the write default of ``field`` as an array of ``length``; NULL if it has none."""
     if field.write_default is None:
         return pa.nulls(length, wanted.type)
     if isinstance(field.field_type, StructType):  # its default is empty, which means those of its fields
         kind: Any = wanted.type
         parts = list(kind)
-        own = [_default(inner, part, length) for inner, part in zip(field.field_type.fields, parts, strict=True)]
+        own = [default_column(inner, part, length) for inner, part in zip(field.field_type.fields, parts, strict=True)]
         return pa.StructArray.from_arrays(own, fields=parts)
     return pa.repeat(pa.scalar(field.write_default, wanted.type), length)
 
