@@ -44,11 +44,11 @@ def test_every_type(session: Session, hive: HiveMaker, iceberg_java: IcebergJava
         return ours
 
     session.sql(f"CREATE TABLE {created} (id BIGINT, {DEFINITIONS}) TBLPROPERTIES ('format-version' = '3')")
-    session.sql(f"CREATE TABLE {altered} (id BIGINT, s STRUCT<x: INT>)")
-    session.sql(f"INSERT INTO {altered} VALUES (1, {{'x': 1}}), (2, NULL)")
+    session.sql(f"CREATE TABLE {altered} (id BIGINT)")
+    session.sql(f"INSERT INTO {altered} VALUES (1), (2)")
     session.sql(
         f"ALTER TABLE {altered} SET PROPERTIES format_version = 3, ADD COLUMNS ({DEFINITIONS}), "
-        "ADD COLUMN late INT NOT NULL DEFAULT 7 FIRST, ADD COLUMN s.y INT DEFAULT 8"
+        "ADD COLUMN late INT NOT NULL DEFAULT 7"
     )
     for table in (created, altered):
         session.sql(f"INSERT INTO {table} (id) VALUES (3)")
@@ -57,11 +57,6 @@ def test_every_type(session: Session, hive: HiveMaker, iceberg_java: IcebergJava
         first, *others = [{**row, "id": None} for row in read_by_both(table)]
         assert None not in [value for name, value in first.items() if name != "id"]
         assert all(row == first for row in others)
-    nested = f"SELECT id, late, s.x AS x, s.y AS y, s IS NULL AS none FROM {altered} WHERE id < 3 ORDER BY id"
-    expected = [{"id": 1, "late": 7, "x": 1, "y": 8, "none": False}, {"id": 2, "late": 7, "none": True}]
-    expected[1] |= {"x": None, "y": None}
-    assert session.sql(nested).to_pylist() == iceberg_java.rows(nested).to_pylist() == expected
-
     session.sql(
         f"ALTER TABLE {altered} ALTER COLUMN small SET DEFAULT 6, ALTER COLUMN text DROP DEFAULT, "
         "ALTER COLUMN late SET DEFAULT 9"
@@ -70,6 +65,8 @@ def test_every_type(session: Session, hive: HiveMaker, iceberg_java: IcebergJava
     iceberg_java.run(f"INSERT INTO {altered} (id, big) VALUES (5, DEFAULT)")
     session.sql(f"INSERT INTO {altered} (id, small) VALUES (6, DEFAULT)")
     rows = {row["id"]: row for row in read_by_both(altered)}
+    late = f"SELECT late FROM {altered} ORDER BY id"
+    assert iceberg_java.rows(late)["late"].to_pylist() == [7, 7, 7, 7, 9, 9]
     assert [(rows[each]["small"], rows[each]["text"]) for each in (1, 5, 6)] == [
         (-5, "it's ü\n"),
         (6, None),
