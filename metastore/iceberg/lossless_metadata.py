@@ -20,7 +20,7 @@ from pyiceberg.typedef import IcebergBaseModel
 
 from metastore.errors import StorageError
 from metastore.iceberg.metadata_json import read_document
-from metastore.iceberg.type_spellings import specified_types
+from metastore.iceberg.type_spellings import specified_defaults, specified_types
 
 WRITTEN_BY_PYICEBERG: Final = 2
 """The newest format version that PyIceberg writes; it knows all of its fields."""
@@ -150,9 +150,9 @@ def _require_known(version: int, before: Mapping[str, Any], after: Mapping[str, 
                 raise _refused(version, "changes columns while others have attributes that this package does not know")
 
 
-def _as_text(fields: object) -> str:
-    """Return fields as text that compares by content: types are written with or without blanks."""
-    return re.sub(r"\s", "", json.dumps(fields, sort_keys=True))
+def _as_text(fields: Sequence[Any]) -> str:
+    """Return fields as text that compares by content: writers differ in blanks of types and in texts of defaults."""
+    return re.sub(r"\s", "", json.dumps(specified_defaults(fields), sort_keys=True))
 
 
 def _refused(version: int, what: str) -> StorageError:

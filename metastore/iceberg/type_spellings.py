@@ -4,13 +4,13 @@ PyIceberg refuses a table with an unsupported type as a whole. This module adds 
 the type ``variant``; ``geometry(C)`` and ``geography(C, A)`` without quotes, as the specification writes them; defaults
 of timestamps in nanoseconds; and the default ``{}`` of structs, whose fields have defaults of their own. Then all that
 needs only metadata works. PyIceberg parses fields of structs, and elements of lists and maps, in different places; both
-know the types.
+know the types. Defaults of decimals are written without exponents, as the specification has them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from pydantic import Field
 from pyiceberg.conversions import from_json, to_json
 from pyiceberg.typedef import TableVersion
 from pyiceberg.types import (
+    DecimalType,
     GeographyType,
     GeometryType,
     IcebergType,
@@ -94,6 +95,31 @@ def _with_nanoseconds(kind: IcebergType, value: int) -> str:
 for _kind in (TimestampNanoType, TimestamptzNanoType):
     _registered[0].register(_kind, _nanoseconds)
     _registered[1].register(_kind, _with_nanoseconds)
+
+
+_registered[1].register(DecimalType, lambda _kind, value: f"{value:f}")  # PyIceberg writes small ones with exponents
+
+_DEFAULTS: Final = ("initial-default", "write-default")
+
+
+def specified_defaults(part: Any) -> Any:
+    """Return fields in JSON with one spelling of each default, such as lower-case digits of bytes; without null ones.
+
+    Raises the errors of PyIceberg's readers of values.
+    """
+    if isinstance(part, Sequence) and not isinstance(part, str):
+        return [specified_defaults(each) for each in part]
+    if not isinstance(part, Mapping):
+        return part
+    found = {}
+    for key, value in part.items():
+        if key not in _DEFAULTS:
+            found[key] = specified_defaults(value)
+        elif value is not None:
+            kind = part["type"]
+            parsed: Any = _parsed(kind, None) if isinstance(kind, str) else None
+            found[key] = value if parsed is None else to_json(parsed, from_json(parsed, value))
+    return found
 
 
 _QUOTED: Final = re.compile(r"(geometry|geography)\(('[^']*'(?:, '[^']*')?)\)")
