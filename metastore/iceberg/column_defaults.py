@@ -1,4 +1,4 @@
-"""Default values of columns, set through PyIceberg's updates of a schema.
+"""Default values of columns, set through PyIceberg's updates of a schema, and compared by its evaluators.
 
 A column has two (specification, "Default values"): rows of files without the column have the initial default, which is
 set when the column is added and never changes; new rows without a value get the write default.
@@ -11,11 +11,15 @@ This uses private names of PyIceberg; a test fails when one changes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, time
 from typing import Any, Final
+from uuid import UUID
 
+import numpy as np
+from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import _SetFreshIDs
 from pyiceberg.table.update.schema import UpdateSchema
-from pyiceberg.types import IcebergType, NestedField, StructType
+from pyiceberg.types import FloatType, IcebergType, NestedField, StructType
 
 VERSION_OF_DEFAULTS: Final = 3
 """The first format version with default values."""
@@ -40,6 +44,14 @@ def add_with_default(
 def set_write_default(update: UpdateSchema, field: NestedField, default: object) -> None:
     """Let new rows have ``default`` in the column ``field``; None for no default. Old rows keep their values."""
     update._updates[field.field_id] = _with(field, write_default=default)  # noqa: SLF001 - as above
+
+
+def compared_default(field: NestedField) -> Any:
+    """Return the initial default as PyIceberg compares values: days, microseconds, bytes of UUIDs, rounded floats."""
+    value, kind = field.initial_default, field.field_type
+    if isinstance(kind, FloatType):
+        return float(np.float32(value))
+    return literal(value).to(kind).value if isinstance(value, (date, time, UUID)) else value
 
 
 def _with(field: NestedField, **defaults: object) -> NestedField:

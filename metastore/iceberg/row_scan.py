@@ -24,6 +24,7 @@ from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.utils.concurrent import ExecutorFactory
 
+from metastore.iceberg.column_defaults import compared_default
 from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
@@ -158,7 +159,9 @@ class RowScan:
         """Return the condition in the file's names; None if there is none."""
         if self._condition is None:
             return None
-        missing = {own: value for own, value in constants.items() if own not in held.field_ids}
+        lacking = [field for field in self._metadata.schema().fields if field.field_id in self._used - held.field_ids]
+        missing = {each.field_id: compared_default(each) for each in lacking if each.initial_default is not None}
+        missing.update((own, value) for own, value in constants.items() if own not in held.field_ids)
         translated = translate_column_names(self._condition, held, True, missing)
         return bind(held, translated, case_sensitive=True)
 
