@@ -1,0 +1,109 @@
+"""Structs and lists in comparisons, which DuckDB compares in another way than Spark.
+
+Place in the flow: :mod:`metastore.duck.spark_in_duckdb` passes the nodes that compare or order values.
+
+* Order: a NULL inside comes first in Spark, and last in DuckDB. Such an order is refused.
+* Equality: Spark compares fields by their places, DuckDB by their names. So a struct in the SQL loses its names.
+
+If the SQL does not show a kind, the query checks it while it runs: ``typeof`` is a constant to DuckDB's plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from metastore.duck.value_kinds import NESTED, DType, is_never_text, kind_of
+from metastore.duck.words import phrase
+from metastore.errors import InvalidRequestError
+from metastore.quoting import text_constant
+
+_IN_SPARK: Final = "compare their fields or elements, or run it in Spark: metastore.spark.connect(spark, conf)"
+_ORDER: Final = f"DuckDB has no order of structs and lists with the same result as Spark's: {_IN_SPARK}"
+_NAMES: Final = f"DuckDB compares structs of different field names in another way than Spark: {_IN_SPARK}"
+_TYPES: Final = ("STRUCT%", "TUPLE%", "%]")
+"""Patterns of nested types, as DuckDB's ``typeof`` names them."""
+
+
+def plain(value: exp.Expr) -> exp.Expr:
+    """Returns ``value``, with a check that it is not nested while the query runs, unless its SQL shows that.
+
+    Raises InvalidRequestError if its SQL shows that it is nested.
+    """
+    if _is_plain(value):
+        return value
+    if kind_of(value) in NESTED:
+        raise InvalidRequestError(_ORDER)
+    tests = " OR ".join(f"typeof(:it) LIKE '{type_}'" for type_ in _TYPES)
+    return phrase(f"CASE WHEN {tests} THEN error({text_constant(_ORDER)}) ELSE :it END", it=value.copy())
+
+
+def comparing_plain(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
+    """Returns ``say``, the translation of a comparison by order, for plain values only.
+
+    Both sides have one type in Spark, so one side that is known to be plain is enough.
+    """
+
+    def translated(node: exp.Expr) -> exp.Expr:
+        other = node.args["low"] if isinstance(node, exp.Between) else node.expression
+        if isinstance(other, (exp.Subquery, exp.Any, exp.All)) or _is_plain(node.this) or _is_plain(other):
+            return say(node)
+        return say(_with_plain(node, node.this))
+
+    return translated
+
+
+def comparing_by_place(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
+    """Returns ``say``, the translation of an equality or IN, with the fields of structs compared by their places."""
+
+    def translated(node: exp.Expr) -> exp.Expr:
+        values = [node.this, *(node.expressions if isinstance(node, exp.In) else [node.expression])]
+        structs = [value for value in values if value is not None and kind_of(value) is DType.STRUCT]
+        if not any(value is not None and kind_of(value) in NESTED for value in values):
+            return say(node)
+        nameless = node.transform(_without_names)
+        named = [value.unnest() for value in structs if not isinstance(value.unnest(), (exp.Struct, exp.Tuple))]
+        if len(named) < 2 or isinstance(node, exp.In):
+            return say(nameless)
+        return phrase(
+            f"CASE WHEN struct_keys(:a) <> struct_keys(:b) THEN error({text_constant(_NAMES)}) ELSE :it END",
+            a=named[0].copy(),
+            b=named[1].copy(),
+            it=say(nameless),
+        )
+
+    return translated
+
+
+def choosing_plain(say: Callable[[Any], exp.Expr] | None = None) -> Callable[[Any], exp.Expr]:
+    """Returns ``say``, the translation of a function that chooses by order, for plain values only."""
+
+    def translated(node: exp.Expr) -> exp.Expr:
+        ordered = node.args.get("expression") or node.this
+        value = ordered.expressions[0] if isinstance(ordered, exp.Distinct) else ordered
+        checked = node if _is_plain(value) else _with_plain(node, value)
+        return checked if say is None else say(checked)
+
+    return translated
+
+
+def _with_plain(node: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """Returns ``node`` with its part ``value`` checked."""
+    checked = node.copy()
+    place = next(part for part in checked.walk() if part == value and part is not checked)
+    place.replace(plain(value))
+    return checked
+
+
+def _is_plain(value: exp.Expr) -> bool:
+    kind = kind_of(value)
+    return is_never_text(value) if kind is None else kind not in NESTED and kind is not DType.NULL
+
+
+def _without_names(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node, exp.Struct):
+        return node
+    values = [each.expression if isinstance(each, exp.PropertyEQ) else each for each in node.expressions]
+    return exp.Anonymous(this="row", expressions=values)
