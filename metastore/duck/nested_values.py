@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from metastore.duck.value_kinds import NESTED, DType, is_never_text, kind_of
+from metastore.duck.value_kinds import NESTED, DType, compared_values, is_never_text, kind_of
 from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
 from metastore.quoting import text_constant
@@ -47,7 +47,7 @@ def comparing_plain(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]
     """
 
     def translated(node: exp.Expr) -> exp.Expr:
-        other = node.args["low"] if isinstance(node, exp.Between) else node.expression
+        _, other, *_ = compared_values(node)
         if isinstance(other, (exp.Subquery, exp.Any, exp.All)) or _is_plain(node.this) or _is_plain(other):
             return say(node)
         return say(_with_plain(node, node.this))
@@ -59,9 +59,9 @@ def comparing_by_place(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Ex
     """Returns ``say``, the translation of an equality or IN, with the fields of structs compared by their places."""
 
     def translated(node: exp.Expr) -> exp.Expr:
-        values = [node.this, *(node.expressions if isinstance(node, exp.In) else [node.expression])]
-        structs = [value for value in values if value is not None and kind_of(value) is DType.STRUCT]
-        if not any(value is not None and kind_of(value) in NESTED for value in values):
+        values = compared_values(node)
+        structs = [value for value in values if kind_of(value) is DType.STRUCT]
+        if not any(kind_of(value) in NESTED for value in values):
             return say(node)
         nameless = node.transform(_without_names)
         named = [value.unnest() for value in structs if not isinstance(value.unnest(), (exp.Struct, exp.Tuple))]
@@ -71,7 +71,7 @@ def comparing_by_place(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Ex
             f"CASE WHEN struct_keys(:a) <> struct_keys(:b) THEN error({text_constant(_NAMES)}) ELSE :it END",
             a=named[0].copy(),
             b=named[1].copy(),
-            it=say(nameless),
+            it=say(nameless).copy(),
         )
 
     return translated

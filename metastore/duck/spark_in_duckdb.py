@@ -19,6 +19,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from metastore.duck.fine_times import cast_of_constant, with_nanoseconds
+from metastore.duck.float_comparisons import with_floats_as_doubles
 from metastore.duck.mixed_kinds import (
     SYMBOLS,
     between,
@@ -109,16 +110,19 @@ def _grouping(node: exp.Group) -> exp.Expr:
     return node
 
 
+_equal: Final = comparing_by_place(with_nanoseconds(with_floats_as_doubles(compared)))
+_ordered: Final = comparing_plain(with_nanoseconds(with_floats_as_doubles(compared)))
+
 _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **FUNCTION_WORDS,
     exp.Like: _like,
     exp.ILike: _like,
     exp.Cast: cast_of_constant,
     exp.TryCast: cast_of_constant,
-    **dict.fromkeys(SYMBOLS, comparing_by_place(with_nanoseconds(compared))),
-    **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), comparing_plain(with_nanoseconds(compared))),
-    exp.In: comparing_by_place(with_nanoseconds(contained)),
-    exp.Between: comparing_plain(with_nanoseconds(between)),
+    **dict.fromkeys(SYMBOLS, _equal),
+    **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _ordered),
+    exp.In: comparing_by_place(with_nanoseconds(with_floats_as_doubles(contained))),
+    exp.Between: between(_ordered),
     exp.Case: chosen,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), computed),
     **dict.fromkeys((exp.Div, exp.Mod), divided),

@@ -89,6 +89,13 @@ def kind_of(node: exp.Expr) -> exp.DType | None:
     return None
 
 
+def compared_values(node: exp.Expr) -> list[exp.Expr]:
+    """Returns the values that a comparison, IN or BETWEEN compares."""
+    if isinstance(node, exp.Between):
+        return [node.this, node.args["low"], node.args["high"]]
+    return [node.this, *node.expressions] if isinstance(node, exp.In) else [node.this, node.expression]
+
+
 def is_never_text(node: exp.Expr) -> bool:
     """Whether ``node``, of unknown kind, certainly returns no texts."""
     inner = node.unnest()

@@ -165,6 +165,42 @@ def test_a_float_beside_a_decimal_is_a_double(lake: Lake, where: str, ids: list[
     assert lake.scan(where).to_arrow()["id"].to_pylist() == ids
 
 
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("f = 0.1", []),
+        ("f > 0.1", [0, 1]),
+        ("f IN (0.1, 0.5)", [1]),
+        ("abs(f) = 0.1", []),
+        ("coalesce(f, 1F) = 0.1", []),
+        ("f + f = 0.2", []),
+        ("CAST(g AS FLOAT) = g", [1]),
+        ("CAST(n AS FLOAT) < 16777218", [0, 1]),
+        ("coalesce(f, 1F) = CAST(g AS FLOAT)", [0, 1]),
+        ("greatest(f, f) BETWEEN 0.1 AND 0.5", [0, 1]),
+    ],
+)
+def test_a_float_beside_another_number_is_a_double_in_scans_and_views(lake: Lake, where: str, ids: list[int]) -> None:
+    """Whatever expression has the FLOAT; each is judged by Spark 4.3."""
+    floats = pa.array([0.1, 0.5], pa.float32())
+    lake.write("a.parquet", {"id": [0, 1], "f": floats, "g": [0.1, 0.5], "n": pa.array([2**24 + 1] * 2, pa.int32())})
+    lake.analyze()
+    assert lake.scan(where).to_arrow()["id"].to_pylist() == ids
+    lake.session.sql(f"CREATE VIEW dfs.tmp.v AS SELECT id FROM {TABLE} WHERE {where}")
+    assert lake.session.sql("SELECT id FROM dfs.tmp.v ORDER BY id")["id"].to_pylist() == ids
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"), [("d BETWEEN 2000000 AND 1e31", [1]), ("d NOT BETWEEN 2000000 AND 1e31", [0])]
+)
+def test_each_end_of_between_has_its_own_type(lake: Lake, where: str, ids: list[int]) -> None:
+    """As in Spark; DuckDB would round the decimal and both ends to DOUBLE."""
+    values = pa.array([Decimal("1999999.9999999999"), Decimal("2000000.0000000001")], pa.decimal128(38, 10))
+    lake.write("a.parquet", pa.table({"id": [0, 1], "d": values}))
+    lake.analyze()
+    assert lake.scan(f"{where} AND abs(id) >= 0").to_arrow()["id"].to_pylist() == ids
+
+
 def test_types_that_duckdb_lacks_stay_as_they_are(lake: Lake) -> None:
     """Only the columns that are asked about are shown to DuckDB."""
     wide = [Decimal("1.1"), Decimal(10) ** 40]
