@@ -27,17 +27,16 @@ _TYPES: Final = ("STRUCT%", "TUPLE%", "%]")
 """Patterns of nested types, as DuckDB's ``typeof`` names them."""
 
 
-def plain(value: exp.Expr) -> exp.Expr:
-    """Returns ``value``, with a check that it is not nested while the query runs, unless its SQL shows that.
+def guarded(value: exp.Expr, words: exp.Expr) -> exp.Expr:
+    """Returns ``words``, which order ``value``, with a check while the query runs that the value is not nested.
 
-    Raises InvalidRequestError if its SQL shows that it is nested.
+    Raises InvalidRequestError if its SQL shows that it is.
     """
-    if _is_plain(value):
-        return value
     if kind_of(value) in NESTED:
         raise InvalidRequestError(_ORDER)
-    tests = " OR ".join(f"typeof(:it) LIKE '{type_}'" for type_ in _TYPES)
-    return phrase(f"CASE WHEN {tests} THEN error({text_constant(_ORDER)}) ELSE :it END", it=value.copy())
+    tests = " OR ".join(f"typeof(:value) LIKE '{type_}'" for type_ in _TYPES)
+    template = f"CASE WHEN {tests} THEN error({text_constant(_ORDER)}) ELSE :words END"
+    return phrase(template, value=value.copy(), words=words.copy())
 
 
 def comparing_plain(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
@@ -50,7 +49,7 @@ def comparing_plain(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]
         _, other, *_ = compared_values(node)
         if isinstance(other, (exp.Subquery, exp.Any, exp.All)) or _is_plain(node.this) or _is_plain(other):
             return say(node)
-        return say(_with_plain(node, node.this))
+        return guarded(node.this, say(node))
 
     return translated
 
@@ -81,20 +80,14 @@ def choosing_plain(say: Callable[[Any], exp.Expr] | None = None) -> Callable[[An
     """Returns ``say``, the translation of a function that chooses by order, for plain values only."""
 
     def translated(node: exp.Expr) -> exp.Expr:
-        ordered = node.args.get("expression") or node.this
+        checked = node.copy()
+        ordered = checked.args.get("expression") or checked.this
         value = ordered.expressions[0] if isinstance(ordered, exp.Distinct) else ordered
-        checked = node if _is_plain(value) else _with_plain(node, value)
+        if not _is_plain(value):
+            value.replace(guarded(value, value))
         return checked if say is None else say(checked)
 
     return translated
-
-
-def _with_plain(node: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """Returns ``node`` with its part ``value`` checked."""
-    checked = node.copy()
-    place = next(part for part in checked.walk() if part == value and part is not checked)
-    place.replace(plain(value))
-    return checked
 
 
 def _is_plain(value: exp.Expr) -> bool:
