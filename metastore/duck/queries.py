@@ -1,8 +1,8 @@
 """Runs a query in DuckDB, over the given tables only.
 
 Each query has its own in-memory database. It cannot open a file or a connection, load an extension, read an environment
-variable or change its settings, and it spills nothing to disk. Tables are streams: each scan of a table opens it anew.
-So a query may read a table several times, and a table that is not read is not fetched.
+variable or change its settings. It spills to disk only if it is given a folder for that. Tables are streams: each scan
+of a table opens it anew. So a query may read a table several times, and a table that is not read is not fetched.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ from metastore.distribution import install_command
 from metastore.duck.query_plans import PlanNode
 from metastore.duck.session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
 from metastore.duck.spark_texts import define_what
+from metastore.duck.syntax import Node, of_query, selecting, tree_of
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.formats.arrow_schema import require_narrow_decimals
 from metastore.interrupts import result_of
-from metastore.quoting import double_quoted
+from metastore.quoting import double_quoted, text_constant
 
-_SETTINGS: Final = ("SET TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
+_SETTINGS: Final = ("SET TimeZone = 'UTC'", *SANDBOX)
+
+SPILLING_MEMORY: Final = "1GiB"
+"""The memory of a query that may spill."""
 
 _ROWS_AT_ONCE: Final = 1 << 16
 
@@ -36,6 +40,13 @@ _AGAIN_S: Final = 0.1
 """Seconds between two interrupts while the query goes on."""
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_TREE: Final = "SELECT CAST(json_serialize_sql($1) AS VARCHAR)"
+_TEXT: Final = "SELECT json_deserialize_sql(CAST($1 AS JSON))"
+_FUNCTIONS: Final = (
+    "SELECT DISTINCT lower(function_name), function_type, lower(macro_definition) FROM duckdb_functions()"
+)
+_CALLED: Final = re.compile(r"(\w+)\(")
 
 _SHOWN: Final = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
 
@@ -81,10 +92,11 @@ class _Stream:
 class Duck:
     """One query's database, a context manager. Raises InvalidRequestError if DuckDB is not installed.
 
-    ``threads`` limits its threads; None means one per core. :meth:`plan` needs ``plans``.
+    ``threads`` limits its threads; None means one per core. :meth:`plan` needs ``plans``. With ``spill``, an existing
+    folder, the memory is limited to :data:`SPILLING_MEMORY`, and what exceeds it goes to files there.
     """
 
-    def __init__(self, threads: int | None = None, *, plans: bool = False) -> None:
+    def __init__(self, threads: int | None = None, *, plans: bool = False, spill: str = "") -> None:
         try:
             self._duckdb: Any = import_module("duckdb")
         except ModuleNotFoundError as error:
@@ -92,7 +104,9 @@ class Duck:
         self._connection = self._duckdb.connect(":memory:")
         limits = () if threads is None else (f"SET threads = {threads}",)
         shown = ("SET explain_output = 'all'",) if plans else ()
-        for setting in (*settings_of_release(), *limits, *shown, *_SETTINGS):
+        memory = (f"SET memory_limit = '{SPILLING_MEMORY}'",) if spill else ()
+        folder = f"SET temp_directory = {text_constant(spill)}"
+        for setting in (*settings_of_release(), *limits, *shown, *memory, folder, *_SETTINGS):
             self._connection.execute(setting)
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
@@ -194,6 +208,36 @@ class Duck:
         if len(plans) != 1:
             raise Failure("DuckDB shows no plan", self._outside)
         return PlanNode.of_json(plans[0])
+
+    def tree(self, query: str) -> Node | None:
+        """Returns DuckDB's syntax tree of a query; None if it has none. Raises :class:`Failure`."""
+        rows = self._guarded(lambda: self._connection.execute(_TREE, [query]).fetchall())
+        return tree_of(rows[0][0])
+
+    def texts(self, expressions: Sequence[Node]) -> list[str]:
+        """Returns the texts of expressions of a tree. Raises :class:`Failure`."""
+        [[template]] = self._guarded(lambda: self._connection.execute(_TREE, ["SELECT 1"]).fetchall())
+        found: list[str] = []
+        for each in expressions:
+            text = self._printed(selecting(each, template))
+            found.append(text.removeprefix("SELECT "))
+        return found
+
+    def query_text(self, tree: Node) -> str:
+        """Returns the text of a query's tree. Raises :class:`Failure`."""
+        [[template]] = self._guarded(lambda: self._connection.execute(_TREE, ["SELECT 1"]).fetchall())
+        return self._printed(of_query(tree, template))
+
+    def _printed(self, content: str) -> str:
+        [[text]] = self._guarded(lambda: self._connection.execute(_TEXT, [content]).fetchall())
+        return str(text)
+
+    def aggregates(self) -> frozenset[str]:
+        """Returns the functions that may be of several rows; macros that call such a function too."""
+        rows = self._guarded(lambda: self._connection.execute(_FUNCTIONS).fetchall())
+        found = {name for name, kind, _ in rows if kind == "aggregate"}
+        macros = {name: set(_CALLED.findall(text or "")) for name, kind, text in rows if kind == "macro"}
+        return frozenset(found | {"unnest"} | {name for name, called in macros.items() if called & found})
 
     def columns(self, query: str) -> tuple[pa.Schema, list[str]]:
         """Returns the columns of a query's rows, and their types in DuckDB. Raises :class:`Failure`."""

@@ -220,6 +220,7 @@ class SparkEngine:
         self,
         chunks: Sequence[Chunk],
         deal: Callable[[Chunk], Iterable[tuple[int, pa.RecordBatch]]],
+        between: Sequence[Callable[[Iterator[pa.RecordBatch]], Iterable[tuple[int, pa.RecordBatch]]]],
         gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
         groups: int,
         schema: pa.Schema,
@@ -230,18 +231,23 @@ class SparkEngine:
         # After a failed fetch, Spark runs a stage again, and tasks do not see it. A local master has no such failure.
         self._repeated = not str(self.spark.conf.get("spark.master", "")).startswith("local")
         self.prepare()
-        first, second = (cloudpickle.dumps(task) for task in (deal, gather))  # type: ignore[no-untyped-call]
+        first, *middle, last = (cloudpickle.dumps(task) for task in (deal, *between, gather))  # type: ignore[no-untyped-call]
         sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
 
         def collect() -> list[tuple[str, bytes]]:
             with quiet_about_pandas():
                 dealt = self._one_each(sent).mapInArrow(worker.dealer(first, _FINGERPRINT), worker.DEALT)
+                for task in middle:
+                    dealt = dealt.repartitionById(groups, column("part")).mapInArrow(
+                        worker.dealer_again(task, _FINGERPRINT), worker.DEALT
+                    )
                 made = dealt.repartitionById(groups, column("part")).mapInArrow(
-                    worker.gatherer(second, schema, _FINGERPRINT), worker.ANSWER
+                    worker.gatherer(last, schema, _FINGERPRINT), worker.ANSWER
                 )
                 return _pairs(made.toArrow())
 
-        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), len(sent) + groups))
+        tasks = len(sent) + groups * (len(middle) + 1)
+        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), tasks))
 
     @property
     def repeats_tasks(self) -> bool:

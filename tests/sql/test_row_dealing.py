@@ -1,0 +1,199 @@
+"""Queries whose rows are dealt by keys return, over all shares, the rows that DuckDB returns for the whole tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.task_engine import TaskEngine
+
+from metastore.config import Settings
+from metastore.duck.name_scope import Untraced
+from metastore.session import Session, connect
+from metastore.sql.dealt_rows import rows_of_group
+from metastore.sql.divided_query import DividedQuery, TaskTable, columns_of
+from metastore.sql.division import Division, Undivided, divided
+from metastore.sql.division_choice import Chosen
+from metastore.sql.query_keys import row_keys
+from metastore.sql.relations import Relations
+from metastore.sql.row_dealing import DealtTable
+from metastore.sql.select import QueryTable, prepared_query
+from metastore.sql.statement import Statement
+
+COLUMNS = """i AS id, CASE WHEN i % 7 = 0 THEN NULL WHEN i % 3 > 0 THEN 'a' ELSE 'b' END AS k,
+    CAST(i % 4 AS {number}) AS n, CAST(['0.0', '-0.0', 'nan', NULL, '1.5', '-inf'][i % 6 + 1] AS DOUBLE) AS x,
+    CAST(i % 5 / 4 AS DECIMAL(9, 2)) AS d, TIMESTAMP '2021-01-01' + INTERVAL (i % 3) DAY AS ts,
+    CASE i % 4 WHEN 0 THEN NULL WHEN 1 THEN [] ELSE ['a', NULL, 'b'][: i % 4] END AS tags,
+    {{'a': i % 3, 'b': nullif(i % 2, 0)}} AS s"""
+"""Columns of a table, by ``number``, the type of ``n``. One value of ``k`` has half of the rows."""
+
+TABLES = {"t": ("BIGINT", [(0, 20), (20, 21), (21, 60)]), "u": ("INTEGER", [(30, 50), (52, 75)]), "e": ("BIGINT", [])}
+"""Tables, with the rows of each file. ``e`` has no files."""
+
+
+@pytest.fixture(scope="module")
+def engine() -> TaskEngine:
+    """An engine that runs statements by tasks, whatever their size."""
+    return TaskEngine()
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory, engine: TaskEngine) -> Iterator[Session]:
+    """A session on it, with the tables."""
+    folder = tmp_path_factory.mktemp("dealt")
+    lake = {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"{folder}/lake"}
+    given = {"drill.metastore": {"iceberg.location.base_path": str(folder / "m"), "catalogs.lake": lake}}
+    with connect(Settings.from_mapping(given, environ={}), engine) as session:
+        session.sql("CREATE SCHEMA lake.db")
+        for name, (number, files) in TABLES.items():
+            columns = COLUMNS.format(number=number)
+            session.sql(f"CREATE TABLE lake.db.{name} AS SELECT {columns} FROM range(0) r(i)")
+            for first, end in files:
+                session.sql(f"INSERT INTO lake.db.{name} SELECT {columns} FROM range({first}, {end}) r(i)")
+        yield session
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB alone, with the same rows."""
+    with duckdb.connect() as judge:
+        judge.execute("SET TimeZone = 'UTC'")
+        for name, (number, files) in TABLES.items():
+            columns = COLUMNS.format(number=number)
+            judge.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM range(0) r(i)")
+            for first, end in files:
+                judge.execute(f"INSERT INTO {name} SELECT {columns} FROM range({first}, {end}) r(i)")
+        yield judge
+
+
+def choice(session: Session, query: str) -> Division | Undivided:
+    """How the query runs, whose tables have short names."""
+    return divided(session, Statement.parse(in_lake(query)), Relations(session))
+
+
+def all_divided(session: Session, query: str) -> Division | None:
+    """The query with all tables dealt, as if they were too large to travel; None if they cannot be."""
+    prepared = prepared_query(Statement.parse(in_lake(query)), Relations(session))
+    tables = {
+        number: (each, each.relation.on_store(each.asked), each.relation.part(each.asked.columns))
+        for number, each in enumerate(prepared.registered)
+        if isinstance(each, QueryTable)
+    }
+    try:
+        keys = row_keys(prepared, list(tables))
+    except Untraced:
+        return None
+    registered = [TaskTable(each.name, schema, None) for each, _, schema in tables.values()]
+    dealt = {number: DealtTable(each.name, schema, keys.get(number)) for number, (each, _, schema) in tables.items()}
+    stored = {number: rows for number, (_, rows, _) in tables.items() if rows is not None}
+    made = DividedQuery(prepared.statement, prepared.text, registered, {})
+    return Division(made, columns_of(prepared), Chosen(TaskEngine(), stored, {}, dealt))
+
+
+def in_lake(query: str) -> str:
+    """The query with the full names of its tables."""
+    words = query.split(" ")
+    before = ("FROM", "JOIN", ",")
+    return " ".join(
+        f"lake.db.{word}" if word.strip("()") in TABLES and words[place - 1] in before else word
+        for place, word in enumerate(words)
+    )
+
+
+def rows_by_tasks(division: Division) -> list[str]:
+    """The rows of all tasks, as texts that compare; tasks get rows in another order than they were sent."""
+    found: list[pa.RecordBatch] = []
+    dealt: dict[int, list[pa.RecordBatch]] = {}
+    for part in division.parts():
+        if division.dealing is None:
+            found += division.query.rows({part.table: part.rows})
+        else:
+            for group, rows in division.dealing.deal(part):
+                dealt.setdefault(group, []).insert(0, rows)
+    for batches in dealt.values():
+        found += rows_of_group(division.query, iter(batches))
+    return texts(pa.Table.from_batches(found, None if found else division.columns))
+
+
+def texts(rows: pa.Table) -> list[str]:
+    """Rows that compare whatever their order: equal zeros of both signs, equal NaN."""
+    return sorted(repr([alike(value) for value in row.values()]) for row in rows.to_pylist())
+
+
+def alike(value: Any) -> Any:
+    """Equal values for values that DuckDB holds equal."""
+    return value + 0.0 if isinstance(value, float) else value
+
+
+EXPRESSIONS = st.sampled_from(
+    ["k", "n", "x", "d", "ts", "tags", "s", "s.a", "lower(k)", "id % 3", "CAST(n AS VARCHAR)", "coalesce(k, 'a')"]
+)
+KEYS = st.lists(EXPRESSIONS, min_size=1, max_size=3, unique=True).map(", ".join)
+CONDITIONS = st.sampled_from(["true", "n > 1", "k = 'a'", "x > 0", "id < 25", "d IS NOT NULL AND id % 2 = 0", "false"])
+AGGREGATES = st.sampled_from(
+    ["count(*)", "sum(n), avg(n)", "min(ts), max(d)", "count(DISTINCT k)", "list(id ORDER BY id)", "bool_or(n > 2)"]
+)
+NAMES = st.sampled_from(["t", "u", "e"])
+JOIN_KEYS = st.sampled_from(
+    ["a.id = b.id", "a.n = b.n", "a.k = b.k", "a.x = b.x", "a.n = b.n AND a.k = b.k", "a.s = b.s", "b.id % 4 = a.n"]
+)
+JOINS = st.sampled_from(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+BESIDE = st.sampled_from(["", "AND a.n < b.n", "AND a.id < 35", "AND b.n > 1"])
+NOT = st.sampled_from(["", "NOT"])
+ORDERS = st.sampled_from(["id", "id DESC", "2, id", "e DESC NULLS LAST, id", "n % 3, id"])
+SETS = st.sampled_from(["UNION", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"])
+
+SHAPES: list[tuple[str, list[st.SearchStrategy[str]]]] = [
+    ("SELECT {0}, {1} FROM {2} WHERE {3} GROUP BY {0}", [KEYS, AGGREGATES, NAMES, CONDITIONS]),
+    ("SELECT {} AS a FROM {} GROUP BY a HAVING count(*) > 2 ORDER BY a", [EXPRESSIONS, NAMES]),
+    ("SELECT DISTINCT {} FROM {} WHERE {}", [KEYS, NAMES, CONDITIONS]),
+    ("SELECT DISTINCT ON ( {} ) * FROM {} ORDER BY ALL", [EXPRESSIONS, NAMES]),
+    ("SELECT id, sum(n) OVER (PARTITION BY {} ORDER BY id) FROM {}", [KEYS, NAMES]),
+    ("SELECT * FROM {} QUALIFY row_number() OVER (PARTITION BY {} ORDER BY id DESC) = 1", [NAMES, KEYS]),
+    ("SELECT a.id, b.id, a.k, b.x FROM {} a {} {} b ON {} {}", [NAMES, JOINS, NAMES, JOIN_KEYS, BESIDE]),
+    ("SELECT a.id FROM {} a {} JOIN {} b ON {}", [NAMES, st.sampled_from(["SEMI", "ANTI"]), NAMES, JOIN_KEYS]),
+    ("SELECT a.id FROM {} a WHERE {} EXISTS (SELECT 1 FROM {} b WHERE {} {})", [NAMES, NOT, NAMES, JOIN_KEYS, BESIDE]),
+    ("SELECT id FROM {0} WHERE {1} {2} IN (SELECT {1} FROM {3} WHERE n < 3)", [NAMES, EXPRESSIONS, NOT, NAMES]),
+    ("SELECT {0} FROM {1} {2} SELECT {0} FROM {3}", [KEYS, NAMES, SETS, NAMES]),
+    ("SELECT a.n, count(b.id), min(a.k) FROM {} a {} {} b ON {} GROUP BY a.n", [NAMES, JOINS, NAMES, JOIN_KEYS]),
+    ("SELECT b.n, count(a.id) FROM {} a {} {} b ON {} GROUP BY ALL", [NAMES, JOINS, NAMES, JOIN_KEYS]),
+    (
+        "WITH g AS ( SELECT n, count(*) AS c FROM {} GROUP BY n ) SELECT b.id, g.c FROM {} b {} g ON g.n = b.n",
+        [NAMES, NAMES, JOINS],
+    ),
+    ("WITH g AS ( SELECT * FROM {} ) SELECT a.id FROM g a {} g b ON {}", [NAMES, JOINS, JOIN_KEYS]),
+    ("SELECT n, max(c) FROM ( SELECT n, {}, count(*) AS c FROM {} GROUP BY ALL ) GROUP BY n", [EXPRESSIONS, NAMES]),
+    ("SELECT c, count(*) FROM ( SELECT {}, count(*) AS c FROM {} GROUP BY ALL ) GROUP BY c", [EXPRESSIONS, NAMES]),
+    ("SELECT {} FROM {} GROUP BY ROLLUP ( n, k )", [AGGREGATES, NAMES]),
+    ("SELECT {} FROM {} GROUP BY GROUPING SETS ( (n, k), (k), (k, d) )", [AGGREGATES, NAMES]),
+    ("SELECT {} FROM {} WHERE {}", [AGGREGATES, NAMES, CONDITIONS]),
+    (
+        "SELECT id, {} AS e FROM {} WHERE {} ORDER BY {} LIMIT {} OFFSET 2",
+        [EXPRESSIONS, NAMES, CONDITIONS, ORDERS, st.sampled_from(["3", "40"])],
+    ),
+    ("SELECT * FROM {} a JOIN {} b USING (id) JOIN {} c USING (id)", [NAMES, NAMES, NAMES]),
+    ("SELECT id, count(*) FROM {} a {} {} b USING (id) GROUP BY id", [NAMES, JOINS, NAMES]),
+    ("SELECT a.id, w.id FROM {} a , {} b , {} w WHERE a.id = b.id AND b.n = w.n AND w.id < 40", [NAMES, NAMES, NAMES]),
+    ("SELECT DISTINCT {} FROM ( SELECT * FROM {} UNION ALL SELECT * FROM {} )", [KEYS, NAMES, NAMES]),
+    ("SELECT a.k, v FROM {} a , unnest(a.tags) q(v) GROUP BY ALL", [NAMES]),
+]
+QUERIES = st.one_of(*(st.builds(shape.format, *parts) for shape, parts in SHAPES))
+
+
+@settings(deadline=None, max_examples=40)
+@given(QUERIES)
+def test_shares_are_the_whole(session: Session, judge: duckdb.DuckDBPyConnection, query: str) -> None:
+    """For any query that is divided, with the tables that are divided by size, and with all tables divided."""
+    division = choice(session, query)
+    expected = texts(judge.sql(query).to_arrow_table())
+    if isinstance(division, Division):
+        assert rows_by_tasks(division) == expected, division.line
+    else:
+        assert division.reason == "the tables have no files" or "e" in query.split()
+    dealt = all_divided(session, query)
+    assert dealt is None or rows_by_tasks(dealt) == expected, dealt.line
