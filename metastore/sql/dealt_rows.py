@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from tempfile import TemporaryDirectory
-from typing import Final, Self
+from typing import Final
 
 import pyarrow as pa
 
@@ -78,7 +78,7 @@ class DealtRows:
             each.end()
         return self._tables
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> DealtRows:
         return self
 
     def __exit__(self, *_: object) -> None:
