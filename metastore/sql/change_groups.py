@@ -124,7 +124,7 @@ def changed_group(work: Change, batches: Iterator[pa.RecordBatch]) -> Iterator[p
                 writers.append(TableWriter(work.job))
                 files = writers[-1].write(chain([first], rows), first.nbytes // max(1, first.num_rows))
                 counts = {"inserted": sum(file.record_count for file in files)}
-                yield answer((files, (WrittenChange(), counts, np.empty(0, dtype=np.int64))))
+                yield answer((files, (WrittenChange(tuple(files)), counts, np.empty(0, dtype=np.int64))))
     except BaseException:
         for writer in writers:
             writer.remove()
