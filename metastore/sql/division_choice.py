@@ -95,13 +95,13 @@ class Choice:
         if self._is_random:
             reasons.append(f"{min(self._called & RANDOM)} has other values each time")
         for divided in () if self._is_random else self._sets():
-            others = self._held_beside(divided, reasons)
-            if others is None:
-                continue
             try:
                 keys = row_keys(self._prepared, divided)
             except Untraced as untraced:
                 reasons.append(str(untraced))
+                continue
+            others = self._held_beside(divided, reasons)
+            if others is None:
                 continue
             dealt = {number: self._dealt(number, keys.get(number)) for number in divided}
             tables = {number: self._stored[number] for number in divided}

@@ -82,8 +82,9 @@ STATEMENTS = [
     WHEN MATCHED AND t.id > 8 THEN DELETE WHEN MATCHED THEN UPDATE SET k = s.k
     WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = -1 WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, s.k)""",
     # A column of the type BIT does not travel to tasks, so the rows of the source are dealt as those of a large one.
-    """MERGE INTO lake.db.{t} t USING (SELECT id + 1 AS id, k, '1'::BIT AS z FROM lake.db.s WHERE id % 3 = 0) s ON t.id = s.id
-    WHEN MATCHED THEN UPDATE SET k = s.k, n = 5 WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, 'new')""",
+    """MERGE INTO lake.db.{t} t USING (SELECT id + 1 AS id, k, '1'::BIT AS z FROM lake.db.s WHERE id % 3 = 0) s
+    ON t.id = s.id WHEN MATCHED THEN UPDATE SET k = s.k, n = 5
+    WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, 'new')""",
 ]
 
 
