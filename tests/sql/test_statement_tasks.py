@@ -270,6 +270,9 @@ CHANGES = [
     """MERGE INTO lake.db.t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 8
     WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)""",
     "CREATE TABLE lake.db.new AS SELECT * FROM lake.db.t",
+    "INSERT INTO lake.db.t (k, id) SELECT k, count(*) FROM lake.db.t GROUP BY k",
+    """MERGE INTO lake.db.t USING (SELECT id, '1'::BIT AS z FROM lake.db.t WHERE id = 5 GROUP BY id) s
+    ON t.id = s.id - 4 WHEN MATCHED THEN UPDATE SET n = 8 WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)""",
 ]
 
 
@@ -389,6 +392,27 @@ def test_a_query_without_rows_changes_what_it_changes_here(session: Session, sta
     assert session.sql("SELECT id FROM lake.db.t").num_rows == 15 - deleted
 
 
+@pytest.mark.parametrize(
+    "query", ["SELECT id, k, uuid() AS u FROM lake.db.t", "SELECT id, k, uuid() AS u FROM lake.db.t GROUP BY ALL"]
+)
+def test_random_values_are_not_dealt_by_partition(session: Session, query: str) -> None:
+    """A task that runs again would deal others, so that rows are lost or doubled, as apache/spark 35460 reports."""
+    made(session, "t")
+    dealt: list[int] = []
+
+    class Watched(TaskEngine):
+        """Counts the tasks that deal rows of a query."""
+
+        def shuffle(self, *given: Any) -> Iterator[pa.RecordBatch]:
+            dealt.append(len(given[2]))
+            return super().shuffle(*given)
+
+    with connect(session.settings, Watched()) as watched:
+        watched.sql(f"CREATE TABLE lake.db.r PARTITIONED BY (k) AS {query}")
+        assert watched.sql("SELECT count(DISTINCT u) = count(*) AS ok FROM lake.db.r").to_pylist() == [{"ok": True}]
+    assert dealt == ([0] if "GROUP" in query else [])
+
+
 def test_a_table_without_rows_is_filled(session: Session, engine: TaskEngine) -> None:
     """INSERT OVERWRITE into a new table that is partitioned, and a MERGE of new rows only."""
     made(session, "s")
@@ -401,6 +425,29 @@ def test_a_table_without_rows_is_filled(session: Session, engine: TaskEngine) ->
         "MERGE INTO lake.db.t USING lake.db.s ON t.id = s.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
     )
     assert (told["inserted"], told["deleted"]) == (15, 0)
+
+
+def test_a_merge_of_new_keys_that_loses_its_race_finds_them(session: Session) -> None:
+    """Two statements that both see no match do not insert twice, as apache/iceberg 12653 reports."""
+    made(session, "t")
+    merge = """MERGE INTO lake.db.t
+    USING (SELECT id + 90 AS id, '1'::BIT AS z FROM lake.db.t WHERE id = 5 GROUP BY id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"""
+    lost: list[dict[str, Any]] = []
+
+    class Beaten(TaskEngine):
+        """The same statement commits elsewhere while the tasks run."""
+
+        def shuffle(self, *given: Any) -> Iterator[pa.RecordBatch]:
+            """Run, after the other statement for the first time."""
+            if not lost:
+                lost.append({})
+                lost[0] = change(session, merge)
+            return super().shuffle(*given)
+
+    with connect(session.settings, Beaten()) as slow:
+        told = change(slow, merge)
+    assert (lost[0]["inserted"], told["inserted"]) == (1, 0)
+    assert session.sql("SELECT count(*) AS n FROM lake.db.t WHERE id = 95").to_pylist() == [{"n": 1}]
 
 
 def test_a_statement_that_loses_its_race_is_written_again(session: Session, tmp_path: Path) -> None:
