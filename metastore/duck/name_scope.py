@@ -102,13 +102,18 @@ class Scope:
         [only] = found.values()
         return only
 
-    def _meanings(self, names: Sequence[str]) -> Iterator[Any]:
+    def of_tables(self, names: Sequence[str]) -> Iterator[Node]:
+        """Yields the columns, and their fields, that a name of one or more parts may mean, bound."""
         first = names[0].lower()
         for number, item in enumerate(self.items):
             if len(names) > 1 and item.alias == first and (name := names[1].lower()) in item.columns:
                 yield _column_of(number, item.columns.index(name), names[2:])
             if first in item.columns and self.merged.get(first, number) == number:
                 yield _column_of(number, item.columns.index(first), names[1:])
+
+    def _meanings(self, names: Sequence[str]) -> Iterator[Any]:
+        yield from self.of_tables(names)
+        first = names[0].lower()
         if len(names) == 1 and first in self.aliases:
             expression = self.aliases[first]
             if expression.get("column_names", [""])[-1].lower() != first:  # else it is the name of a column itself

@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from metastore.duck.queries import Duck, Failure
+from metastore.errors import InvalidRequestError
 from metastore.sql.composed import Composed
 from metastore.sql.relations import Relation, Relations
 from metastore.sql.row_parts import HeldRows, RowPart, in_schema
@@ -42,6 +43,8 @@ class DividedQuery:
     text: str
     registered: Sequence[TaskTable | QueryView]
     left_out: Mapping[str, str]
+    is_half: bool = False
+    """Whether the text is a half of the statement's query, so that places in it are not places in the statement."""
 
     def rows(self, parts: Mapping[int, RowPart], spill: str = "") -> Iterator[pa.RecordBatch]:
         """Yields the rows of the query over ``parts`` of the divided tables, by their numbers; others have no rows.
@@ -61,6 +64,9 @@ class DividedQuery:
             try:
                 yield from duck.stream(self.text)
             except Failure as failure:
+                if self.is_half:
+                    place = self.statement.place(self.statement.tokens[0])
+                    raise InvalidRequestError(f"{place}: {failure.message}") from failure.__cause__
                 raise error_of(self.statement, failure, self.text, self.left_out) from failure.__cause__
 
 

@@ -18,20 +18,22 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from metastore.duck.queries import Failure
+from metastore.duck.query_cut import UPPER_TABLE
 from metastore.engine import Engine
 from metastore.sql.divided_query import DividedQuery, TaskTable, columns_of
 from metastore.sql.division_choice import Choice, Chosen, Whole
 from metastore.sql.relations import Relations
-from metastore.sql.row_dealing import Dealing, TablePart
+from metastore.sql.row_dealing import Dealing, DealtTable, LowerHalf, TablePart
 from metastore.sql.select import QueryView, prepared_query
 from metastore.sql.statement import Statement
-from metastore.sql.statement_tasks import task_count
+from metastore.sql.statement_tasks import Deal, Dealt, task_count
 from metastore.sql.target import StatementTarget
 
 _log: Final = logging.getLogger(__name__)
@@ -42,7 +44,10 @@ _SHARE_BYTES: Final = 128 << 20
 
 @dataclass(frozen=True)
 class Division:
-    """A divided query: ``columns`` are those of its rows; ``chosen`` says which tables are divided, and how."""
+    """A divided query: ``columns`` are those of its rows; ``chosen`` says which tables are divided, and how.
+
+    If the query is cut in two, ``query`` is its lower half.
+    """
 
     query: DividedQuery
     columns: pa.Schema
@@ -60,6 +65,8 @@ class Division:
         if self.chosen.why_one:
             return f"Run by one task of the engine {self.engine.name}: {what}; {self.chosen.why_one}"
         keys = [f"{each.name} by {each.key}" for each in (self.chosen.dealt or {}).values() if each.key is not None]
+        if self.chosen.upper is not None:
+            keys.append(f"then by {self.chosen.upper.key}")
         how = f"; rows are dealt: {', '.join(keys)}" if keys else ""
         return f"Run by tasks of the engine {self.engine.name}: {what}{how}"
 
@@ -67,6 +74,27 @@ class Division:
     def groups(self) -> int:
         """The number of groups that rows are dealt to."""
         return max(task_count(self.engine), -(-self.chosen.size // _SHARE_BYTES))
+
+    @property
+    def last(self) -> DividedQuery:
+        """The query whose rows are those of the statement's query."""
+        upper = self.chosen.upper
+        if upper is None:
+            return self.query
+        rows = TaskTable(UPPER_TABLE, upper.columns, None)
+        return DividedQuery(self.query.statement, upper.upper, (rows,), self.query.left_out, is_half=True)
+
+    @property
+    def stages(self) -> tuple[Callable[[TablePart], Iterator[Dealt]] | None, Sequence[Deal]]:
+        """The task that deals the rows of parts, and those that deal them again, before :attr:`last` runs in groups.
+
+        The first one is None if :attr:`last` runs over each part.
+        """
+        upper, dealing = self.chosen.upper, self.dealing
+        if upper is None:
+            return None if dealing is None else dealing.deal, ()
+        between = LowerHalf(self.query, DealtTable(UPPER_TABLE, upper.columns, upper.key), self.groups)
+        return (between.of_part, ()) if dealing is None else (dealing.deal, (between.of_group,))
 
     @property
     def dealing(self) -> Dealing | None:
@@ -127,5 +155,7 @@ def _divided(
         else TaskTable(each.name, each.relation.part(each.asked.columns), chosen.held.get(number))
         for number, each in enumerate(prepared.registered)
     ]
-    query = DividedQuery(statement, prepared.text, tuple(registered), dict(prepared.left_out))
+    text = prepared.text if chosen.upper is None else chosen.upper.lower
+    is_half = chosen.upper is not None
+    query = DividedQuery(statement, text, tuple(registered), dict(prepared.left_out), is_half)
     return Division(query, columns, chosen)

@@ -7,7 +7,7 @@ many: first those that are too large to travel to every task, then all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from metastore.duck.name_scope import Untraced
@@ -15,7 +15,7 @@ from metastore.duck.queries import Duck
 from metastore.duck.query_plans import why_not_alone
 from metastore.engine import Engine
 from metastore.sql.divided_query import MOST_HELD_BYTES, held, register
-from metastore.sql.query_keys import row_keys, top_rows_of
+from metastore.sql.query_keys import Halves, halves, row_keys, top_rows_of
 from metastore.sql.row_dealing import DealtTable
 from metastore.sql.row_parts import HeldRows, RowsOnStore
 from metastore.sql.select import PreparedQuery, QueryTable
@@ -32,14 +32,16 @@ class Whole(Exception):  # noqa: N818 - it says why a query runs on this machine
 class Chosen:
     """The divided ``tables``, by number, and the rows of all others, which are ``held``.
 
-    ``dealt`` says how rows are dealt; None: each part is a task of its own. If all rows meet in one task, ``why_one``
-    says why. ``is_random``: a task that runs again may give other rows.
+    ``dealt`` says how rows are dealt; None: each part is a task of its own. With ``upper``, the query is cut in two,
+    and all else is about its lower half. If all rows meet in one task, ``why_one`` says why.
+    ``is_random``: a task that runs again may give other rows.
     """
 
     engine: Engine
     tables: Mapping[int, RowsOnStore]
     held: Mapping[int, HeldRows]
     dealt: Mapping[int, DealtTable] | None = None
+    upper: Halves | None = None
     why_one: str = ""
     is_random: bool = False
 
@@ -57,7 +59,8 @@ class Chosen:
 class Choice:
     """One query, and what is known of it."""
 
-    def __init__(self, target: StatementTarget, prepared: PreparedQuery) -> None:
+    def __init__(self, target: StatementTarget, prepared: PreparedQuery, *, is_half: bool = False) -> None:
+        self._is_half = is_half
         self._target = target
         self._prepared = prepared
         self._held: dict[int, HeldRows | None] = {}
@@ -106,11 +109,26 @@ class Choice:
             dealt = {number: self._dealt(number, keys.get(number)) for number in divided}
             tables = {number: self._stored[number] for number in divided}
             return Chosen(engine, tables, others, dealt if any(keys.values()) else None)
+        cut = None if self._is_half else self._cut()
+        if cut is not None:
+            return cut
         others = self._held_beside(list(self._stored), reasons)
         if others is None:
             raise Whole(reasons[-1])
         dealt = {number: self._dealt(number, None) for number in self._stored}
-        return Chosen(engine, self._stored, others, dealt, reasons[-1], self._is_random)
+        return Chosen(engine, self._stored, others, dealt, why_one=reasons[-1], is_random=self._is_random)
+
+    def _cut(self) -> Chosen | None:
+        """Returns the choice for the lower half of the query, with its upper one; None if it cannot be cut."""
+        if self._changing or self._is_random:
+            return None
+        try:
+            upper = halves(self._prepared)
+        except Untraced:
+            return None
+        lower = Choice(self._target, replace(self._prepared, text=upper.lower), is_half=True)
+        found = lower.made(only_alone=False)
+        return None if found.why_one else replace(found, upper=upper)
 
     def _sets(self) -> list[list[int]]:
         """Returns the sets of tables to divide, in the order in which they are tried."""

@@ -25,7 +25,7 @@ from metastore.sql.dealt_rows import rows_of_group
 from metastore.sql.divided_query import DividedQuery
 from metastore.sql.division import Division
 from metastore.sql.row_dealing import TablePart
-from metastore.sql.statement_tasks import ANSWERS, Dealt, answer, answers
+from metastore.sql.statement_tasks import ANSWERS, Deal, Dealt, answer, answers
 from metastore.writes.conforming import conformed
 from metastore.writes.distribution import by_partition, distribution
 from metastore.writes.table_writer import TableWriter
@@ -90,19 +90,20 @@ def insert_by_tasks(division: Division, values: InsertValues, writer: TableWrite
     mode = distribution(job.name, job.properties, is_partitioned=bool(job.output_spec.fields))
     if division.chosen.is_random:
         mode = "none"  # a task that runs again would deal other rows: some would be lost, others written twice
-    work, engine, groups = _Insert(job, division.query, values), division.engine, division.groups
-    parts, dealing, gather = division.parts(), division.dealing, partial(_gathered, job)
-    if dealing is None and mode == "none":
+    work, engine, groups = _Insert(job, division.last, values), division.engine, division.groups
+    parts, gather, (first, between) = division.parts(), partial(_gathered, job), division.stages
+    if first is None and mode == "none":
         found = answers(engine, files, lambda able: able.run(parts, partial(_written, work), ANSWERS))
-    elif dealing is None:
+    elif first is None:
         deal = partial(_dealt, work, groups)
         found = answers(engine, files, lambda able: able.shuffle(parts, deal, [], gather, groups, ANSWERS))
     elif mode == "none":
         last = partial(_written_group, work)
-        found = answers(engine, files, lambda able: able.shuffle(parts, dealing.deal, [], last, groups, ANSWERS))
+        found = answers(engine, files, lambda able: able.shuffle(parts, first, between, last, groups, ANSWERS))
     else:
-        again = partial(_dealt_group, work, groups)
-        found = answers(engine, files, lambda able: able.shuffle(parts, dealing.deal, [again], gather, groups, ANSWERS))
+        by_value: Deal = partial(_dealt_group, work, groups)
+        then = [*between, by_value]
+        found = answers(engine, files, lambda able: able.shuffle(parts, first, then, gather, groups, ANSWERS))
     new: list[DataFile] = []
     for made, _ in found:
         files.add(made)

@@ -8,10 +8,14 @@ that is not known is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
+
+import pyarrow as pa
 
 from metastore.duck.name_scope import Untraced
 from metastore.duck.queries import Duck, Failure
+from metastore.duck.query_cut import UPPER_TABLE, CutQuery, cut_query
 from metastore.duck.query_plans import why_not_by_keys
 from metastore.duck.query_tables import QueryTables
 from metastore.duck.row_keys import RowKeys
@@ -52,6 +56,51 @@ def row_keys(prepared: PreparedQuery, divided: Sequence[int]) -> dict[int, str |
             raise Untraced("DuckDB does not evaluate its keys alone") from failure
 
 
+@dataclass(frozen=True)
+class Halves:
+    """Texts of a query that is cut in two: ``lower`` has rows of ``columns``; ``upper`` reads them as a table.
+
+    ``key`` has equal values for rows that the upper query compares.
+    """
+
+    lower: str
+    upper: str
+    columns: pa.Schema
+    key: str
+
+
+def halves(prepared: PreparedQuery) -> Halves:
+    """Returns a query in two. Raises Untraced if it cannot be cut, or if rows would change their types between them."""
+    with Duck(plans=True) as duck:
+        register(duck, prepared, ())
+        try:
+            tree, source = duck.tree(prepared.text), duck.tree(f"FROM _1.{UPPER_TABLE}")
+            if tree is None or source is None:
+                raise Untraced("DuckDB shows no syntax tree of the query")
+            cut = cut_query(tree, _tables(duck, prepared, ()), source["from_table"])
+            lower, upper = duck.query_text(cut.lower), duck.query_text(cut.upper)
+            (columns, types), (_, whole) = duck.columns(lower), duck.columns(prepared.text)
+            return Halves(lower, upper, columns, _upper_key(cut, upper, columns, (types, whole)))
+        except Failure as failure:
+            raise Untraced("DuckDB does not evaluate a half of it") from failure
+
+
+def _upper_key(cut: CutQuery, upper: str, columns: pa.Schema, types: tuple[list[str], list[str]]) -> str:
+    with Duck(plans=True) as duck:
+        again = duck.add(UPPER_TABLE, columns, lambda: iter(()))
+        if (duck.columns(f"FROM {again}")[1], duck.columns(upper)[1]) != types:
+            raise Untraced("a type would change between two tasks")
+        reason = why_not_by_keys(duck.plan(upper))
+        if reason is not None:
+            raise Untraced(reason)
+        tables = QueryTables({_schema_of(0): cut.names}, {}, frozenset({_schema_of(0)}), duck.aggregates())
+        [share] = RowKeys(tables).shares(cut.upper)
+        [keys] = share.values()
+        if not keys:
+            raise Untraced("it compares no rows")
+        return ", ".join(f"TRY({text})" for text in duck.texts(keys))
+
+
 def top_rows_of(prepared: PreparedQuery, number: int) -> str | None:
     """Returns a query for the places of the first rows by ORDER BY and LIMIT, over the table ``number`` alone.
 
@@ -65,6 +114,13 @@ def top_rows_of(prepared: PreparedQuery, number: int) -> str | None:
 
 
 def _traced(duck: Duck, prepared: PreparedQuery, divided: Sequence[int]) -> list[TracedShare]:
+    tree = duck.tree(prepared.text)
+    if tree is None:
+        raise Untraced("DuckDB shows no syntax tree of the query")
+    return RowKeys(_tables(duck, prepared, divided)).shares(tree)
+
+
+def _tables(duck: Duck, prepared: PreparedQuery, divided: Sequence[int]) -> QueryTables:
     columns: dict[str, Sequence[str]] = {}
     views = {}
     for number, each in enumerate(prepared.registered):
@@ -72,11 +128,7 @@ def _traced(duck: Duck, prepared: PreparedQuery, divided: Sequence[int]) -> list
             columns[_schema_of(number)] = each.asked.columns
         elif (view := duck.tree(each.text)) is not None:
             views[_schema_of(number)] = view
-    tree = duck.tree(prepared.text)
-    if tree is None:
-        raise Untraced("DuckDB shows no syntax tree of the query")
-    tables = QueryTables(columns, views, frozenset(map(_schema_of, divided)), duck.aggregates())
-    return RowKeys(tables).shares(tree)
+    return QueryTables(columns, views, frozenset(map(_schema_of, divided)), duck.aggregates())
 
 
 def _texts(duck: Duck, prepared: PreparedQuery, share: TracedShare) -> dict[int, str | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.duck.queries import Duck
-from metastore.sql.dealt_rows import Place, labelled
+from metastore.sql.dealt_rows import Place, group_of, labelled, rows_of_group
+from metastore.sql.divided_query import DividedQuery
 from metastore.sql.query_keys import PLACE
 from metastore.sql.row_parts import AddressedFiles, RowPart, in_schema
 from metastore.sql.statement_tasks import Dealt
@@ -77,6 +79,32 @@ class Dealing:
                     if FILE in rows.schema.names:
                         rows = _with_part(rows, part.number)  # noqa: PLW2901 - the rows as they travel
                     yield group, labelled(rows, part.table, group, Place(part.number, minor))
+
+
+@dataclass(frozen=True)
+class LowerHalf:
+    """The lower half of a query that is cut in two: its rows are dealt as those of the table of the upper half."""
+
+    query: DividedQuery
+    table: DealtTable
+    groups: int
+
+    def of_part(self, part: TablePart) -> Iterator[Dealt]:
+        """Yields the rows for a part of the only divided table that it has rows of."""
+        return self._dealt(self.query.rows({part.table: part.rows}), part.number)
+
+    def of_group(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Dealt]:
+        """Yields the rows for the dealt rows of a group."""
+        first = next(batches, None)
+        if first is not None:
+            yield from self._dealt(rows_of_group(self.query, chain([first], batches)), group_of(first))
+
+    def _dealt(self, rows: Iterator[pa.RecordBatch], major: int) -> Iterator[Dealt]:
+        with Duck(threads=1) as duck:
+            read = _Reading(duck, self.table, self.groups)
+            for minor, batch in enumerate(rows):
+                for group, own in read.dealt(batch, major):
+                    yield group, labelled(own, 0, group, Place(major, minor))
 
 
 class _Reading:

@@ -110,14 +110,21 @@ def rows_by_tasks(division: Division, *, arrive_first: int = 0) -> list[str]:
     """The rows of all tasks, as texts that compare; tasks get the last rows first, or in the order of sending."""
     found: list[pa.RecordBatch] = []
     dealt: dict[int, list[pa.RecordBatch]] = {}
+    first, between = division.stages
     for part in division.parts():
-        if division.dealing is None:
+        if first is None:
             found += division.query.rows({part.table: part.rows})
         else:
-            for group, rows in division.dealing.deal(part):
+            for group, rows in first(part):
                 dealt.setdefault(group, []).insert(arrive_first, rows)
+    for deal in between:
+        again: dict[int, list[pa.RecordBatch]] = {}
+        for batches in dealt.values():
+            for group, rows in deal(iter(batches)):
+                again.setdefault(group, []).insert(arrive_first, rows)
+        dealt = again
     for batches in dealt.values():
-        found += rows_of_group(division.query, iter(batches))
+        found += rows_of_group(division.last, iter(batches))
     return texts(pa.Table.from_batches(found, None if found else division.columns))
 
 
@@ -214,15 +221,13 @@ SHOWN = [
     ("SELECT id FROM t ORDER BY id LIMIT 3", "; LIMIT counts the rows"),
     ("SELECT id FROM t TABLESAMPLE 10%", "; a sample counts the rows"),
     ("SELECT k, n FROM t GROUP BY ROLLUP (k, n)", "; no key divides the rows"),
-    (
-        "SELECT a.k FROM t a FULL JOIN u b USING (id) GROUP BY a.k",
-        "a join and what is above it compare the rows by diff",
-    ),
+    ("SELECT a.k FROM t a FULL JOIN u b USING (id) GROUP BY a.k", ", then by TRY(k)"),
+    ("SELECT a.k, b.n FROM t a LEFT JOIN u b ON a.id = b.id GROUP BY ALL", "dealt: then by TRY(k), TRY(n)"),
     ("SELECT a.id FROM t a FULL JOIN u b ON a.id < b.id", "; no equality joins two divided tables"),
     ("SELECT a.id FROM t a FULL JOIN u b ON a.id = b.x", "; a key has the types BIGINT, DOUBLE"),
     (
         "SELECT c FROM ( SELECT k, count(*) AS c FROM t GROUP BY k ) GROUP BY c",
-        "; operators compare the rows by different",
+        "t by TRY(CAST(k AS VARCHAR)), then by TRY(c)",
     ),
     ("SELECT b.id, random() AS r FROM u a FULL JOIN t b USING (id)", "; random has other values each time"),
     ("SELECT id, now() FROM t", "Run on this machine: now has one value for the whole statement"),

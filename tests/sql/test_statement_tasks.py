@@ -431,7 +431,8 @@ def test_a_merge_of_new_keys_that_loses_its_race_finds_them(session: Session) ->
     """Two statements that both see no match do not insert twice, as apache/iceberg 12653 reports."""
     made(session, "t")
     merge = """MERGE INTO lake.db.t
-    USING (SELECT id + 90 AS id, '1'::BIT AS z FROM lake.db.t WHERE id = 5 GROUP BY id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"""
+    USING (SELECT id + 90 AS id, '1'::BIT AS z FROM lake.db.t WHERE id = 5 GROUP BY id) s
+    ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"""
     lost: list[dict[str, Any]] = []
 
     class Beaten(TaskEngine):
