@@ -73,6 +73,8 @@ STATEMENTS = [
     """INSERT INTO lake.db.{t} BY NAME SELECT a.id + 100 AS id, b.k, a.day, a.t, a.u, b.tz FROM lake.db.s a
     FULL JOIN lake.db.s b ON a.id = b.id + 2 WHERE a.id IS NOT NULL UNION ALL
     SELECT id + 200, k, day, t, u, tz FROM lake.db.s QUALIFY row_number() OVER (PARTITION BY k ORDER BY id) < 3""",
+    """INSERT INTO lake.db.{t} BY NAME SELECT count(*) + 500 AS id, b.k FROM lake.db.s a
+    FULL JOIN lake.db.s b ON a.id = b.id + 2 GROUP BY b.k""",
     "INSERT INTO lake.db.{t} BY NAME SELECT id + 300 AS id, k FROM lake.db.s ORDER BY id DESC LIMIT 5",
     "INSERT INTO lake.db.{t} BY NAME SELECT count(*) + 400 AS id, max(k) AS k FROM lake.db.s",
     "INSERT OVERWRITE lake.db.{t} BY NAME SELECT *, 7 AS n FROM lake.db.s WHERE k = 'a' OR id > 12",
