@@ -35,7 +35,7 @@ test: $(VENV)/.with-test ## Run all tests
 	@"$(python)" -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 safety: $(VENV)/.with-test ## Break stores, inputs and processes for long, and see that nothing is lost
-	@SAFETY=long HYPOTHESIS_PROFILE=nightly "$(python)" -m pytest tests/safety -o faulthandler_timeout=0 $(ARGS)
+	@SAFETY=long HYPOTHESIS_PROFILE=nightly "$(python)" -m pytest tests/safety --services exhaustive -o faulthandler_timeout=0 $(ARGS)
 
 lint: $(VENV)/.with-lint ## Check style, format, types and plain English
 	@"$(python)" .ci/wording.py

@@ -196,6 +196,7 @@ def test_many_finders_at_once_agree_on_one_launcher(tmp_path: Path, make_java: M
     assert [path.name for path in (found[0].home / "bin").iterdir()] == ["java"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
 def test_spark_runs_on_the_wheel_behind_its_launcher(tmp_path: Path) -> None:
     """With no other Java in sight, a Spark job with Python workers gives the right answer on the wheel's runtime."""

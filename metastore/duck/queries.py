@@ -1,8 +1,9 @@
 """Runs a query in DuckDB, over the given tables only.
 
-Each query has its own in-memory database. It cannot open a file or a connection, load an extension, read an environment
-variable or change its settings. It spills to disk only if it is given a folder for that. Tables are streams: each scan
-of a table opens it anew. So a query may read a table several times, and a table that is not read is not fetched.
+Each query has an in-memory database to itself (:mod:`metastore.duck.sandboxes`). It cannot open a file or a
+connection, load an extension, read an environment variable or change its settings. It spills to disk only if it is
+given a folder for that. Tables are streams: each scan of a table opens it anew. So a query may read a table several
+times, and a table that is not read is not fetched.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from threading import Event, Thread
@@ -21,15 +21,14 @@ import pyarrow as pa
 
 from metastore.distribution import install_command
 from metastore.duck.query_plans import PlanNode
-from metastore.duck.session import ALL_ROWS, SANDBOX, judges_arrow, settings_of_release
+from metastore.duck.sandboxes import Sandbox
+from metastore.duck.session import ALL_ROWS, judges_arrow
 from metastore.duck.spark_texts import define_what
 from metastore.duck.syntax import Node, of_query, selecting, tree_of
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.formats.arrow_schema import require_narrow_decimals
 from metastore.interrupts import result_of
 from metastore.quoting import double_quoted, text_constant
-
-_SETTINGS: Final = ("SET TimeZone = 'UTC'", *SANDBOX)
 
 SPILLING_MEMORY: Final = "1GiB"
 """The memory of a query that may spill."""
@@ -101,13 +100,12 @@ class Duck:
             self._duckdb: Any = import_module("duckdb")
         except ModuleNotFoundError as error:
             raise InvalidRequestError(f"SELECT needs duckdb: {install_command('sql')}") from error
-        self._connection = self._duckdb.connect(":memory:")
         limits = () if threads is None else (f"SET threads = {threads}",)
-        shown = ("SET explain_output = 'all'",) if plans else ()
-        memory = (f"SET memory_limit = '{SPILLING_MEMORY}'",) if spill else ()
-        folder = f"SET temp_directory = {text_constant(spill)}"
-        for setting in (*settings_of_release(), *limits, *shown, *memory, folder, *_SETTINGS):
-            self._connection.execute(setting)
+        shown = ("SET GLOBAL explain_output = 'all'",) if plans else ()
+        memory = (f"SET memory_limit = '{SPILLING_MEMORY}'", f"SET temp_directory = {text_constant(spill)}")
+        self._spills = bool(spill)
+        self._sandbox = Sandbox.taken((*limits, *shown, *(memory if spill else ())))
+        self._connection = self._sandbox.connection
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
         """Original names of renamed columns, by their names in this database."""
@@ -312,7 +310,7 @@ class Duck:
     def __enter__(self) -> Duck:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        # After a second Ctrl-C, the query may still be ending; then the database ends with it.
-        with suppress(self._duckdb.Error):
-            self._connection.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # After a second Ctrl-C, the query may still be ending; then the database ends with it. So it does with its folder.
+        has_ended = kind is None or issubclass(kind, Failure | MetastoreError)
+        self._sandbox.give_back(ended=has_ended and not self._spills)

@@ -178,7 +178,7 @@ def conf(tmp_path: Path, plants: _Plants, echo: int) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_command_shows_a_secret(
     conf: Path, plants: _Plants, caplog: pytest.LogCaptureFixture, record_property: Callable[[str, object], None]
 ) -> None:

@@ -20,8 +20,8 @@ from metastore.demo.flights import days, load, write_day
 from metastore.demo.story import ClaimError, Story
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
-@pytest.mark.slow
 def test_the_demo_runs_end_to_end(tmp_path: Path) -> None:
     """On two of the twelve months: every claim holds, and everything it makes lies in its own folder."""
     elsewhere = tmp_path / "elsewhere"

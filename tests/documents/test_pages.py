@@ -41,7 +41,11 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.spark if page in WITH_SPARK else ()) for page in PAGES]
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.spark, pytest.mark.exhaustive] if page in WITH_SPARK else ())
+        for page in PAGES
+    ],
 )
 def test_a_page_does_what_it_shows(page: str, tmp_path: Path, environment: dict[str, str]) -> None:
     """Every step ends well and prints the shown lines in their order."""

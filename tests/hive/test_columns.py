@@ -176,8 +176,8 @@ def test_two_columns_for_one_are_refused(session: Session, hive: HiveMaker) -> N
         session.analyze(f"hive.{hive.database}.{name}")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spark
-@pytest.mark.slow
 def test_rows_are_those_of_spark(session: Session, hive: HiveMaker, spark_hive: SparkHive) -> None:
     """Spark over the same service reads the same columns and rows, of tables and of partitions in any case.
 

@@ -70,6 +70,7 @@ print("DONE", limit, flush=True)
 """
 
 
+@pytest.mark.exhaustive
 def test_every_point(
     hive: HiveMaker, hive_metastore: str, tmp_path: Path, session: Session, call: Callable[..., dict[str, Any]]
 ) -> None:

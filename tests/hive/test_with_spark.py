@@ -81,6 +81,7 @@ def load(session: Session, hive: HiveMaker) -> Callable[[str], Table]:
     return lambda name: session.catalogs.table("lake", hive.database, name).load()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("format_", "conf"), WRITERS.values(), ids=WRITERS.keys())
 def test_every_type_by_every_writer(
     hive: HiveMaker,

@@ -51,7 +51,7 @@ def write(folder: Path, writer: int, expiring: bool) -> list[int]:
     return versions
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("expiring", [False, True], ids=["", "while expiring"])
 def test_writers_of_many_processes_lose_nothing(
     tmp_path: Path,

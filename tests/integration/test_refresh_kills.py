@@ -115,6 +115,7 @@ def run(folder: Path, kill_at: int, counted: Any) -> None:
     counted.value = steps.count
 
 
+@pytest.mark.exhaustive
 def test_a_refresh_killed_at_any_step(before: Path, forks: ForkServerContext, tmp_path: Path) -> None:
     """Old rows or new ones are served, never others; then a refresh ends well, and nothing is left behind."""
     # The metastore knows absolute paths: each round takes the place of the one before.

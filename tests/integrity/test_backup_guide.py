@@ -35,7 +35,7 @@ def bare(line: str) -> str:
     return " ".join(line.split())
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_commands_of_the_guide(tmp_path: Path) -> None:
     """Backup, loss of the whole folder, restore, loss of a version, loss of a data file: as printed, in this order."""
     base, backup, lake = tmp_path / "metastore", tmp_path / "backup", tmp_path / "lake"

@@ -129,6 +129,7 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=400, deadline=None)
 @given(text=CONDITIONS, tables=st.lists(rows(), min_size=1, max_size=4))
 def test_what_is_excluded_holds_no_row(engine: duckdb.DuckDBPyConnection, text: str, tables: list[pa.Table]) -> None:

@@ -266,6 +266,7 @@ def pairs(
     return table_on_disk(root, {"k=1/all.parquet": rows}, row_group_size=2, count_nans=True), rows
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("negate", [False, True])
 def test_no_comparison_loses_a_row(pairs: tuple[TableOnDisk, pa.Table], column: str, negate: bool) -> None:

@@ -145,6 +145,7 @@ LISTS = st.lists(st.none() | st.lists(VALUES, max_size=3), min_size=1, max_size=
 MAPS = st.lists(st.none() | st.dictionaries(st.sampled_from("abc"), VALUES, max_size=2), min_size=1, max_size=6)
 
 
+@pytest.mark.exhaustive
 @given(st.lists(st.tuples(LISTS, MAPS), min_size=1, max_size=3), st.integers(-4, 4), st.sampled_from("abcd"))
 @settings(
     max_examples=25,

@@ -119,6 +119,7 @@ def listed(session: Session) -> ListedFiles:
     return ListedFiles.of({**left, changed: (size, time + 1), new: (7, 7)})
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize(
     "limits",

@@ -105,6 +105,7 @@ def chosen(seen: list[str], turn: int) -> Sequence[int]:
     return [firsts[(turn + half * len(CASES)) * len(firsts) // (2 * len(CASES))] for half in (0, 1)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", CASES)
 def test_one_operation_of_a_migration_goes_wrong(
     world: HiveWorld, seen: list[str], forks: ForkServerContext, case: str, capsys: pytest.CaptureFixture[str]

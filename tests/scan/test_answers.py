@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.questions import LITERALS, Question, questions, rows, unsigned
@@ -16,6 +17,7 @@ from support.questions import LITERALS, Question, questions, rows, unsigned
 NAMES_OF_FILES = [f"k={k}/{name}.parquet" for k in (0, 1) for name in "ab"] + ["k=2/e/c.parquet"]
 
 
+@pytest.mark.exhaustive
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=12)
 @given(
     before=st.dictionaries(st.sampled_from(NAMES_OF_FILES), rows(), min_size=1, max_size=4),

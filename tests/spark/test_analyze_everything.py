@@ -57,6 +57,7 @@ def units_of(session: Session) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["metadataType"], row["metadataKey"], str(row["metadataIdentifier"])))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("format_", ["parquet", "orc", "csv", "json"])
 def test_every_format_on_spark(tmp_path: Path, spark: SparkSession, engine: SparkEngine, format_: str) -> None:
     """Unit by unit as the local engine has them; bounds, counts and distinct values are Spark's own."""

@@ -15,6 +15,7 @@ from metastore.spark.data_source import SETTINGS, settings_option
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.exhaustive
 def test_every_door_reads_the_other_columns(spark: SparkSession, tmp_path: Path) -> None:
     """read_table, the data source, and select; with conditions on the other columns."""
     whole = readable_rows().to_pylist()

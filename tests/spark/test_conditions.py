@@ -88,6 +88,7 @@ def test_a_scan_answers_as_spark(spark: SparkSession, tmp_path: Path) -> None:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
 
 
+@pytest.mark.exhaustive
 def test_nanoseconds_are_compared_as_spark_shows_them(spark: SparkSession, tmp_path: Path) -> None:
     """Spark holds microseconds: a condition given to read_table, or in select, is one on the whole frame."""
     (tmp_path / "t").mkdir()

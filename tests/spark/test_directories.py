@@ -70,6 +70,7 @@ def ms(folder: Path) -> Iterator[Session]:
         yield opened
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_are_those_of_spark(spark: SparkSession, ms: Session, folder: Path, layout: str) -> None:
     """Every column with its value, and every question that names one of them, for whoever asks."""

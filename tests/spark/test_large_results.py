@@ -36,6 +36,7 @@ spark.stop()
 """
 
 
+@pytest.mark.exhaustive
 def test_what_is_too_much_for_one_job_comes_in_several(run_driver: Driver) -> None:
     """4.8 MB of twelve chunks under a limit of 2 MB come whole; one chunk of 3 MB names the setting."""
     answer = run_driver(SCRIPT)

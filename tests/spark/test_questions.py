@@ -106,6 +106,7 @@ def test_a_question_means_what_it_means_to_spark(ms: Session, unpruned: DataFram
         assert set(expected) <= kept, asked
 
 
+@pytest.mark.exhaustive
 def test_without_ansi_mode_a_question_means_what_it_means_to_spark(
     spark: SparkSession, ms: Session, unpruned: DataFrame
 ) -> None:

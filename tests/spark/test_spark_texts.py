@@ -91,6 +91,7 @@ def test_the_table_of_texts_is_what_spark_says(spark: SparkSession) -> None:
                 assert said[key][text] == expected or text.lower() in ("today", "now", "tomorrow", "yesterday"), text
 
 
+@pytest.mark.exhaustive
 def test_every_door_compares_texts_as_spark_does(spark: SparkSession, tmp_path: Path) -> None:
     """A scan, a view and a materialized view by DuckDB give the rows that Spark gives, or an error that says why."""
     table = pa.table(ROWS)

@@ -359,6 +359,7 @@ class Model:
         return set()
 
 
+@pytest.mark.exhaustive
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from([1, 2, 3]),

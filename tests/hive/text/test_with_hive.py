@@ -155,6 +155,7 @@ def made(hive: HiveMaker, spark: SparkHive, columns: str, rows: Sequence[bytes],
     return name
 
 
+@pytest.mark.exhaustive
 def test_every_type(hive: HiveMaker, spark_hive: SparkHive) -> None:
     """Whatever stands in a field; and what is plainly a value is known with its bounds."""
     rows = ["\x01".join([text] * len(TYPES)).encode() for text in TEXTS]

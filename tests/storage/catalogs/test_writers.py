@@ -38,6 +38,7 @@ with Metastore.open(settings) as metastore:
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.integration
 def test_processes_lose_no_update(settings: Callable[..., Settings]) -> None:
     """Two processes begin together with nothing: one namespace, one table, and each commit in its history."""

@@ -1,0 +1,102 @@
+"""In-memory databases of DuckDB for queries of other people. Each is opened once, and emptied after every query.
+
+Opening one costs 10 ms of CPU, emptying one 0.7 ms; a small SELECT costs little more. A query shares its database with
+no other: it has it alone, as a catalog of its own in a session of its own, and both end with the query. What a query
+leaves behind is therefore nothing: no table, no macro, no variable, no random seed. Its settings are locked.
+
+A forked child has none of them: their threads exist in the parent only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from contextlib import suppress
+from threading import Lock
+from typing import Any, Final
+
+from metastore.duck.optional import library
+from metastore.duck.session import SANDBOX, settings_of_release
+
+_NO_SPILL: Final = "SET temp_directory = ''"
+_SETTINGS: Final = ("SET GLOBAL TimeZone = 'UTC'", *SANDBOX)
+
+_CATALOG: Final = "query"
+"""The catalog of a query, which DuckDB shows in plans."""
+
+_MOST_IDLE: Final = 4
+"""The most databases of one kind that wait for a query. Each keeps its threads, which sleep."""
+
+
+class Sandbox:
+    """A database for one query at a time: ``connection`` is that of the present query."""
+
+    def __init__(self, settings: tuple[str, ...]) -> None:
+        self._duckdb = library("duckdb", "sql")
+        self._settings = settings
+        self._database = self._duckdb.connect(":memory:")
+        for setting in (*settings_of_release(), _NO_SPILL, *settings, *_SETTINGS):
+            self._database.execute(setting)
+        self.connection: Any = None
+
+    @classmethod
+    def taken(cls, settings: tuple[str, ...]) -> Sandbox:
+        """Returns an empty database with the global ``settings``, statements of DuckDB. The caller gives it back."""
+        found = _idle.take(settings) or cls(settings)
+        found._begin()  # noqa: SLF001 - of this class
+        return found
+
+    def give_back(self, *, ended: bool) -> None:
+        """End the query's session and drop its catalog. If it may not have ``ended``, the database is closed, too."""
+        with suppress(self._duckdb.Error):
+            self.connection.close()
+            if ended:
+                self._database.execute(f"DETACH {_CATALOG}")
+                if _idle.keep(self._settings, self):
+                    return
+            self._database.close()
+
+    def close(self) -> None:
+        """Close the database, which no query has."""
+        self._database.close()
+
+    def _begin(self) -> None:
+        self.connection = self._database.cursor()
+        self.connection.execute(f"ATTACH ':memory:' AS {_CATALOG}")
+        self.connection.execute(f"USE {_CATALOG}")
+
+
+class _Idle:
+    """The databases that wait for a query, by their settings."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: defaultdict[tuple[str, ...], list[Sandbox]] = defaultdict(list)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._close_before_fork, after_in_parent=self._lock.release, after_in_child=self._lock.release
+            )
+
+    def take(self, settings: tuple[str, ...]) -> Sandbox | None:
+        with self._lock:
+            waiting = self._waiting[settings]
+            return waiting.pop() if waiting else None
+
+    def keep(self, settings: tuple[str, ...], sandbox: Sandbox) -> bool:
+        """Keep ``sandbox`` for the next query; returns whether there is room."""
+        with self._lock:
+            waiting = self._waiting[settings]
+            if len(waiting) == _MOST_IDLE:
+                return False
+            waiting.append(sandbox)
+            return True
+
+    def _close_before_fork(self) -> None:
+        """Close all, and let nothing wait until the process has forked."""
+        self._lock.acquire()
+        for waiting in self._waiting.values():
+            while waiting:
+                waiting.pop().close()
+
+
+_idle: Final = _Idle()
