@@ -311,6 +311,6 @@ class Duck:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After a second Ctrl-C, the query may still be ending; then the database ends with it. So it does with its folder.
+        # After a second Ctrl-C, the query may still be ending; then the database ends with it. A folder has one query.
         has_ended = kind is None or issubclass(kind, Failure | MetastoreError)
         self._sandbox.give_back(ended=has_ended and not self._spills)

@@ -48,7 +48,9 @@ def cut_query(query: Node, tables: QueryTables, source: Node) -> CutQuery:
     columns = _Columns(scope)
     changed = {part: columns.replaced(query.get(part)) for part in _ABOVE if part != "select_list"}
     items = [each for item in query["select_list"] for each in scope.columns_of(item)]
-    changed["select_list"] = [{**columns.replaced(each), "alias": each.get("alias") or name_of(each)} for each in items]
+    changed["select_list"] = [
+        {**columns.replaced(each), "alias": each.get("alias") or name_of(each) or ""} for each in items
+    ]
     if not columns.used:
         raise Untraced("it reads no column")
     below = [{**reference, "alias": name} for name, reference in columns.used.values()]
