@@ -7,7 +7,6 @@ data file, and two rows of a source that change one row meet there. Rows that ME
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -23,7 +22,7 @@ from metastore.sql.dealt_rows import DealtRows, Place, group_of, labelled, table
 from metastore.sql.divided_query import DividedQuery
 from metastore.sql.row_dealing import PARTS, by_part, parts_of
 from metastore.sql.row_parts import AddressedFiles
-from metastore.sql.statement_tasks import Dealt, answer
+from metastore.sql.statement_tasks import Dealt, answer, unpacked_parts
 from metastore.writes.distribution import by_partition, distribution
 from metastore.writes.groups import by_group
 from metastore.writes.row_changes import FILE
@@ -109,7 +108,7 @@ def changed_group(work: Change, batches: Iterator[pa.RecordBatch]) -> Iterator[p
         with DealtRows() as dealt:
             for batch in batches:
                 if table_of(batch) == PARTS:
-                    parts.update(pickle.loads(each.as_py()) for each in batch.column(0))  # noqa: S301 - our own task's
+                    parts.update(unpacked_parts(batch))
                 else:
                     dealt.add(batch)
             tables = dealt.tables()

@@ -7,7 +7,6 @@ groups, so no type changes.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -22,7 +21,7 @@ from metastore.sql.dealt_rows import Place, group_of, labelled, rows_of_group
 from metastore.sql.divided_query import DividedQuery
 from metastore.sql.query_keys import PLACE
 from metastore.sql.row_parts import AddressedFiles, RowPart, in_schema
-from metastore.sql.statement_tasks import Dealt
+from metastore.sql.statement_tasks import Dealt, packed_part
 from metastore.writes.groups import by_group
 from metastore.writes.row_changes import FILE
 
@@ -67,8 +66,7 @@ class Dealing:
         """Yields the rows of ``part``, labelled, each with its group. Raises the errors of reading it."""
         if isinstance(part.rows, AddressedFiles):
             group = part.number % self.groups
-            content = pa.record_batch({"part": pa.array([pickle.dumps((part.number, part.rows))], pa.binary())})
-            yield group, labelled(content, PARTS, group, Place(part.number, 0))
+            yield group, labelled(packed_part(part.number, part.rows), PARTS, group, Place(part.number, 0))
         table = self.tables[part.table]
         if self.shares == 1 and part.number == 0:  # the query runs even if there are no rows
             yield 0, labelled(pa.RecordBatch.from_pylist([], table.schema), part.table, 0, Place(0, -1))

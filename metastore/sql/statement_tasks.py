@@ -73,6 +73,16 @@ def answer(content: tuple[Sequence[DataFile], Any]) -> pa.RecordBatch:
     return pa.record_batch([pa.array([pickle.dumps(content)], pa.binary())], schema=ANSWERS)
 
 
+def packed_part(number: int, part: object) -> pa.RecordBatch:
+    """Returns a part of a table with its number as a row, which one task sends to another."""
+    return pa.record_batch({"part": pa.array([pickle.dumps((number, part))], pa.binary())})
+
+
+def unpacked_parts(rows: pa.RecordBatch) -> dict[int, Any]:
+    """Returns the parts in ``rows``, of other tasks of the same statement, by their numbers."""
+    return dict(pickle.loads(each.as_py()) for each in rows.column(0))  # noqa: S301 - our own task sent it
+
+
 def task_count(engine: Engine) -> int:
     """Returns the number of tasks that a small table is cut into at least."""
     return engine.parallelism * _PARTS_A_CORE
