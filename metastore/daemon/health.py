@@ -22,6 +22,7 @@ from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import TableName
 from metastore.errors import FormatError
 from metastore.iceberg.manifest_reader import read_list, read_live_entries
+from metastore.iceberg.partition_key import partition_key
 from metastore.session import Session
 
 _log: Final = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ def _measured(session: Session, name: TableName, *, count_orphans: bool) -> dict
         size = sum(file.file_size_in_bytes for file in data)
         found["manifests"] = len(manifests)
         if name.catalog != OWN_CATALOG:  # Component tables have one file in each partition by design.
-            partitions = len({(file.spec_id, repr(file.partition)) for file in data})
+            partitions = len({partition_key(file.spec_id, file.partition) for file in data})
             found["small_files"] = small_files(len(data), size, partitions, _target(table))
     if count_orphans:
         call = f"{name.catalog}.system.remove_orphan_files"

@@ -1,16 +1,16 @@
 """Variants and geometries on their way into another data file: bytes that nobody looks into. Pure.
 
-Place in the flow: rewriting reads and writes these columns as structs of bytes, so that no value changes, and writes
-the types' marks into the footers of new files (:mod:`metastore.formats.marked_footer`). In Parquet a variant is a group
-``metadata`` and ``value`` without field ids; here its parts have negative ids, which Arrow does not store.
+Place in the flow: writers of rows read (:mod:`metastore.iceberg.carried_files`) and write these columns as structs of
+bytes, so that no value changes, and write the types' marks into the footers of new files
+(:mod:`metastore.formats.marked_footer`). In Parquet a variant is a group ``metadata`` and ``value`` without field ids;
+here its parts have negative ids, which Arrow does not store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
@@ -23,12 +23,10 @@ from pyiceberg.types import (
     StructType,
 )
 
-from metastore.errors import FormatError
 from metastore.formats.marked_footer import Mark, geography_mark, geometry_mark, variant_mark
 from metastore.iceberg.readable_columns import require_writable_columns
 from metastore.iceberg.type_spellings import VariantType
 
-_FIELD_ID: Final = b"PARQUET:field_id"
 _PARTS: Final = ("metadata", "value")
 
 
@@ -37,7 +35,7 @@ def carried_schema(table: str, schema: Schema) -> Schema:
 
     Raises InvalidRequestError if it has a column whose values files cannot store.
     """
-    require_writable_columns(table, schema, carried=True)
+    require_writable_columns(table, schema)
     if not marks_of(schema):
         return schema
     return Schema(*map(_field, schema.fields), schema_id=schema.schema_id)
@@ -68,47 +66,9 @@ def marks_of(schema: Schema) -> Mapping[int, Mark]:
     return found
 
 
-def with_part_ids(file: pa.Schema, schema: Schema) -> pa.Schema:
-    """Return a file's schema whose variants have the ids of :func:`carried_schema` in their parts.
-
-    Raises FormatError if the file has no field ids, or stores a variant as more than the two parts.
-    """
-    variants = {field_id for field_id, mark in marks_of(schema).items() if mark == variant_mark()}
-    if not variants:
-        return file
-    if not any(_id(field) for field in file):
-        raise FormatError(
-            "its columns have no field ids, so nothing says which of them are variants; rewrite it with an engine that "
-            "reads them"
-        )
-
-    def visit(field: Any) -> Any:
-        kind = field.type
-        if _id(field) in variants:
-            return field.with_type(_variant(kind, field))
-        if pa.types.is_struct(kind):
-            return field.with_type(pa.struct([visit(kind.field(place)) for place in range(kind.num_fields)]))
-        if pa.types.is_map(kind):
-            return field.with_type(pa.map_(visit(kind.key_field), visit(kind.item_field), kind.keys_sorted))
-        if pa.types.is_large_list(kind):
-            return field.with_type(pa.large_list(visit(kind.value_field)))
-        if pa.types.is_list(kind):
-            return field.with_type(pa.list_(visit(kind.value_field)))
-        return field
-
-    return pa.schema([visit(field) for field in file])
-
-
-def _variant(kind: Any, field: Any) -> pa.DataType:
-    names = [kind.field(place).name for place in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-    if sorted(names) != sorted(_PARTS):
-        stored = f"parts {', '.join(names)}" if names else str(kind)
-        raise FormatError(
-            f"variant {field.name} is stored as {stored}; only variants of {' and '.join(_PARTS)} are carried into "
-            "another file. Choose other files by filter, or rewrite the file with an engine that reads variants"
-        )
-    ids = dict(zip(_PARTS, part_ids(_id(field) or 0), strict=True))
-    return pa.struct([kind.field(name).with_metadata({_FIELD_ID: str(ids[name]).encode()}) for name in names])
+def variant_ids(schema: Schema) -> frozenset[int]:
+    """Return the field ids of variants anywhere in ``schema``."""
+    return frozenset(field_id for field_id, mark in marks_of(schema).items() if mark == variant_mark())
 
 
 def part_ids(field_id: int) -> tuple[int, int]:
@@ -135,8 +95,3 @@ def _kind(field_id: int, kind: IcebergType) -> IcebergType:
             key, value = _kind(kind.key_id, kind.key_type), _kind(kind.value_id, kind.value_type)
             return MapType(kind.key_id, key, kind.value_id, value, kind.value_required)
     return kind
-
-
-def _id(field: Any) -> int | None:
-    text = (field.metadata or {}).get(_FIELD_ID)
-    return None if text is None else int(text)

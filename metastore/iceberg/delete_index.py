@@ -15,6 +15,7 @@ from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import FormatError
 from metastore.iceberg.live_files import LiveFile
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.schemas import PATH_ID
 from metastore.iceberg.version_3_fields import referenced_data_file
 
@@ -41,7 +42,7 @@ class Deletes:
 
     def __init__(self, files: Iterable[LiveFile], unpartitioned: frozenset[int]) -> None:
         self._by_path: dict[str, list[LiveFile]] = {}
-        self._by_partition: dict[tuple[object, ...], list[LiveFile]] = {}
+        self._by_partition: dict[SpecPartition, list[LiveFile]] = {}
         self._everywhere: list[LiveFile] = []
         for live in files:
             path = only_path(live.file)
@@ -50,11 +51,11 @@ class Deletes:
             elif live.file.content == DataFileContent.EQUALITY_DELETES and live.file.spec_id in unpartitioned:
                 self._everywhere.append(live)
             else:
-                self._by_partition.setdefault(_partition(live.file), []).append(live)
+                self._by_partition.setdefault(_key(live), []).append(live)
 
     def of(self, data: LiveFile) -> list[LiveFile]:
         """Return delete files that may apply to rows of ``data``, by path, partition and sequence number."""
-        by_partition = self._by_partition.get(_partition(data.file), ())
+        by_partition = self._by_partition.get(_key(data), ())
         near = [*self._by_path.get(data.path, ()), *by_partition, *self._everywhere]
         return [live for live in near if _applies(live, data)]
 
@@ -92,7 +93,5 @@ def _applies(delete: LiveFile, data: LiveFile) -> bool:
     return (lower is None or lower <= path) and (upper is None or path <= upper)
 
 
-def _partition(file: DataFile) -> tuple[object, ...]:
-    """Return spec and partition of a file as a key; NaN is one key, although Python's NaNs are not equal."""
-    values = (file.partition[position] for position in range(len(file.partition)))
-    return (file.spec_id, *("NaN" if isinstance(value, float) and value != value else value for value in values))
+def _key(live: LiveFile) -> SpecPartition:
+    return partition_key(live.file.spec_id, live.file.partition)

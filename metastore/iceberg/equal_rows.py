@@ -23,6 +23,9 @@ Column = Any
 Mask = Any
 """A NumPy array of booleans."""
 
+Numbers = Any
+"""A NumPy array of integers."""
+
 _DENSE: Final = 1 << 26
 """Integer keys in a range up to this length are looked up in a table of one byte for each number."""
 
@@ -44,35 +47,79 @@ def equal_to_one(rows: Sequence[Column], keys: Sequence[Column]) -> Mask:
     return of_rows >= 0
 
 
+def in_order(keys: list[Column]) -> list[Column]:
+    """Return the same keys in the order in which they are looked up fastest: once for all rows of a table."""
+    number = _as_integers(keys[0].type)
+    if len(keys) > 1 or number is None or _is_ordered(_integers(keys[0], number)):
+        return keys
+    return [keys[0].take(_compute.sort_indices(keys[0]))]
+
+
 def _in_one_column(rows: Column, keys: Column) -> Mask:
-    if pa.types.is_integer(keys.type):
-        keys = _between_those_of(rows, keys)
-        if keys.null_count < len(keys):
-            low, high = (bound.as_py() for bound in _compute.min_max(keys).values())
-            if high - low < _DENSE:
-                return _among_dense(rows, keys, low, high)
-    return _bools(_compute.is_in(rows, value_set=_whole(keys)))
-
-
-def _between_those_of(rows: Column, keys: Column) -> Column:
-    """Return keys that are null or within the range of ``rows``: few if the rows are sorted."""
-    low, high = _compute.min_max(rows).values()
-    if not low.is_valid:
-        return keys.filter(keys.is_null())
-    inside = _compute.and_(_compute.greater_equal(keys, low), _compute.less_equal(keys, high))
-    return keys.filter(_compute.fill_null(inside, True))
-
-
-def _among_dense(rows: Column, keys: Column, low: int, high: int) -> Mask:
-    """As :func:`_in_one_column`, for integers between ``low`` and ``high``."""
-    table = np.zeros(high - low + 1, dtype=bool)
-    table[_numbers(keys.drop_null()) - low] = True
-    values = _numbers(rows.fill_null(low))
-    inside = (values >= low) & (values <= high)
-    found = table[np.where(inside, values, low) - low] & inside
-    if rows.null_count:
-        found = np.where(_bools(rows.is_null()), keys.null_count > 0, found)
+    number = _as_integers(keys.type)
+    if number is None:
+        return _bools(_compute.is_in(rows, value_set=_whole(keys)))
+    held: list[Column] = rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]
+    keys = _whole(keys)
+    found = _in_integers([_integers(chunk, number) for chunk in held], _integers(keys.drop_null(), number))
+    if any(chunk.null_count for chunk in held):
+        null = np.concatenate([_bools(chunk.is_null()) for chunk in held])
+        found[null] = keys.null_count > 0
     return found
+
+
+def _as_integers(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type of integers that stores values of ``kind``; None if that is another type."""
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        return pa.int64()
+    return kind if pa.types.is_integer(kind) else None
+
+
+def _integers(column: Column, kind: pa.DataType) -> Numbers:
+    """Return the values of a column as integers of ``kind``; NULL as any number."""
+    numbers: Column = column.view(kind)
+    return _numbers(numbers.fill_null(0) if numbers.null_count else numbers)
+
+
+def _in_integers(chunks: Sequence[Numbers], keys: Numbers) -> Mask:
+    """Return whether each number is one of the ``keys``.
+
+    Chunks are looked up one by one, so that their numbers stay in the processor's caches.
+    """
+    found = np.zeros(sum(map(len, chunks)), dtype=bool)
+    some = [chunk for chunk in chunks if len(chunk)]
+    if not some:
+        return found
+    low, high = min(int(chunk.min()) for chunk in some), max(int(chunk.max()) for chunk in some)
+    keys = keys if _is_ordered(keys) else np.sort(keys)
+    # The rows of a file are often near each other, so only few keys are between them.
+    keys = keys[np.searchsorted(keys, low, "left") : np.searchsorted(keys, high, "right")]
+    if not len(keys):
+        return found
+    first, last = int(keys[0]), int(keys[-1])
+    if last - first >= _DENSE:
+        every = pa.array(np.concatenate(some))
+        return _bools(_compute.is_in(every, value_set=pa.array(keys)))
+    if high - low < _DENSE:
+        first, last = low, high
+    table = np.zeros(last - first + 1, dtype=bool)
+    table[keys - first] = True
+    row = 0
+    for chunk in chunks:
+        into = found[row : row + len(chunk)]
+        row += len(chunk)
+        if (first, last) == (low, high):
+            np.take(table, chunk - first, out=into, mode="clip")  # no place is outside; "raise" would copy
+        else:
+            inside = (chunk >= first) & (chunk <= last)
+            np.logical_and(table[np.where(inside, chunk, first) - first], inside, out=into)
+    return found
+
+
+def _is_ordered(keys: Numbers) -> bool:
+    return bool((keys[1:] >= keys[:-1]).all())
 
 
 def _codes(rows: Column, keys: Column) -> tuple[Any, Any]:

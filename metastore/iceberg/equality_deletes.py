@@ -28,7 +28,7 @@ from pyiceberg.types import NestedField, PrimitiveType, StructType
 from metastore.errors import FormatError
 from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.delete_index import Delete
-from metastore.iceberg.equal_rows import equal_to_one
+from metastore.iceberg.equal_rows import equal_to_one, in_order
 from metastore.iceberg.projection import Projection
 from metastore.stores.files import open_ranges
 from metastore.stores.read_errors import reading_file
@@ -143,7 +143,7 @@ class EqualityDeletes:
             else:
                 yield keys
         if all_:
-            keys = _together(all_)
+            keys = in_order(_together(all_))
             self._keep(delete, keys)
             yield keys
 

@@ -87,6 +87,12 @@ class Projection:
         if source is not None:
             return self.values(source.field_type, array, field.field_type, arrow)
         value = self._constants.get(field.field_id, field.initial_default)
+        if value is not None and isinstance(field.field_type, StructType):
+            # The default of a struct is empty, which means the defaults of its fields.
+            parts = [arrow.field(place) for place in range(arrow.num_fields)]
+            own = zip(field.field_type.fields, parts, strict=True)
+            children = [self._field(None, None, inner, part.type, length) for inner, part in own]
+            return pa.StructArray.from_arrays(children, fields=parts)
         if value is not None:
             return pa.array([value], arrow).take(np.zeros(length, dtype=np.int64))
         if field.required:
@@ -97,6 +103,8 @@ class Projection:
         """Convert values of the type ``source`` to ``target``. Raises ResolveError and Arrow's errors."""
         if array.type.equals(arrow, check_metadata=True):
             return array
+        if pa.types.is_null(array.type):
+            return _arrow.nulls(len(array), arrow)
         if isinstance(source, StructType) and isinstance(target, StructType):
             return self._struct(source, array, target, arrow)
         if isinstance(source, ListType) and isinstance(target, ListType):

@@ -1,8 +1,8 @@
 """The columns of a table whose values can be read here: all but variants. Pure.
 
 One rule for every door: a top-level column whose type is a variant, or a struct that contains one, is left out of what
-is read, so ``*`` means the other columns. A query that names it gets an error with its name and type. Rows of a table
-with variants or geometries are not written, since files could not store their values.
+is read, so ``*`` means the other columns. A query that names it gets an error with its name and type. Variants and
+geometries are not made: rows that are written anew keep theirs, and new rows have NULL.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pyiceberg.types import (
     IcebergType,
     ListType,
     MapType,
+    NestedField,
     StructType,
     UnknownType,
 )
@@ -54,17 +55,16 @@ def require_readable_columns(schema: Schema) -> None:
         raise InvalidRequestError(f"column {name} cannot be read: {reason}")
 
 
-def require_writable_columns(table: str, schema: Schema, *, carried: bool = False) -> None:
+def require_writable_columns(table: str, schema: Schema) -> None:
     """Raise InvalidRequestError if new files of ``table`` could not store values of some column as its type wants.
 
-    Variants and geometries can be ``carried`` from another file, and not made. A column of unknown type is stored by
-    leaving it out, which is possible for whole columns only.
+    A column of unknown type is stored by leaving it out, which is possible for whole columns only. Variants and
+    geometries can be carried from another file, see :func:`require_values_can_be_made`.
     """
-    not_written = (UnknownType,) if carried else _NOT_WRITTEN
     refused = [
         f"{field.name} of type {field.field_type}"
         for field in schema.fields
-        if not isinstance(field.field_type, UnknownType) and _has(field.field_type, not_written)
+        if not isinstance(field.field_type, UnknownType) and _has(field.field_type, (UnknownType,))
     ]
     if refused:
         raise InvalidRequestError(
@@ -73,6 +73,18 @@ def require_writable_columns(table: str, schema: Schema, *, carried: bool = Fals
         )
     if all(isinstance(field.field_type, UnknownType) for field in schema.fields):
         raise InvalidRequestError(f"rows of {table} cannot be written: it has no column of a known type")
+
+
+def require_values_can_be_made(field: NestedField) -> None:
+    """Raise InvalidRequestError if values of ``field`` are variants or geometries, or contain some.
+
+    A new row may have NULL there, and a row that is written anew keeps its value.
+    """
+    if _has(field.field_type, (VariantType, GeometryType, GeographyType)):
+        raise InvalidRequestError(
+            f"column {field.name} is of type {field.field_type}, whose values cannot be made here: leave the column "
+            "out, give NULL, or use an engine that writes such values, such as Spark"
+        )
 
 
 def stored_schema(schema: Schema) -> Schema:

@@ -54,8 +54,8 @@ class RowScan:
         self._condition = (
             None if isinstance(condition, AlwaysTrue) else bind(metadata.schema(), condition, case_sensitive=True)
         )
-        used = extract_field_ids(self._condition) if self._condition is not None else set()
-        self._ids = schema.field_ids | used
+        self._used = extract_field_ids(self._condition) if self._condition is not None else set()
+        self._ids = schema.field_ids | self._used
         self._names = metadata.name_mapping()
         self._equality = EqualityDeletes.of_table(metadata, io)
 
@@ -122,6 +122,12 @@ class RowScan:
             constants = partition_constants(self._metadata.specs()[data.spec_id], data.partition)
             projection = Projection(held, self._schema, self._arrow, constants)
             columns = [field.name for field in held.fields if _has(field, self._ids | keys)]
+            if self._asks_missing_part(held):
+                batches = _chosen(file.matching(None, columns), deleted, None)
+                if equality:
+                    batches = iter(self._equality.without(list(batches), held, constants, equality))
+                yield from self._tested_as_table(batches, held, constants)
+                return
             condition = self._of_file(held, constants)
             pushed = None if condition is None or deleted is not None else _for_row_groups(condition)
             tested = None if pushed is condition else _in_arrow(condition, held)
@@ -129,6 +135,24 @@ class RowScan:
             if equality:
                 batches = iter(self._equality.without(list(batches), held, constants, equality))
             yield from map(projection.apply, batches)
+
+    def _asks_missing_part(self, held: Schema) -> bool:
+        """Whether the condition is on a field of a struct that a file lacks: it is NULL, or has its default, by row."""
+        top = {field.field_id for field in self._metadata.schema().fields}
+        return not self._used <= held.field_ids | top
+
+    def _tested_as_table(
+        self, batches: Iterable[pa.RecordBatch], held: Schema, constants: Mapping[int, Any]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that match the condition, which is tested on the columns of the table."""
+        assert self._condition is not None
+        asked = [field for field in self._metadata.schema().fields if _has(field, self._used)]
+        wanted = {field.field_id for field in self._schema.fields}
+        wide = Schema(*self._schema.fields, *(field for field in asked if field.field_id not in wanted))
+        projection = Projection(held, wide, schema_to_pyarrow(wide, include_field_ids=False), constants)
+        condition = expression_to_pyarrow(self._condition, wide)
+        for batch in map(projection.apply, batches):
+            yield _true_for(condition, batch).select(list(self._arrow.names))
 
     def _of_file(self, held: Schema, constants: Mapping[int, Any]) -> BooleanExpression | None:
         """Return the condition in the file's names; None if there is none."""

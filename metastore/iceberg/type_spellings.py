@@ -1,9 +1,10 @@
 """Types of format version 3 as other writers spell them, which PyIceberg alone does not parse.
 
-PyIceberg refuses a table with an unsupported type as a whole. This module adds two things to its parser, for the whole
-process: the type ``variant``, and ``geometry(C)`` and ``geography(C, A)`` without quotes, as the specification writes
-them. Then everything that needs only metadata works. PyIceberg parses fields of structs, and elements of lists and
-maps, in different places; both know the types.
+PyIceberg refuses a table with an unsupported type as a whole. This module adds to its parser, for the whole process:
+the type ``variant``; ``geometry(C)`` and ``geography(C, A)`` without quotes, as the specification writes them; defaults
+of timestamps in nanoseconds; and the default ``{}`` of structs, whose fields have defaults of their own. Then all that
+needs only metadata works. PyIceberg parses fields of structs, and elements of lists and maps, in different places; both
+know the types.
 """
 
 from __future__ import annotations
@@ -12,9 +13,21 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+import numpy as np
 from pydantic import Field
+from pyiceberg.conversions import from_json, to_json
 from pyiceberg.typedef import TableVersion
-from pyiceberg.types import GeographyType, GeometryType, IcebergType, ListType, MapType, PrimitiveType
+from pyiceberg.types import (
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    ListType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+)
 
 _VARIANT: Final = "variant"
 _GEOMETRY: Final = re.compile(r"geometry\(\s*([^'()\s]+)\s*\)")
@@ -60,6 +73,27 @@ def _with_parsed_parts(kind: Any, *parts: str) -> None:
 _with_parsed_parts(ListType, "element")
 _with_parsed_parts(MapType, "key", "value")
 IcebergType.handle_primitive_type = staticmethod(_parsed)  # type: ignore[assignment,method-assign] # no registry there
+
+
+# PyIceberg's fields keep no mapping as their default. This one is always empty, so a text stands for it.
+_registered: Final[Any] = (from_json, to_json)
+_registered[0].register(StructType, lambda _kind, value: str(value))
+_registered[1].register(StructType, lambda _kind, _value: {})
+
+
+def _nanoseconds(_kind: IcebergType, value: str | int) -> int:
+    if isinstance(value, int):  # PyIceberg also asks for values that it has read before
+        return value
+    return int(np.datetime64(value.removesuffix("+00:00"), "ns").astype(np.int64))
+
+
+def _with_nanoseconds(kind: IcebergType, value: int) -> str:
+    return f"{np.datetime64(value, 'ns')}{'+00:00' if isinstance(kind, TimestamptzNanoType) else ''}"
+
+
+for _kind in (TimestampNanoType, TimestamptzNanoType):
+    _registered[0].register(_kind, _nanoseconds)
+    _registered[1].register(_kind, _with_nanoseconds)
 
 
 _QUOTED: Final = re.compile(r"(geometry|geography)\(('[^']*'(?:, '[^']*')?)\)")

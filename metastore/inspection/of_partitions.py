@@ -11,30 +11,18 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.inspection.column_metrics import ColumnMetrics
 from metastore.inspection.column_range import ColumnRange
-from metastore.inspection.counted_partitions import COLUMNS, counted_partitions
+from metastore.inspection.counted_partitions import COLUMNS, LAST_CHANGE, counted_partitions
+from metastore.inspection.file_counts import COUNTS, FileCounts
 from metastore.inspection.of_manifests import listed, live_entries
 from metastore.inspection.of_metadata import TIMESTAMP
 from metastore.inspection.partition_columns import PartitionColumn, arrow_type
 
 _LONG: Final[pa.DataType] = pa.int64()
-_COUNTS: Final = (
-    "record_count",
-    "file_count",
-    "total_data_file_size_in_bytes",
-    "position_delete_record_count",
-    "position_delete_file_count",
-    "equality_delete_record_count",
-    "equality_delete_file_count",
-)
-_DELETES: Final = {
-    DataFileContent.POSITION_DELETES: "position_delete",
-    DataFileContent.EQUALITY_DELETES: "equality_delete",
-}
 
 
 def partitions_schema(table: Table) -> pa.Schema:
@@ -43,7 +31,7 @@ def partitions_schema(table: Table) -> pa.Schema:
     fields: list[pa.Field[Any]] = [
         *PartitionColumn(table).fields,
         pa.field("spec_id", pa.int32()),
-        *(pa.field(name, _LONG) for name in _COUNTS),
+        *(pa.field(name, _LONG) for name in COUNTS),
         pa.field("last_updated_at", TIMESTAMP),
         pa.field("last_updated_snapshot_id", _LONG),
         pa.field("total_size", _LONG),
@@ -59,16 +47,16 @@ def partitions(table: Table, snapshot: Snapshot | None, asked: Collection[str] |
     columns are ``asked`` for that partition statistics tell, the result may have these columns alone.
     """
     if asked is not None and snapshot is not None and COLUMNS.issuperset(asked):
-        counted = counted_partitions(table, snapshot)
+        counted = counted_partitions(table, snapshot, last_change=not LAST_CHANGE.isdisjoint(asked))
         if counted is not None:
             return counted
     shown = PartitionColumn(table)
     columns = _described(table)
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
-    found: dict[tuple[int, Record], _Partition] = {}
+    found: dict[SpecPartition, _Partition] = {}
     for entry in live_entries(table, listed(table, snapshot)):
         file = entry.data_file
-        key = (file.spec_id, file.partition)
+        key = partition_key(file.spec_id, file.partition)
         if key not in found:
             found[key] = _Partition({**shown.of(file), "spec_id": file.spec_id}, columns)
         found[key].add(file)
@@ -82,23 +70,17 @@ class _Partition:
 
     def __init__(self, key: Mapping[str, Any], columns: Mapping[int, tuple[str, PrimitiveType]]) -> None:
         self._key = key
-        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._counts = FileCounts()
         self._ranges = {name: ColumnRange(field_id, kind) for field_id, (name, kind) in columns.items()}
         self._time: int | None = None
         self._snapshot_id: int | None = None
 
     def add(self, file: DataFile) -> None:
         """Count a live file."""
-        counts = self._counts
+        self._counts.add(file)
         if file.content == DataFileContent.DATA:
-            counts["record_count"] += file.record_count
-            counts["file_count"] += 1
-            counts["total_data_file_size_in_bytes"] += file.file_size_in_bytes
             for each in self._ranges.values():
                 each.add(file)
-        else:
-            counts[f"{_DELETES[file.content]}_record_count"] += file.record_count
-            counts[f"{_DELETES[file.content]}_file_count"] += 1
 
     def updated(self, time: int, snapshot_id: int) -> None:
         """Note that a snapshot of ``time`` (milliseconds) added a file."""
@@ -109,10 +91,10 @@ class _Partition:
         """Returns the partition's row."""
         return {
             **self._key,
-            **self._counts,
+            **self._counts.values,
             "last_updated_at": self._time,
             "last_updated_snapshot_id": self._snapshot_id,
-            "total_size": self._counts["total_data_file_size_in_bytes"],
+            "total_size": self._counts.values["total_data_file_size_in_bytes"],
             "data": {name: each.row() for name, each in self._ranges.items()},
         }
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.manifest import DataFileContent
+from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.typedef import Record
 
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.schemas import schema_of
 from metastore.inspection.of_manifests import listed, live_entries
 
@@ -29,21 +29,21 @@ def partition_names(table: Table, snapshot: Snapshot | None) -> pa.Table:
     metadata = table.metadata
     specs = metadata.specs()
     schemas = {spec_id: schema_of(metadata, spec) for spec_id, spec in specs.items()}
-    found: dict[tuple[int, Record], list[int]] = {}
+    found: dict[SpecPartition, tuple[DataFile, list[int]]] = {}
     for entry in live_entries(table, listed(table, snapshot)):
         file = entry.data_file
         if file.content == DataFileContent.DATA:
-            counts = found.setdefault((file.spec_id, file.partition), [0, 0])
+            _, counts = found.setdefault(partition_key(file.spec_id, file.partition), (file, [0, 0]))
             counts[0] += file.record_count
             counts[1] += 1
     rows = [
         {
-            "PARTITION": specs[spec_id].partition_to_path(partition, schemas[spec_id]),
-            "SPEC_ID": spec_id,
+            "PARTITION": specs[file.spec_id].partition_to_path(file.partition, schemas[file.spec_id]),
+            "SPEC_ID": file.spec_id,
             "RECORD_COUNT": counts[0],
             "FILE_COUNT": counts[1],
         }
-        for (spec_id, partition), counts in found.items()
+        for file, counts in found.values()
     ]
     return pa.Table.from_pylist(rows, pa.schema(_COLUMNS)).sort_by(
         [("SPEC_ID", "ascending"), ("PARTITION", "ascending")]

@@ -128,6 +128,8 @@ class _Fitting:
         column = self._predicate.columns[node.term.name]  # type: ignore[attr-defined]
         field = _field(self._schema, column.path)
         known = field is not None and isinstance(node, UnboundPredicate)
+        if isinstance(node, (IsNull, NotNull)):
+            field = _field(self._schema, _optional_part(self._schema, column.path))
         found = self._leaf(node, field, zoned=column.zoned) if known else None  # type: ignore[arg-type]
         if found is None:
             what = node.part.lower() if isinstance(node, Recurring) else "value"
@@ -160,6 +162,18 @@ def _field(schema: Schema, path: ColumnPath) -> NestedField | None:
             return None
         fields = found.field_type.fields if isinstance(found.field_type, StructType) else ()
     return found
+
+
+def _optional_part(schema: Schema, path: ColumnPath) -> ColumnPath:
+    """The part of ``path`` that is NULL where the field is: of a required field, the innermost struct that may be NULL.
+
+    PyIceberg takes no required field for NULL, though it is where its struct is.
+    """
+    for end in range(len(path), 0, -1):
+        field = _field(schema, path[:end])
+        if field is None or not field.required:
+            return path[:end]
+    return path
 
 
 def _test(node: UnboundPredicate, name: str, type_: Any, *, zoned: bool) -> BooleanExpression | None:

@@ -4,7 +4,7 @@
 
     ALTER TABLE catalog.schema.table action, …
     ALTER TABLE catalog.schema.table RENAME TO name
-    ALTER TABLE catalog.schema.table EXECUTE procedure [(arguments)] [WHERE condition]
+    [EXPLAIN] ALTER TABLE catalog.schema.table EXECUTE procedure [(arguments)] [WHERE condition]
 
         ADD COLUMN [IF NOT EXISTS] column type [NOT NULL] [COMMENT '…'] [FIRST | AFTER column | BEFORE column]
         ADD COLUMNS [IF NOT EXISTS] (column type …, …)
@@ -35,6 +35,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 import pyarrow as pa
+import pydantic
 from pyiceberg.exceptions import ResolveError, ValidationError
 from pyiceberg.table import Table, Transaction
 from sqlglot import Token, TokenType
@@ -78,6 +79,8 @@ def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
             )
     if is_execute(cursor):
         return execute_procedure(target, cursor, names[0].text, table)
+    if statement.explains:
+        raise statement.error("EXPLAIN ALTER TABLE is for EXECUTE: other actions change metadata only", cursor.token)
     if is_rename(cursor):
         return _answer(True, rename_table(target, cursor, table))
     actions = [_Action.read(cursor)]
@@ -95,7 +98,11 @@ def _answer(changed: bool, summary: str) -> pa.Table:
     return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_ANSWER))
 
 
-HANDLERS: Final = {("ALTER", "TABLE"): alter_table}
+HANDLERS: Final = {
+    ("ALTER", "TABLE"): alter_table,
+    ("EXPLAIN", "ALTER", "TABLE"): lambda target, statement: alter_table(target, statement.explained()),
+}
+"""Handlers by the first words of their statements."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,13 @@ class _Action:
         except InvalidRequestError:
             raise
         except (ValueError, ValidationError, ResolveError) as error:
-            raise self.statement.error(f"{table} does not allow that: {error}", self.token) from error
+            raise self.statement.error(f"{table} does not allow that: {_reason(error)}", self.token) from error
+
+
+def _reason(error: Exception) -> str:
+    """Returns the first message of a model that refuses its values, which has many lines; of others the whole text."""
+    first = error.errors()[0]["msg"] if isinstance(error, pydantic.ValidationError) else str(error)
+    return first.removeprefix("Value error, ")
 
 
 def _commit(table: TargetTable, actions: Sequence[_Action], timeout: timedelta) -> bool:

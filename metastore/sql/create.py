@@ -3,7 +3,7 @@
 ::
 
     CREATE {SCHEMA | DATABASE | NAMESPACE} [IF NOT EXISTS] catalog.schema
-    CREATE TABLE [IF NOT EXISTS] catalog.schema.table … [AS query]      -- see metastore.sql.new_table
+    [EXPLAIN] CREATE TABLE [IF NOT EXISTS] catalog.schema.table … [AS query]      -- see metastore.sql.new_table
 
 CREATE TABLE AS creates the table with its rows in one commit, or not at all. A catalog of type filesystem does not
 support that, so CREATE TABLE AS is refused there.
@@ -30,13 +30,13 @@ from metastore.iceberg.catalog_errors import failures_of
 from metastore.iceberg.iceberg_private import pending, schema_of_columns
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.iceberg.target import TargetTable
-from metastore.sql.division import Division, divided
+from metastore.sql.division import Division, columns_of, divided
 from metastore.sql.insert import query_from
 from metastore.sql.insert_tasks import InsertValues, insert_by_tasks
 from metastore.sql.named_table import place_of, table_name
 from metastore.sql.new_table import NewTable, new_table
 from metastore.sql.relations import Relations
-from metastore.sql.select import rows_of
+from metastore.sql.select import fetch_lines, rows_of
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
 from metastore.writes.publication import publish_creation
@@ -98,6 +98,8 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
                 return done(False, f"{place}: exists already")
             raise InvalidRequestError(f"table {place} exists already")
     creation = _Creation(target, cursor, names, place, made)
+    if statement.explains:
+        return creation.explained(None if query is None else query_from(statement, query), query)
     return creation.empty() if query is None else creation.of_query(query_from(statement, query), query)
 
 
@@ -125,24 +127,28 @@ class _Creation:
                 raise self._refused(error) from error
         return done(True, f"{self._place}: is created")
 
+    def explained(self, query: Statement | None, token: Token | None) -> pa.Table:
+        """Returns the lines of EXPLAIN: where ``query`` runs, the new table, and what is fetched from each table."""
+        schema, lines = self._made.schema, ["Run on this machine: only the table's metadata is written"]
+        if query is not None and token is not None:
+            self._require_one_commit(token)
+            relations = Relations(self._target)
+            schema = self._schema(_stored_columns(columns_of(query, relations)), token)
+            lines = [divided(self._target, query, relations).line, *fetch_lines(query, relations)]
+        assert schema is not None
+        self._arguments(schema)
+        columns = ", ".join(f"{field.name} {field.field_type}" for field in schema.fields)
+        return pa.table({"plan": pa.array([lines[0], f"Create {self._place} ({columns})", *lines[1:]], pa.string())})
+
     def of_query(self, query: Statement, token: Token) -> pa.Table:
         """Create it with the rows of ``query``."""
+        self._require_one_commit(token)
         source = self._place.source
-        if source.settings.type == "filesystem":
-            raise self._cursor.statement.error(
-                f"{source} cannot create a table and its rows at once: CREATE TABLE first, then INSERT INTO", token
-            )
         relations = Relations(self._target)
         division = divided(self._target, query, relations)
         rows = division.columns.empty_table() if isinstance(division, Division) else rows_of(query, relations)
         stored = _stored_columns(rows.schema)
-        try:
-            schema = schema_of_columns(stored)
-        except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
-            raise self._cursor.statement.error(
-                f"the query returns a type that Iceberg does not support: {error}", token
-            ) from error
-        arguments = self._arguments(schema)
+        arguments = self._arguments(self._schema(stored, token))
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
                 transaction = source.opened.create_table_transaction(self._place.identifier, **arguments)
@@ -174,6 +180,22 @@ class _Creation:
             raise
         by = f", by tasks of the engine {division.engine.name}" if isinstance(division, Division) else ""
         return done(True, f"{self._place}: is created with {count} rows{by}")
+
+    def _require_one_commit(self, token: Token) -> None:
+        source = self._place.source
+        if source.settings.type == "filesystem":
+            raise self._cursor.statement.error(
+                f"{source} cannot create a table and its rows at once: CREATE TABLE first, then INSERT INTO", token
+            )
+
+    def _schema(self, columns: pa.Schema, token: Token) -> Schema:
+        """Returns the table's columns for those of the query, which begins at ``token``."""
+        try:
+            return schema_of_columns(columns)
+        except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
+            raise self._cursor.statement.error(
+                f"the query returns a type that Iceberg does not support: {error}", token
+            ) from error
 
     def _arguments(self, schema: Schema) -> dict[str, Any]:
         try:
@@ -249,5 +271,6 @@ HANDLERS: Final = {
     ("CREATE", "DATABASE"): create_schema,
     ("CREATE", "NAMESPACE"): create_schema,
     ("CREATE", "TABLE"): create_table,
+    ("EXPLAIN", "CREATE", "TABLE"): lambda target, statement: create_table(target, statement.explained()),
 }
 """Handlers by the first words of their statements."""

@@ -3,7 +3,7 @@
 ::
 
     [EXPLAIN] DELETE FROM catalog.schema.table [[AS] alias] [WHERE condition]
-    TRUNCATE TABLE catalog.schema.table
+    [EXPLAIN] TRUNCATE TABLE catalog.schema.table
     [EXPLAIN] UPDATE catalog.schema.table [[AS] alias] SET column = expression, … [WHERE condition]
 
 A condition is any condition of SELECT, including subqueries; a row for which it is NULL does not change. Files without
@@ -75,7 +75,13 @@ def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor = Cursor(statement, 2)
     named = named_table(target, cursor)
     cursor.end()
-    return run_change(target, named.table, lambda reading: _everything(statement, named, reading), "delete")
+    return run_change(
+        target,
+        named.table,
+        lambda reading: _everything(statement, named, reading),
+        "delete",
+        explains=statement.explains,
+    )
 
 
 def update(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -147,12 +153,14 @@ def _everything(statement: Statement, named: NamedTable, reading: Reading) -> Ro
     The files' own counts give the number of deleted rows. If the table has delete files, a query counts the rows.
     """
     live = reading.live
+    every = range(len(live.files))
+    if reading.explains:
+        return RowPlan(dropped=every, lines=["Run on this machine: only the table's metadata changes"])
     rows = sum(data.file.record_count for data in live.files)
     if live.deletes:
         composed = Composed(statement).add("SELECT count(*) FROM").part(named.tokens)
         with composed.errors():
             rows = rows_of(composed.query(), reading.relations).column(0)[0].as_py()
-    every = range(len(live.files))
     return RowPlan(dropped=every, dropped_deletes=live.deletes, condition=AlwaysTrue(), counts={"deleted": rows})
 
 
@@ -161,6 +169,7 @@ HANDLERS: Final = {
     ("TRUNCATE", "TABLE"): truncate,
     ("UPDATE",): update,
     ("EXPLAIN", "DELETE", "FROM"): lambda target, statement: delete(target, statement.explained()),
+    ("EXPLAIN", "TRUNCATE", "TABLE"): lambda target, statement: truncate(target, statement.explained()),
     ("EXPLAIN", "UPDATE"): lambda target, statement: update(target, statement.explained()),
 }
 """Handlers by the first words of their statements."""

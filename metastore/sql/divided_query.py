@@ -83,7 +83,7 @@ def register(duck: Duck, prepared: PreparedQuery, streams: Sequence[int]) -> Non
             duck.add_empty(each.name, schema)
 
 
-def columns_of(prepared: PreparedQuery) -> pa.Schema:
+def prepared_columns(prepared: PreparedQuery) -> pa.Schema:
     """Returns the columns of the rows of a query. Raises :class:`metastore.duck.queries.Failure`."""
     with Duck() as duck:
         register(duck, prepared, ())

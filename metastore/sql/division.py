@@ -27,11 +27,11 @@ import pyarrow as pa
 from metastore.duck.queries import Failure
 from metastore.duck.query_cut import UPPER_TABLE
 from metastore.engine import Engine
-from metastore.sql.divided_query import DividedQuery, TaskTable, columns_of
+from metastore.sql.divided_query import DividedQuery, TaskTable, prepared_columns
 from metastore.sql.division_choice import Choice, Chosen, Whole
 from metastore.sql.relations import Relations
 from metastore.sql.row_dealing import Dealing, DealtTable, LowerHalf, TablePart
-from metastore.sql.select import QueryView, prepared_query
+from metastore.sql.select import QueryView, error_of, prepared_query
 from metastore.sql.statement import Statement
 from metastore.sql.statement_tasks import Deal, Dealt, task_count
 from metastore.sql.target import StatementTarget
@@ -143,7 +143,7 @@ def _divided(
         return Undivided("the session has no engine that runs statements by tasks")
     prepared = prepared_query(statement, relations)
     try:
-        columns = columns_of(prepared)
+        columns = prepared_columns(prepared)
         chosen = Choice(target, prepared).made(only_alone=only_alone)
     except Failure:
         return Undivided("DuckDB shows no plan of the query")
@@ -159,3 +159,12 @@ def _divided(
     is_half = chosen.upper is not None
     query = DividedQuery(statement, text, tuple(registered), dict(prepared.left_out), is_half)
     return Division(query, columns, chosen)
+
+
+def columns_of(statement: Statement, relations: Relations) -> pa.Schema:
+    """Returns the columns of a query's rows. It does not run. Raises as :func:`divided`."""
+    prepared = prepared_query(statement, relations)
+    try:
+        return prepared_columns(prepared)
+    except Failure as failure:
+        raise error_of(statement, failure, prepared.text, prepared.left_out) from failure.__cause__

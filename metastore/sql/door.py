@@ -36,6 +36,8 @@ _HANDLERS: Final[Mapping[tuple[str, ...], Handler]] = {
     words: handler for family in _FAMILIES for words, handler in family.HANDLERS.items()
 }
 
+_EXPLAIN: Final = ("EXPLAIN",)
+
 
 def execute(target: StatementTarget, text: str, on_progress: Progress | None = None) -> pa.Table:
     """Run the one statement of ``text``; returns its rows.
@@ -49,4 +51,23 @@ def execute(target: StatementTarget, text: str, on_progress: Progress | None = N
         known = ", ".join(sorted({" ".join(words) for words in _HANDLERS}))
         first = statement.tokens[0]
         raise statement.error(f"no statement begins with {statement.source(first)}; there are {known}", first)
-    return _HANDLERS[max(fitting, key=len)](target, statement)
+    words = max(fitting, key=len)
+    if words == _EXPLAIN:
+        _require_plan(statement)
+    return _HANDLERS[words](target, statement)
+
+
+def _require_plan(statement: Statement) -> None:
+    """Raise InvalidRequestError if EXPLAIN stands before a statement of which it shows nothing."""
+    explained = statement.explained()
+    fitting = [words for words in _HANDLERS if explained.begins_with(words)]
+    words = max(fitting, key=len, default=())
+    if not words and explained.begins_with(("ANALYZE",)):
+        words = ("ANALYZE",)
+    elif not words or _HANDLERS[words] is select.select:
+        return
+    known = ", ".join(sorted(" ".join(each[1:]) for each in _HANDLERS if each[:1] == _EXPLAIN and each != _EXPLAIN))
+    raise statement.error(
+        f"EXPLAIN does not support {' '.join(words)}; it shows how queries, {known} would run, without running them",
+        statement.tokens[0],
+    )

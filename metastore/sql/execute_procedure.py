@@ -2,7 +2,7 @@
 
 ::
 
-    ALTER TABLE catalog.schema.table EXECUTE name [([[argument =>] constant, …])] [WHERE condition]
+    [EXPLAIN] ALTER TABLE catalog.schema.table EXECUTE name [([[argument =>] constant, …])] [WHERE condition]
 
 Names and arguments are those of CALL, and Trino's.
 """
@@ -28,7 +28,7 @@ def is_execute(cursor: Cursor) -> bool:
 
 
 def execute_procedure(target: StatementTarget, cursor: Cursor, catalog: str, table: TargetTable) -> pa.Table:
-    """Run the rest of the statement on ``table``; returns the rows of the procedure.
+    """Run the rest of the statement on ``table``; returns the rows of the procedure, or its plan.
 
     Raises InvalidRequestError with the place in the text, NotFoundError, and the errors of the procedure.
     """
@@ -43,6 +43,8 @@ def execute_procedure(target: StatementTarget, cursor: Cursor, catalog: str, tab
     with statement.at(name.token):
         found = target.procedures.find(f"{catalog}.system.{name.text}")
         arguments = of_table(found.procedure, ".".join(schema), own, given, where)
+    if statement.explains:
+        return target.procedures.explain_given(found, arguments, statement.place(name.token))
     return target.procedures.call_given(found, arguments, statement.place(name.token), statement.on_progress)
 
 

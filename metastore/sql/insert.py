@@ -25,7 +25,7 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import Token, TokenType
 
-from metastore.sql.division import Division, divided
+from metastore.sql.division import Division, columns_of, divided
 from metastore.sql.expressions import positions_of
 from metastore.sql.insert_tasks import InsertValues, insert_by_tasks
 from metastore.sql.named_table import NamedTable, named_table
@@ -93,6 +93,7 @@ class _Insertion:
         query = query_from(self.cursor.statement, self.start)
         division = divided(self.target, query, reading.relations)
         if reading.explains:
+            self._values(reading, fixed, columns_of(query, reading.relations).names)
             return RowPlan(lines=[division.line, *fetch_lines(query, reading.relations)])
         if isinstance(division, Division):
             values = self._values(reading, fixed, division.columns.names)

@@ -167,7 +167,7 @@ class _Change:
         require_written_version(loaded, self._table)
         plan = self._planner(replace(self._reading(loaded, self._mode(loaded)), explains=True))
         dropped = [f"Drop {len(plan.dropped)} files that are not read"] if plan.dropped else []
-        return [*dropped, *plan.lines]
+        return [*plan.lines[:1], *dropped, *plan.lines[1:]]
 
     def _reading(self, loaded: Table, mode: RowMode) -> Reading:
         job = job_of(str(self._table), loaded.metadata, loaded.io)

@@ -17,6 +17,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.projection import in_arrow_type
+from metastore.iceberg.readable_columns import require_values_can_be_made
 
 _ANY_INTEGER: Final = pa.decimal128(38, 0)
 
@@ -28,7 +29,7 @@ def conformed(columns: Mapping[str, Column], schema: Schema, arrow: pa.Schema, l
     """Returns all columns of ``schema``, whose Arrow types are ``arrow``.
 
     Columns that ``columns`` lacks have their write default, or NULL. Raises InvalidRequestError for a column that does
-    not fit, and for NULL in a required one.
+    not fit, for NULL in a required one, and for a value of a variant or geometry.
     """
     arrays = []
     for field, wanted in zip(schema.fields, arrow, strict=True):
@@ -48,13 +49,19 @@ def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -
 
 def _default(field: NestedField, wanted: pa.Field[Any], length: int) -> Column:
     if field.write_default is None:
-        return pa.nulls(length)
+        return pa.nulls(length, wanted.type)
+    if isinstance(field.field_type, StructType):  # its default is empty, which means those of its fields
+        kind: Any = wanted.type
+        parts = list(kind)
+        own = [_default(inner, part, length) for inner, part in zip(field.field_type.fields, parts, strict=True)]
+        return pa.StructArray.from_arrays(own, fields=parts)
     return pa.repeat(pa.scalar(field.write_default, wanted.type), length)
 
 
 def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
     if values.null_count == len(values):  # an untyped NULL has a numeric type
         return pa.nulls(len(values), wanted)
+    require_values_can_be_made(field)
     if isinstance(field.field_type, UUIDType):
         return _uuids(field, wanted, values)
     stored = values.storage if isinstance(values.type, pa.BaseExtensionType) else values

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from services.iceberg_java import IcebergJava
 
@@ -66,12 +67,6 @@ def test_other_columns_of_a_table_with_variants(folder: tuple[Session, str], ice
     for column in ("v", "s"):
         with pytest.raises(InvalidRequestError, match=f"Column {column} is left out of all reads: it is of type"):
             session.sql(f"SELECT {column} FROM {full}")
-    for statement in (
-        f"UPDATE {full} SET k = 'x' WHERE id = 1",
-        f"INSERT INTO {full} (id) VALUES (1)",
-    ):
-        with pytest.raises(InvalidRequestError, match="v of type variant"):
-            session.sql(statement)
     session.sql(f"DELETE FROM {full} WHERE id = 1")  # writes a vector, and no row
     variants = [row for row in variants if row["id"] != 1]
     assert theirs("id, to_json(v) AS v, to_json(s.v) AS inner, to_json(l) AS l") == variants
@@ -93,6 +88,41 @@ def test_other_columns_of_a_table_with_variants(folder: tuple[Session, str], ice
     assert theirs("id, _row_id, _last_updated_sequence_number") == lineage
     iceberg_java.run(f"INSERT INTO {full} SELECT 1000, parse_json('2'), 'k', NULL, NULL, 5")
     assert session.sql(f"SELECT late FROM {full} WHERE id = 1000").to_pylist() == [{"late": 5}]
+
+
+def test_shredded_variants_are_carried(folder: tuple[Session, str], iceberg_java: IcebergJava) -> None:
+    """Java shreds each file by its own values; statements and a rewrite leave every value as Java reads it."""
+    session, catalog = folder
+    full = f"{catalog}.db.t"
+    iceberg_java.run(
+        f"CREATE TABLE {full} (id BIGINT, v VARIANT, k STRING) USING iceberg TBLPROPERTIES ('format-version'='3', "
+        "'write.parquet.shred-variants'='true', 'write.update.mode'='copy-on-write')"
+    )
+    shapes = (
+        """concat('{"a": ', id, ', "b": [1, ', id, ', "x"], "c": {"d": ', id / 4, '}}')""",
+        """if(id % 7 = 0, NULL, if(id % 5 = 0, '"text"', concat('{"a": "', id, '", "z": null}')))""",
+        "concat('[', id, ', ', id / 3, ', 12345678901234567890.5]')",
+    )
+    for number, shape in enumerate(shapes):
+        iceberg_java.run(
+            f"INSERT INTO {full} SELECT id, parse_json({shape}), concat('k', id % 7) FROM range({number}00, {number}50)"
+        )
+    columns = "id, to_json(v) AS v, schema_of_variant(v) AS kind"
+    files = session.sql(f'SELECT file_path FROM {catalog}.db."t$data_files"').to_pylist()
+    schemas = [str(pq.ParquetFile(row["file_path"].removeprefix("file:")).schema) for row in files]
+    assert sum("typed_value" in schema for schema in schemas) >= 2
+
+    def theirs() -> list[dict[str, Any]]:
+        iceberg_java.run(f"REFRESH TABLE {full}")
+        return iceberg_java.rows(f"SELECT {columns} FROM {full} ORDER BY id").to_pylist()
+
+    before = theirs()
+    assert len(before) == 150
+    assert session.sql(f"UPDATE {full} SET k = 'new' WHERE id % 50 = 3").to_pylist()[0]["updated"] == 3
+    assert theirs() == before
+    session.call(f"{catalog}.system.rewrite_data_files", schema="db", table_name="t", options={"rewrite-all": "true"})
+    assert theirs() == before
+    assert iceberg_java.rows(f"SELECT count(*) AS n FROM {full}.data_files").to_pylist() == [{"n": 1}]
 
 
 def test_a_column_of_unknown_type_is_null_after_every_change(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.iceberg.equal_rows import equal_to_one
+from metastore.iceberg.equal_rows import equal_to_one, in_order
 
 NAN = float("nan")
 OTHER_NAN = struct.unpack("<d", b"\x01\x00\x00\x00\x00\x00\xf8\x7f")[0]
@@ -25,6 +26,9 @@ VALUES: list[tuple[pa.DataType, list[Any]]] = [
     (pa.bool_(), [None, True, False]),
     (pa.decimal128(38, 2), [None, Decimal("0.00"), Decimal("1.10"), Decimal("-1.10")]),
     (pa.binary(2), [None, b"ab", b"\0\0"]),
+    (pa.date32(), [None, date(1, 1, 1), date(1969, 12, 31), date(9999, 12, 31)]),
+    (pa.time64("us"), [None, time(0), time(23, 59, 59, 999_999)]),
+    (pa.timestamp("us", "UTC"), [None, *(datetime(year, 1, 1, tzinfo=timezone.utc) for year in (1, 1970, 9999))]),
 ]
 
 
@@ -57,6 +61,7 @@ def test_they_are_those_found_value_by_value(table: tuple[list[Any], list[Any]])
     known = {tuple(map(plain, key)) for key in zip(*(column.to_pylist() for column in keys), strict=True)}
     expected = [tuple(map(plain, row)) in known for row in zip(*(c.to_pylist() for c in rows), strict=True)]
     assert equal_to_one(rows, keys).tolist() == expected
+    assert equal_to_one(rows, in_order(keys)).tolist() == expected
 
 
 def test_every_nan_is_the_same() -> None:
@@ -76,3 +81,23 @@ def test_many_keys_of_two_columns(spread: int) -> None:
     rows = [pa.chunked_array([first]), pa.chunked_array([pa.array(np.arange(count)[::-1].copy())])]
     assert equal_to_one(rows, [first, rows[1].chunk(0)]).all()
     assert not equal_to_one(rows, [first, first]).any()
+
+
+ONE_COLUMN = {
+    "rows in a short range": (np.arange(5_000), np.arange(-100, 10_000, 7)),
+    "one row far away": (np.r_[np.arange(5_000), 1 << 40], np.arange(0, 10_000, 7)),
+    "no key between the rows": (np.arange(5_000), np.arange(1 << 40, (1 << 40) + 9)),
+    "keys out of order": (np.arange(5_000), np.arange(10_000, 0, -7)),
+    "both in a long range": (np.arange(0, 1 << 45, 1 << 33), np.arange(0, 1 << 45, 1 << 34)),
+    "the ends of the range": (np.array([-(1 << 63), (1 << 63) - 1, 0]), np.array([(1 << 63) - 1, -(1 << 63)])),
+}
+
+
+@pytest.mark.parametrize("case", ONE_COLUMN)
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("us")])
+def test_integers_are_looked_up_in_any_range(case: str, kind: pa.DataType) -> None:
+    """In chunks, one of which is empty."""
+    rows, keys = ONE_COLUMN[case]
+    parts: list[Any] = [pa.array(part).view(kind) for part in (rows[:3], rows[:0], rows[3:])]
+    found = equal_to_one([pa.chunked_array(parts)], [pa.array(keys).view(kind)])
+    assert found.tolist() == np.isin(rows, keys).tolist()

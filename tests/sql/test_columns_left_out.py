@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.variant_lake import readable_rows, table_with_variants
 
@@ -108,21 +109,74 @@ def test_a_scan_leaves_it_out(ms: Session, rows: pa.Table) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "column"),
     [
-        "INSERT INTO lake.db.t (id) VALUES (1)",
-        "UPDATE lake.db.t SET id = 1 WHERE id = 2",
-        "MERGE INTO lake.db.t AS t USING (VALUES (1)) AS s(k) ON t.id = s.k WHEN MATCHED THEN UPDATE SET id = 2",
+        ("INSERT INTO lake.db.t (id, v) VALUES (1, 2)", "v is of type variant"),
+        ("INSERT INTO lake.db.t (id, place) VALUES (1, 'a'::BLOB)", "place is of type geometry"),
+        ("UPDATE lake.db.t SET globe = 'a'::BLOB WHERE id = 2", "globe is of type geography"),
+        ("UPDATE lake.db.t SET s = {'a': 1, 'v': NULL} WHERE id = 2", "s is of type struct<"),
+        (
+            "MERGE INTO lake.db.t AS t USING (VALUES (1)) AS s(k) ON t.id = s.k WHEN MATCHED THEN UPDATE SET v = s.k",
+            "v is of type variant",
+        ),
     ],
 )
-def test_rows_are_not_written_without_their_variants(ms: Session, statement: str) -> None:
-    """Nor without the marks of geometries. Each statement is refused before it writes, and names all such columns."""
+def test_values_of_such_columns_are_not_made(ms: Session, statement: str, column: str) -> None:
+    """Each statement is refused before it writes, and names the column."""
     before = ms.sql('SELECT * FROM lake.db."t$snapshots"')
-    with pytest.raises(
-        InvalidRequestError, match="it has place of type geom.*, globe of .*, v of type variant, s of type struct<.*"
-    ):
+    with pytest.raises(InvalidRequestError, match=f"column {column}.* whose values cannot be made here"):
         ms.sql(statement)
     assert ms.sql('SELECT * FROM lake.db."t$snapshots"').equals(before)
+
+
+STORED = ("id", "place", "globe", "v", "s")
+
+
+def stored(session: Session) -> dict[int, dict[str, Any]]:
+    """The rows as Parquet holds them, by their number; deleted rows count."""
+    found = session.sql('SELECT file_path FROM lake.db."t$data_files"').to_pylist()
+    tables = [pq.ParquetFile(row["file_path"].removeprefix("file://")).read(columns=list(STORED)) for row in found]
+    return {row["id"]: row for table in tables for row in table.to_pylist()}
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE lake.db.t SET id = id + 100 WHERE id IN (2, 7)",
+        "MERGE INTO lake.db.t t USING (VALUES (2), (7)) s(k) ON t.id = s.k WHEN MATCHED THEN UPDATE SET id = k + 100",
+    ],
+)
+def test_updated_rows_keep_their_variants(tmp_path: Path, mode: str, statement: str) -> None:
+    """And their geometries, byte by byte, in both modes; only the assigned column changes."""
+    with table_with_variants(tmp_path) as session:
+        for kind in ("update", "merge"):
+            session.sql(f"ALTER TABLE lake.db.t SET PROPERTIES write.{kind}.mode = '{mode}'")
+        before = stored(session)
+        assert session.sql(statement).to_pylist()[0]["updated"] == 2
+        after = stored(session)
+        for old in before:
+            new = old + 100 if old in (2, 7) else old
+            assert after[new] == {**before[old], "id": new}
+        assert session.sql("SELECT count(*) AS n FROM lake.db.t WHERE id > 100").to_pylist() == [{"n": 2}]
+
+
+def test_new_rows_have_no_variants(tmp_path: Path) -> None:
+    """A column without a value is NULL, as in every table; its file has the marks of all columns."""
+    with table_with_variants(tmp_path) as session:
+        session.sql("ALTER TABLE lake.db.t SET PROPERTIES write.update.mode = 'copy-on-write'")
+        session.sql("INSERT INTO lake.db.t (id, v) VALUES (50, NULL), (51, NULL)")
+        session.sql("UPDATE lake.db.t SET v = NULL WHERE id = 1")
+        found = stored(session)
+        assert found[50] == {"id": 50, "place": None, "globe": None, "v": None, "s": None}
+        assert found[1]["v"] is None
+        assert found[1]["s"] is not None
+        assert session.sql("SELECT id FROM lake.db.t WHERE place IS NULL AND id > 40 ORDER BY id")[
+            "id"
+        ].to_pylist() == [
+            50,
+            51,
+        ]
 
 
 @pytest.mark.parametrize(
@@ -152,18 +206,23 @@ def test_columns_are_counted_except_those(ms: Session) -> None:
     ],
 )
 def test_rows_are_deleted_beside_their_variants(tmp_path: Path, rows: pa.Table, statement: str) -> None:
-    """Deletes leave the data files as they are. Copy-on-write is refused, and changes nothing."""
-    with table_with_variants(tmp_path) as session:
-        data = session.sql('SELECT file_path FROM lake.db."t$data_files" ORDER BY ALL')
-        for kind in ("delete", "merge"):
-            session.sql(f"ALTER TABLE lake.db.t SET PROPERTIES write.{kind}.mode = 'copy-on-write'")
-        with pytest.raises(InvalidRequestError, match="it has place of type geom"):
-            session.sql(statement)
-        session.sql("ALTER TABLE lake.db.t UNSET PROPERTIES write.delete.mode, write.merge.mode")
-        assert session.sql(statement).to_pylist()[0]["deleted"] == 2
-        expected = [row for row in rows.to_pylist() if row["id"] not in (1, 7)]
-        assert session.sql("SELECT * FROM lake.db.t ORDER BY id").to_pylist() == expected
-        assert session.sql('SELECT file_path FROM lake.db."t$data_files" ORDER BY ALL').equals(data)
+    """Merge-on-read leaves the data files as they are; copy-on-write carries the other rows into new ones."""
+    expected = [row for row in rows.to_pylist() if row["id"] not in (1, 7)]
+    for mode in ("merge-on-read", "copy-on-write"):
+        (tmp_path / mode).mkdir()
+        with table_with_variants(tmp_path / mode) as session:
+            data = session.sql('SELECT file_path FROM lake.db."t$data_files" ORDER BY ALL').to_pylist()
+            before = stored(session)
+            for kind in ("delete", "merge"):
+                session.sql(f"ALTER TABLE lake.db.t SET PROPERTIES write.{kind}.mode = '{mode}'")
+            assert session.sql(statement).to_pylist()[0]["deleted"] == 2
+            assert session.sql("SELECT * FROM lake.db.t ORDER BY id").to_pylist() == expected
+            now = session.sql('SELECT file_path FROM lake.db."t$data_files" ORDER BY ALL').to_pylist()
+            assert (now == data) == (mode == "merge-on-read")
+            after = stored(session)
+            assert {row["id"]: after[row["id"]] for row in expected} == {
+                row["id"]: before[row["id"]] for row in expected
+            }
 
 
 def test_whole_files_are_deleted_by_metadata(tmp_path: Path, rows: pa.Table) -> None:

@@ -17,7 +17,7 @@ from metastore.config import Settings
 from metastore.duck.name_scope import Untraced
 from metastore.session import Session, connect
 from metastore.sql.dealt_rows import rows_of_group
-from metastore.sql.divided_query import DividedQuery, TaskTable, columns_of
+from metastore.sql.divided_query import DividedQuery, TaskTable, prepared_columns
 from metastore.sql.division import Division, Undivided, divided
 from metastore.sql.division_choice import Chosen
 from metastore.sql.query_keys import row_keys
@@ -93,7 +93,7 @@ def all_divided(session: Session, query: str) -> Division | None:
     dealt = {number: DealtTable(each.name, schema, keys.get(number)) for number, (each, _, schema) in tables.items()}
     stored = {number: rows for number, (_, rows, _) in tables.items() if rows is not None}
     made = DividedQuery(prepared.statement, prepared.text, registered, {})
-    return Division(made, columns_of(prepared), Chosen(TaskEngine(), stored, {}, dealt))
+    return Division(made, prepared_columns(prepared), Chosen(TaskEngine(), stored, {}, dealt))
 
 
 def in_lake(query: str) -> str:

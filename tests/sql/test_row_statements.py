@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
+from pyiceberg.types import LongType, NestedField, StructType
 from support.delete_files import delete_equal, delete_positions, with_ids
 from support.row_statements import COLUMNS, PARTITIONINGS, REFUSED, ROWS, STATEMENTS
 
@@ -142,6 +143,21 @@ def test_a_required_column_takes_no_null(session: Session, tmp_path: Path, state
         session.sql(statement.replace("{t}", TABLE))
     assert files_of(tmp_path / "lake") == files
     assert table.refresh().scan().to_arrow().num_rows == 2
+
+
+def test_a_null_struct_may_have_required_fields(session: Session) -> None:
+    """It is written by every statement, and by a rewrite of files that lack the column."""
+    session.catalogs.open("lake").create_table("db.t", pa.schema([pa.field("id", pa.int64()), pa.field("s", PAIR)]))
+    session.sql(f"INSERT INTO {TABLE} (id) VALUES (1)")
+    session.sql(f"INSERT INTO {TABLE} VALUES (2, {{'a': 5, 'b': NULL}}), (3, NULL), (4, {{'a': 6, 'b': NULL}})")
+    session.sql(f"UPDATE {TABLE} SET s = NULL WHERE id = 4")
+    with loaded(session).update_schema() as update:
+        update.add_column("late", StructType(NestedField(9, "a", LongType(), required=True)))
+    session.sql(
+        "CALL lake.system.rewrite_data_files(table => 'db.t', options => MAP(ARRAY['rewrite-all'], ARRAY['true']))"
+    )
+    found = loaded(session).scan().to_arrow().sort_by("id").to_pylist()
+    assert found == [{"id": n, "s": {"a": 5, "b": None} if n == 2 else None, "late": None} for n in (1, 2, 3, 4)]
 
 
 def test_only_files_with_changed_rows_are_written_anew(session: Session) -> None:

@@ -318,6 +318,7 @@ EXPLAINED = [
     ("INSERT INTO lake.db.t SELECT * FROM lake.db.t WHERE id < 3", "Run by tasks of the engine local: 3 files, "),
     ("INSERT OVERWRITE lake.db.t SELECT * FROM lake.db.t ORDER BY id", "Run by tasks of the engine local: 3 files, "),
     ("INSERT INTO lake.db.t (id) VALUES (1)", "Run on this machine: the query reads no table in files"),
+    ("CREATE TABLE lake.db.n AS SELECT * FROM lake.db.t WHERE id < 3", "Run by tasks of the engine local: 3 files, "),
     ("DELETE FROM lake.db.t WHERE n > 1", "Run by tasks of the engine local: 3 files, "),
     ("UPDATE lake.db.t SET n = 1 WHERE ts < now()", "Run on this machine: now has one value for the whole statement"),
     (

@@ -29,6 +29,10 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Argument names of other engines, each with our names of the same meaning."""
 
+_CACHING: Final = "use_caching"
+_HINTS: Final[Mapping[str, str]] = {"rewrite_manifests": _CACHING, "expire_snapshots": "stream_results"}
+"""Arguments of Spark's procedures, by procedure, that change no result."""
+
 _PART: Final = re.compile(r"`((?:[^`]|``)+)`|\"((?:[^\"]|\"\")+)\"|([^.`\"]+)")
 _FORMATS: Final = ("parquet", "orc", "avro")
 _COMMA: Final = re.compile(r",(?![^(]*\))")
@@ -49,10 +53,29 @@ def in_our_words(
     A table name may begin with ``catalog``. Raises InvalidRequestError if a table name has no schema.
     """
     names = {argument.name for argument in procedure.arguments}
+    given = _without_hints(procedure, given)
     if given and given[0].name is None:
         return _by_position(procedure, catalog, given)
     found = [each for argument in given for each in _by_name(names, catalog, argument, now_ms)]
+    found = _with_metadata_location(found) if "metadata_location" in names else found
     return _with_options(found) if "options" in names else found
+
+
+def _without_hints(procedure: BaseProcedure, given: Sequence[GivenArgument]) -> Sequence[GivenArgument]:
+    """Leaves out what only says how Spark is to use its memory; by position, it follows the table's one name."""
+    hint = _HINTS.get(procedure.name)
+    if hint is None:
+        return given
+    if hint == _CACHING and len(given) > 1 and given[1].name is None and isinstance(given[1].value, bool):
+        return [given[0], *given[2:]]
+    return [each for each in given if (each.name or "").lower() != hint or not isinstance(each.value, bool)]
+
+
+def _with_metadata_location(given: Sequence[GivenArgument]) -> list[GivenArgument]:
+    """Spark's ``metadata_file`` is the whole path; ours is a name in the folder ``metadata_location``."""
+    if any(each.name == "metadata_location" for each in given):
+        return list(given)
+    return [replace(each, name="metadata_location") if each.name == "metadata_file" else each for each in given]
 
 
 def _by_position(procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument]) -> list[GivenArgument]:

@@ -38,6 +38,7 @@ from metastore.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.manifests import added
 from metastore.iceberg.metrics_plan import metrics_plan
+from metastore.iceberg.partition_key import partition_key
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.guards import require_foreign, require_written_version
@@ -178,7 +179,7 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
     files_added = [_data_file(row, shape, context.format) for row in rows]
     new = NewSnapshot(table, context.call.now_ms())
     entries = [added(file, new.id) for file in files_added]
-    partitions = {file.partition for file in files_added}
+    partitions = {partition_key(file.spec_id, file.partition) for file in files_added}
     with new.taken_back_unless_published():
         made = [
             new.write_manifest(entries[start : start + _ENTRIES_A_MANIFEST], shape.spec.spec_id)
@@ -251,7 +252,7 @@ def _summary(new: NewSnapshot, files: Sequence[DataFile]) -> Summary:
         "added-data-files": len(files),
         "added-records": sum(file.record_count for file in files),
         "added-files-size": sum(file.file_size_in_bytes for file in files),
-        "changed-partition-count": len({file.partition for file in files}),
+        "changed-partition-count": len({partition_key(file.spec_id, file.partition) for file in files}),
     }
     texts = {name: str(count) for name, count in counts.items()}
     previous = new.parent.summary.additional_properties if new.parent and new.parent.summary else None

@@ -30,6 +30,7 @@ from metastore.errors import ProcedureError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.manifest_reader import read_entries, read_list, read_live_entries
 from metastore.iceberg.manifests import added, deleted, existing
+from metastore.iceberg.partition_key import partition_key
 from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
@@ -250,12 +251,12 @@ class _Pick:
         """Refuse if one of the partitions has been written to since the picked snapshot was made."""
         since = self._snapshots_since()
         found = {entry.data_file.file_path for _, entry in removes}
-        partitions = {(spec_id, entry.data_file.partition) for spec_id, entry in (*adds, *removes)}
+        partitions = {partition_key(spec_id, entry.data_file.partition) for spec_id, entry in (*adds, *removes)}
         for manifest in manifests:
             if since is not None and manifest.added_snapshot_id not in since:
                 continue
             for entry in read_live_entries(self.table.io, manifest):
-                if (manifest.partition_spec_id, entry.data_file.partition) not in partitions:
+                if partition_key(manifest.partition_spec_id, entry.data_file.partition) not in partitions:
                     continue
                 is_new = entry.data_file.file_path not in found if since is None else entry.snapshot_id in since
                 if is_new:

@@ -29,6 +29,7 @@ from metastore.iceberg.contention import until_won
 from metastore.iceberg.delete_index import Deletes, unpartitioned_specs
 from metastore.iceberg.live_files import EntryKey, LiveFile, Place, live_file
 from metastore.iceberg.manifest_reader import read_live_entries
+from metastore.iceberg.partition_key import partition_key
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
@@ -268,7 +269,7 @@ def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot
         "removed-position-deletes": sum(file.record_count for file in by_position),
         "removed-equality-delete-files": len(by_equality),
         "removed-equality-deletes": sum(file.record_count for file in by_equality),
-        "changed-partition-count": len({(file.spec_id, file.partition) for file in [*new, *gone]}),
+        "changed-partition-count": len({partition_key(file.spec_id, file.partition) for file in [*new, *gone]}),
     }
     texts = {name: str(count) for name, count in counts.items() if count}
     previous = parent.summary.additional_properties if parent and parent.summary else None

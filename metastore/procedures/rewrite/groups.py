@@ -18,6 +18,7 @@ from pyiceberg.typedef import Record
 
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.live_files import LiveFile
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.version_3_fields import first_row_id
 from metastore.procedures.rewrite.options import RewriteOptions
 
@@ -212,15 +213,17 @@ def _pays(pack: Sequence[Candidate], options: RewriteOptions) -> bool:
 def _by_partition(
     candidates: Iterable[Candidate], output_spec_id: int | None
 ) -> list[tuple[Record | None, list[Candidate]]]:
-    kept: dict[tuple[int, Record], list[Candidate]] = {}
+    kept: dict[SpecPartition, list[Candidate]] = {}
     moved: list[Candidate] = []
     for candidate in candidates:
         file = candidate.live.file
         if output_spec_id is None or file.spec_id == output_spec_id:
-            kept.setdefault((file.spec_id, file.partition), []).append(candidate)
+            kept.setdefault(partition_key(file.spec_id, file.partition), []).append(candidate)
         else:
             moved.append(candidate)
-    found: list[tuple[Record | None, list[Candidate]]] = [(key[1], members) for key, members in kept.items()]
+    found: list[tuple[Record | None, list[Candidate]]] = [
+        (members[0].live.file.partition, members) for members in kept.values()
+    ]
     return [*found, (None, moved)] if moved else found
 
 

@@ -12,15 +12,16 @@ import pyarrow as pa
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema, sanitize_column_names
+from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import Transform
 from pyiceberg.typedef import TableVersion
 
 from metastore.formats.marked_footer import Mark
 from metastore.iceberg.carried_columns import carried_schema, marks_of, part_ids
-from metastore.iceberg.readable_columns import require_writable_columns, stored_schema
+from metastore.iceberg.readable_columns import stored_schema
 from metastore.iceberg.row_lineage import with_lineage
+from metastore.iceberg.stored_names import stored_names
 from metastore.procedures.rewrite.space_curves import CurveKind
 
 _log: Final = logging.getLogger(__name__)
@@ -66,8 +67,7 @@ class RewriteJob:
     ``order`` is the order of the rows within a group; empty to keep the order of reading. ``sort_order_id`` is recorded
     on the new files. ``name_mapping`` reads files without field IDs. ``keep_going``: a failing task returns its error
     instead of raising it. ``keeps_lineage``: rows are read with their lineage, and new files store it in columns, as
-    version 3 needs. ``carries``: variants and geometries are read and written as bytes that nobody looks into.
-    ``mark`` is a text in the names of new files, by which files of lost tasks are found.
+    version 3 needs. ``mark`` is a text in the names of new files, by which files of lost tasks are found.
     """
 
     name: str
@@ -83,7 +83,6 @@ class RewriteJob:
     keep_going: bool
     format_version: TableVersion = 2
     keeps_lineage: bool = False
-    carries: bool = False
     mark: str = ""
 
     @property
@@ -102,10 +101,8 @@ class RewriteJob:
 
         Raises InvalidRequestError if the table has a column that cannot be written.
         """
-        if not self.carries:
-            require_writable_columns(self.name, self.schema)
         schema = carried_schema(self.name, self.schema)
-        return sanitize_column_names(with_lineage(schema) if self.keeps_lineage else schema)
+        return stored_names(with_lineage(schema) if self.keeps_lineage else schema)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:

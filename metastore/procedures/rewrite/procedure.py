@@ -228,7 +228,6 @@ def _job(context: RewriteCall) -> RewriteJob:
         keep_going=context.options.partial_progress,
         format_version=metadata.format_version,
         keeps_lineage=metadata.format_version >= VERSION_OF_LINEAGE,
-        carries=True,
     )
 
 

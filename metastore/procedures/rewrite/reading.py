@@ -17,8 +17,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema
 
-from metastore.iceberg.carried_columns import with_part_ids
-from metastore.iceberg.data_file import open_data_file
+from metastore.iceberg.carried_files import open_carried_file
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
@@ -56,7 +55,7 @@ def _slice_rows(
     equality: EqualityDeletes,
     projections: list[tuple[pa.Schema, int, Projection]],
 ) -> Iterator[pa.RecordBatch]:
-    file = open_data_file(source, cut.format, cut.path)
+    file = open_carried_file(source, cut.format, cut.path, job.schema)
     projection = _projection(job, cut, file.schema, projections)
     by_equality = [delete for delete in cut.deletes if delete.equality_ids]
     held = _columns_of(job, file.schema)
@@ -120,8 +119,7 @@ def _projection(
 
 def _columns_of(job: RewriteJob, arrow: pa.Schema) -> Schema:
     """Returns the schema of a file with field IDs. Format versions 1 and 2 have no nanoseconds."""
-    known = with_part_ids(arrow, job.schema) if job.carries else arrow
-    return pyarrow_to_schema(columns_with_ids(known), job.name_mapping, job.format_version <= 2, job.format_version)
+    return pyarrow_to_schema(columns_with_ids(arrow), job.name_mapping, job.format_version <= 2, job.format_version)
 
 
 def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list[Positions]]]:

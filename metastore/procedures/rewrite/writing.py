@@ -27,9 +27,11 @@ from pyiceberg.typedef import Record
 
 from metastore.errors import StorageError
 from metastore.formats.marked_footer import FooterHeld
+from metastore.formats.required_parts import has_required_parts, with_required_parts
 from metastore.iceberg.iceberg_private import parquet_writer_options
 from metastore.iceberg.metrics_plan import metrics_plan
 from metastore.iceberg.number_properties import number_property, properties_checked
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.row_lineage import LINEAGE_IDS
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.partition_values import partition_column, partition_value
@@ -66,7 +68,7 @@ class FileWriter:
             for at, rows in _runs(self._job, batches, partition):
                 rest = rows
                 while rest.num_rows:
-                    if current is not None and (current.partition != at or current.rows >= self._file_rows):
+                    if current is not None and (current.key != self._key(at) or current.rows >= self._file_rows):
                         yield current.finished()
                         current = None
                     if current is None:
@@ -81,6 +83,9 @@ class FileWriter:
         finally:
             if current is not None:
                 current.close()
+
+    def _key(self, partition: Record) -> SpecPartition:
+        return partition_key(self._job.output_spec_id, partition)
 
     def remove(self) -> None:
         """Delete every file that was created."""
@@ -120,6 +125,7 @@ class _OpenFile:
         group_rows: int,
     ) -> None:
         self.partition = partition
+        self.key = partition_key(job.output_spec_id, partition)
         self.rows = 0
         self._job = job
         self._path = path
@@ -199,6 +205,10 @@ class _OpenFile:
             rows = pa.Table.from_batches(self._held)
             if rows.num_columns != len(self._stored):
                 rows = rows.select(self._stored.names)
+            for place, kind in enumerate(rows.schema.types):
+                if has_required_parts(kind):
+                    chunks: list[Any] = [with_required_parts(chunk) for chunk in rows.column(place).chunks]
+                    rows = rows.set_column(place, rows.schema.field(place), chunks)
             self._writer.write_table(rows, row_group_size=self._group_rows)
             self._held = []
             self._held_rows = self._held_bytes = 0

@@ -35,6 +35,7 @@ from pyiceberg.types import (
 from metastore.errors import InvalidRequestError, StorageError
 from metastore.iceberg.manifest_reader import read_entries, read_list
 from metastore.iceberg.manifests import decode_file
+from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.partition_type import partition_fields
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
@@ -119,14 +120,15 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
     names = {field_id: name for field_id, (name, _) in partition_fields(table).items()}
     specs = table.metadata.specs()
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
-    found: dict[tuple[int, Record], _Counted] = {}
+    found: dict[SpecPartition, tuple[int, Record, _Counted]] = {}
     try:
         path = snapshot.manifest_list
         for manifest in decode_file(path, lambda: read_list(table.io, path)):
             spec_id = manifest.partition_spec_id
             for entry in decode_file(manifest.manifest_path, partial(read_entries, table.io, manifest)):
                 file = entry.data_file
-                counted = found.setdefault((spec_id, file.partition), _Counted())
+                key = partition_key(spec_id, file.partition)
+                _, _, counted = found.setdefault(key, (spec_id, file.partition, _Counted()))
                 if entry.status != ManifestEntryStatus.DELETED:
                     counted.add(file)
                 if entry.snapshot_id in times:
@@ -134,7 +136,7 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
     except OSError as error:
         raise StorageError(f"cannot read the manifests of {target}: {error}") from error
     rows = []
-    for (spec_id, partition), counted in found.items():
+    for spec_id, partition, counted in found.values():
         values: dict[str, Any] = dict.fromkeys(names.values())
         for position, field in enumerate(specs[spec_id].fields):
             value = partition[position]

@@ -13,6 +13,7 @@ import pytest
 from support.variant_lake import readable_rows, table_with_variants
 
 from metastore.errors import MetastoreError
+from metastore.formats.map_arrays import map_array
 from metastore.iceberg.live_files import live_files
 from metastore.session import Session
 
@@ -93,24 +94,70 @@ def test_rows_are_written_twice_over(ms: Session) -> None:
     assert pq.ParquetFile(path).read()["id"].to_pylist() == list(range(9, -1, -1))
 
 
-@pytest.mark.parametrize("change", ["shredded", "without ids"])
-def test_a_form_that_cannot_be_carried_is_refused(ms: Session, change: str) -> None:
-    """Values would be lost: of a shredded variant the typed part, of a file without ids the column."""
+def test_a_file_without_field_ids_is_refused(ms: Session) -> None:
+    """Nothing says which of its columns are variants."""
     path, _ = data_files(ms)
     rows = pq.ParquetFile(path).read()
-    if change == "shredded":
-        place = rows.schema.get_field_index("v")
-        column: Any = rows["v"].combine_chunks()
-        parts = column.flatten()
-        made = pa.StructArray.from_arrays([*parts, pa.array(range(5))], ["metadata", "value", "typed_value"])
-        rows = rows.set_column(place, rows.schema.field("v").with_type(made.type), made)
-    else:
-        rows = rows.cast(pa.schema([pa.field(field.name, field.type) for field in rows.schema]))
-    pq.write_table(rows, path)
+    pq.write_table(rows.cast(pa.schema([pa.field(field.name, field.type) for field in rows.schema])), path)
     before = ms.sql('SELECT * FROM lake.db."t$snapshots"')
-    with pytest.raises(MetastoreError, match="typed_value" if change == "shredded" else "no field ids"):
+    with pytest.raises(MetastoreError, match="no field ids"):
         ms.sql(CALL)
     assert ms.sql('SELECT * FROM lake.db."t$snapshots"').equals(before)
+
+
+def shred(path: str, folder: Path, value: str, shredding: str) -> None:
+    """Store other variants in the five rows of a file, as DuckDB shreds them, in every column that has variants."""
+    stored = folder / "shredded.parquet"
+    with duckdb.connect() as database:
+        database.execute(
+            f"COPY (SELECT ({value})::VARIANT AS v FROM range(5) t(i)) TO '{stored}' "
+            f"(FORMAT parquet, SHREDDING {{v: '{shredding}'}})"
+        )
+    made: Any = pq.ParquetFile(stored).read()["v"].combine_chunks()
+    assert "typed_value" in [part.name for part in made.type]
+    rows = pq.ParquetFile(path).read()
+    for name in ("v", "s", "lv", "mv"):
+        place, field = rows.schema.get_field_index(name), rows.schema.field(name)
+        old: Any = rows[name].combine_chunks()
+        if name == "v":
+            new = made
+        elif name == "s":
+            parts = [field.type.field(0), field.type.field(1).with_type(made.type)]
+            new = pa.StructArray.from_arrays([old.field(0), made], fields=parts)
+        elif name == "lv":
+            new = pa.ListArray.from_arrays(
+                old.offsets, made, type=pa.list_(field.type.value_field.with_type(made.type))
+            )
+        else:
+            kind = pa.map_(field.type.key_field, field.type.item_field.with_type(made.type))
+            new = map_array(old.offsets, old.keys, made, kind, None)
+        rows = rows.set_column(place, field.with_type(new.type), new)
+    pq.write_table(rows, path, store_schema=False)
+
+
+@pytest.mark.parametrize("statement", [CALL, "DELETE FROM lake.db.t WHERE id = 99 OR id = 3"])
+def test_files_that_are_shredded_differently_become_one_form(ms: Session, tmp_path: Path, statement: str) -> None:
+    """Variants have the values that they had, wherever they are in a row; DuckDB reads both."""
+    first, second = sorted(data_files(ms), key=lambda path: stored([path])[0]["id"])
+    shred(first, tmp_path, "CASE WHEN i = 1 THEN NULL ELSE {'a': i, 'b': [i, 2]} END", "STRUCT(a INTEGER)")
+    shred(second, tmp_path, "{'a': 'x' || i, 'c': 1.5}", "STRUCT(c DECIMAL(2, 1), a BIGINT)")
+    ms.sql("ALTER TABLE lake.db.t SET PROPERTIES write.delete.mode = 'copy-on-write'")
+    ms.sql(statement)
+    gone = statement != CALL
+    expected = [
+        (n, None if n == 1 else f"{{'a': {n}, 'b': [{n}, 2]}}" if n < 5 else f"{{'a': x{n - 5}, 'c': 1.5}}")
+        for n in range(10)
+        if not (gone and n == 3)
+    ]
+    with duckdb.connect() as database:
+        new = [path for path in data_files(ms) if path not in (first, second)]
+        assert len(new) == 1
+        found = sorted(
+            database.sql(
+                f"SELECT id, v::TEXT, s.v::TEXT, lv[1]::TEXT, mv['a']::TEXT, s.a FROM read_parquet('{new[0]}')"
+            ).fetchall()
+        )
+    assert found == [(n, text, text, text, text, n) for n, text in expected if n < 5 or not gone]
 
 
 def test_the_order_of_a_variants_parts_does_not_matter(ms: Session) -> None:

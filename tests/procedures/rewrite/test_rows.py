@@ -321,7 +321,7 @@ NANS = [{"id": 0, "text": None, "number": number, "items": None} for number in (
 def test_rows_come_out_in_order_whatever_fits_into_memory(
     rows: list[dict[str, Any]], keys: list[tuple[int, bool, bool]], budget: int
 ) -> None:
-    """As Python sorts them: nulls where they are wanted, NaN the greatest number."""
+    """As Python sorts them: nulls where they are wanted, NaN the greatest number, and -0.0 below 0.0."""
     names = {1: "id", 2: "text", 3: "number"}
 
     def place(row: dict[str, Any]) -> list[Any]:
@@ -330,7 +330,9 @@ def test_rows_come_out_in_order_whatever_fits_into_memory(
             value = row[names[field_id]]
             found.append((value is not None) == nulls_first)
             if value is not None:
-                number = (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
+                number: tuple[Any, ...] = (0, value)
+                if isinstance(value, float):
+                    number = (1, 0.0) if math.isnan(value) else (0, value, value != 0 or math.copysign(1, value) > 0)
                 found.append(_Backwards(number) if descending else number)
         return found
 

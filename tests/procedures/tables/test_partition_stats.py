@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyiceberg.typedef import Record
 from support.delete_files import delete_positions, delete_where_equal
 
@@ -137,7 +139,7 @@ COUNTED = (
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_partitions_are_read_from_the_file(session: Session, version: int) -> None:
-    """Counts need no manifest then: they are moved away. Whatever else is asked for needs them."""
+    """Counts need no manifest then: they are moved away. Bounds need them, and so do times after a deletion."""
     session.catalogs.open("lake").create_namespace("db")
     session.sql("CREATE TABLE lake.db.t (k VARCHAR, id BIGINT) WITH (partitioning = ARRAY['k'])")
     session.sql(f"ALTER TABLE lake.db.t SET PROPERTIES format_version = {version}")
@@ -158,10 +160,136 @@ def test_partitions_are_read_from_the_file(session: Session, version: int) -> No
         path.rename(path.with_suffix(".away"))
     assert session.sql(query).to_pylist() == expected
     assert session.sql('SELECT count(*) AS n FROM lake.db."t$partitions"').to_pylist() == [{"n": 4}]
-    with pytest.raises(StorageError):
-        session.sql('SELECT last_updated_at FROM lake.db."t$partitions"')
+    for column in ("last_updated_at", "data"):
+        with pytest.raises(StorageError):
+            session.sql(f'SELECT {column} FROM lake.db."t$partitions"')
     for path in moved:
         path.with_suffix(".away").rename(path)
     [file] = table.metadata.partition_statistics
     Path(file.statistics_path.removeprefix("file://")).write_bytes(b"damaged")
+    assert session.sql(query).to_pylist() == expected
+
+
+def manifests(session: Session) -> dict[str, Path]:
+    """The manifests of the current snapshot."""
+    table = session.catalogs.target("lake", "db", "t").load()
+    snapshot = table.metadata.current_snapshot()
+    assert snapshot is not None
+    paths = [each.manifest_path for each in snapshot.manifests(table.io)]
+    return {path: Path(path.removeprefix("file://")) for path in paths}
+
+
+def test_times_are_those_of_appends(session: Session) -> None:
+    """If the last change of every partition is an append, no manifest is read. Spark has the same values."""
+    session.catalogs.open("lake").create_namespace("db")
+    session.sql("CREATE TABLE lake.db.t (k VARCHAR, id BIGINT) WITH (partitioning = ARRAY['k'])")
+    for rows in ("('a', 1), ('gone', 2)", "('b', 3)", "('a', 4)"):
+        session.sql(f"INSERT INTO lake.db.t VALUES {rows}")
+    session.sql("DELETE FROM lake.db.t WHERE k = 'gone'")
+    query = 'SELECT partition, last_updated_at, last_updated_snapshot_id FROM lake.db."t$partitions" ORDER BY 1'
+    expected = session.sql(query).to_pylist()
+    assert [row["partition"]["k"] for row in expected] == ["a", "b"]
+    computed(session, "lake")
+    moved = manifests(session).values()
+    for path in moved:
+        path.rename(path.with_suffix(".away"))
+    assert session.sql(query).to_pylist() == expected
+    for path in moved:
+        path.with_suffix(".away").rename(path)
+    session.sql("DELETE FROM lake.db.t WHERE id = 4")  # its file goes, and the first one of the partition stays
+    first = session.sql(query).to_pylist()
+    computed(session, "lake")
+    assert session.sql(query).to_pylist() == first
+    assert first[0]["last_updated_at"] < expected[0]["last_updated_at"]
+
+
+CHANGES = (
+    "INSERT INTO lake.db.t VALUES ('a', 10), ('new', 11)",
+    "DELETE FROM lake.db.t WHERE id = 2",
+    "DELETE FROM lake.db.t WHERE k = 'b'",
+    "INSERT OVERWRITE lake.db.t VALUES ('a', 12)",
+    "CALL lake.system.rewrite_data_files(table => 'db.t', options => MAP(ARRAY['rewrite-all'], ARRAY['true']))",
+    "CALL lake.system.rewrite_manifests(table => 'db.t')",
+    "ALTER TABLE lake.db.t SET PROPERTIES format_version = 3",
+    "ALTER TABLE lake.db.t ADD PARTITION FIELD bucket(2, id)",
+    "UPDATE lake.db.t SET k = 'moved' WHERE id = 5",
+    "TRUNCATE TABLE lake.db.t",
+)
+IN_FILES = """SELECT partition, spec_id, sum(record_count) FILTER (content = 'DATA') AS record_count,
+    count(*) FILTER (content = 'DATA') AS file_count, count(*) FILTER (content <> 'DATA') AS deletes
+    FROM lake.db."t$files" GROUP BY ALL ORDER BY ALL"""
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(changes=st.lists(st.sampled_from(CHANGES), min_size=2, max_size=5), manifest_size=st.sampled_from([1, 8 << 20]))
+def test_counts_by_statistics_of_an_older_snapshot(session: Session, changes: list[str], manifest_size: int) -> None:
+    """Whatever has happened since, they are the counts of the live files."""
+    session.catalogs.open("lake").create_namespace_if_not_exists("db")
+    session.sql("DROP TABLE IF EXISTS lake.db.t")
+    session.sql("CREATE TABLE lake.db.t (k VARCHAR, id BIGINT) WITH (partitioning = ARRAY['k'])")
+    session.sql(f"ALTER TABLE lake.db.t SET PROPERTIES 'commit.manifest.target-size-bytes' = {manifest_size}")
+    for rows in ("('a', 1), ('a', 2), (NULL, 3)", "('a', 4), ('b', 5)", "('b', 6), ('c', 7)"):
+        session.sql(f"INSERT INTO lake.db.t VALUES {rows}")
+    computed(session, "lake")
+    for change in changes:
+        session.sql(change)
+        expected = session.sql(IN_FILES).to_pylist()
+        deletes = "position_delete_file_count + equality_delete_file_count AS deletes"
+        found = session.sql(
+            f'SELECT partition, spec_id, record_count, file_count, {deletes} FROM lake.db."t$partitions" ORDER BY ALL'
+        ).to_pylist()
+        assert found == [{**row, "record_count": row["record_count"] or 0} for row in expected]
+
+
+def test_only_manifests_of_one_snapshot_are_read(session: Session) -> None:
+    """Those that both snapshots have are moved away. Statistics that cannot be used cost a warning only."""
+    session.catalogs.open("lake").create_namespace("db")
+    session.sql("CREATE TABLE lake.db.t (k VARCHAR, id BIGINT) WITH (partitioning = ARRAY['k'])")
+    for rows in ("('a', 1), ('b', 2)", "('a', 3)", "('c', 4)"):
+        session.sql(f"INSERT INTO lake.db.t VALUES {rows}")
+    computed(session, "lake")
+    before = manifests(session)
+    session.sql("INSERT INTO lake.db.t VALUES ('b', 5), ('d', 6)")
+    session.sql("INSERT INTO lake.db.t VALUES ('a', 7)")
+    query = f'SELECT {COUNTED} FROM lake.db."t$partitions" ORDER BY ALL'
+    expected = session.sql(query).to_pylist()
+    assert [(row["partition"]["k"], row["file_count"]) for row in expected] == [("a", 3), ("b", 2), ("c", 1), ("d", 1)]
+    both = [path for name, path in manifests(session).items() if name in before]
+    assert len(both) == 3
+    for path in both:
+        path.rename(path.with_suffix(".away"))
+    assert session.sql(query).to_pylist() == expected
+    for path in both:
+        path.with_suffix(".away").rename(path)
+    oldest = session.catalogs.target("lake", "db", "t").load().metadata.snapshots[2]
+    Path(oldest.manifest_list.removeprefix("file://")).unlink()
+    assert session.sql(query).to_pylist() == expected
+
+
+@pytest.mark.parametrize("fault", ["a partition less", "a negative count", "partitions added up by Java"])
+def test_wrong_statistics_of_others_are_not_believed(session: Session, fault: str) -> None:
+    """The totals of the snapshot tell, and several specs in a file of Java."""
+    session.catalogs.open("lake").create_namespace("db")
+    session.sql("CREATE TABLE lake.db.t (k VARCHAR, id BIGINT) WITH (partitioning = ARRAY['k'])")
+    session.sql("INSERT INTO lake.db.t VALUES ('a', 1), ('b', 2)")
+    session.sql("ALTER TABLE lake.db.t ADD PARTITION FIELD bucket(4, id)")
+    session.sql("INSERT INTO lake.db.t VALUES ('a', 3), ('c', 4)")
+    query = f'SELECT {COUNTED} FROM lake.db."t$partitions" ORDER BY ALL'
+    expected = session.sql(query).to_pylist()
+    found = computed(session, "lake")
+    table = session.catalogs.target("lake", "db", "t").load()
+    [file] = table.metadata.partition_statistics
+    wrong = found.slice(1)
+    if fault != "a partition less":
+        counts: list[Any] = found["data_file_count"].to_pylist()
+        counts = [-1, *counts[1:]] if fault == "a negative count" else [0, counts[1] + 1, *counts[2:]]
+        place = found.schema.get_field_index("data_file_count")
+        wrong = found.set_column(place, found.schema.field(place), pa.array(counts, pa.int32()))
+    path = Path(file.statistics_path.removeprefix("file://"))
+    pq.write_table(wrong, path)
+    if fault == "partitions added up by Java":
+        content = path.read_bytes()
+        created = f"parquet-cpp-arrow version {pa.__version__}".encode()
+        assert created in content
+        path.write_bytes(content.replace(created, b"parquet-mr".ljust(len(created))))
     assert session.sql(query).to_pylist() == expected
