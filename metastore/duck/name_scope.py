@@ -21,7 +21,6 @@ _ROW_BY_ROW: Final = frozenset(
         "BETWEEN",
         "CASE",
         "CAST",
-        "COLLATE",
         "COMPARISON",
         "CONJUNCTION",
         "CONSTANT",

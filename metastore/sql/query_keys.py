@@ -20,6 +20,7 @@ from metastore.duck.query_plans import why_not_by_keys
 from metastore.duck.query_tables import QueryTables
 from metastore.duck.row_keys import RowKeys
 from metastore.duck.row_keys import Share as TracedShare
+from metastore.duck.syntax import Node, below
 from metastore.duck.top_rows import top_rows
 from metastore.quoting import double_quoted
 from metastore.sql.divided_query import register
@@ -74,9 +75,7 @@ def halves(prepared: PreparedQuery) -> Halves:
     with Duck(plans=True) as duck:
         register(duck, prepared, ())
         try:
-            tree, source = duck.tree(prepared.text), duck.tree(f"FROM _1.{UPPER_TABLE}")
-            if tree is None or source is None:
-                raise Untraced("DuckDB shows no syntax tree of the query")
+            tree, source = _tree(duck, prepared.text), _tree(duck, f"FROM _1.{UPPER_TABLE}")
             cut = cut_query(tree, _tables(duck, prepared, ()), source["from_table"])
             lower, upper = duck.query_text(cut.lower), duck.query_text(cut.upper)
             (columns, types), (_, whole) = duck.columns(lower), duck.columns(prepared.text)
@@ -114,10 +113,21 @@ def top_rows_of(prepared: PreparedQuery, number: int) -> str | None:
 
 
 def _traced(duck: Duck, prepared: PreparedQuery, divided: Sequence[int]) -> list[TracedShare]:
-    tree = duck.tree(prepared.text)
+    return RowKeys(_tables(duck, prepared, divided)).shares(_tree(duck, prepared.text))
+
+
+def _tree(duck: Duck, text: str) -> Node:
+    """Returns the syntax tree of a query. Raises Untraced if DuckDB does not show it, and for a collation.
+
+    Texts that a collation holds equal may have different hashes where only one side of a comparison names it, and a
+    column's collation is lost between two tasks.
+    """
+    tree = duck.tree(text)
     if tree is None:
         raise Untraced("DuckDB shows no syntax tree of the query")
-    return RowKeys(_tables(duck, prepared, divided)).shares(tree)
+    if any(each.get("class") == "COLLATE" for each in below(tree)):
+        raise Untraced("a collation compares the rows")
+    return tree
 
 
 def _tables(duck: Duck, prepared: PreparedQuery, divided: Sequence[int]) -> QueryTables:
@@ -126,8 +136,8 @@ def _tables(duck: Duck, prepared: PreparedQuery, divided: Sequence[int]) -> Quer
     for number, each in enumerate(prepared.registered):
         if isinstance(each, QueryTable):
             columns[_schema_of(number)] = each.asked.columns
-        elif (view := duck.tree(each.text)) is not None:
-            views[_schema_of(number)] = view
+        else:
+            views[_schema_of(number)] = _tree(duck, each.text)
     return QueryTables(columns, views, frozenset(map(_schema_of, divided)), duck.aggregates())
 
 

@@ -17,8 +17,8 @@ class TaskEngine(LocalEngine):
 
     capabilities = Capabilities(runs_statements=True)  # type: ignore[misc] # an engine of its own
 
-    def __init__(self) -> None:
-        super().__init__(2, helpers_pay_from=1e9)  # no helper processes
+    def __init__(self, parallelism: int = 2) -> None:
+        super().__init__(parallelism, helpers_pay_from=1e9)  # no helper processes
         self.tasks = 0
         self.lost_attempts = 0
         self.repeats_tasks = False
