@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from metastore.duck.spark_casts import cast_as_spark
-from metastore.duck.value_kinds import INSTANTS
+from metastore.duck.value_kinds import INSTANTS, compared_values
 from metastore.duck.words import phrase
 from metastore.predicates.written_times import fine_time_of
 from metastore.quoting import text_constant
@@ -38,7 +38,7 @@ def with_nanoseconds(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr
     """Returns a comparison, translated by ``say``; it is exact with finer constants if a column counts nanoseconds."""
 
     def translated(node: exp.Expr) -> exp.Expr:
-        words, values = say(node), _values(node)
+        words, values = say(node), compared_values(node)
         others = [value for value in values if not _text(value)]
         if not others or len(others) == len(values):
             return words
@@ -49,17 +49,10 @@ def with_nanoseconds(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr
     return translated
 
 
-def _values(node: exp.Expr) -> list[exp.Expr]:
-    """Returns the operands of the comparison ``node``."""
-    if isinstance(node, exp.Between):
-        return [node.this, node.args["low"], node.args["high"]]
-    return [node.this, *node.expressions] if isinstance(node, exp.In) else [node.this, node.expression]
-
-
 def _as(node: exp.Expr, type_: str, subject: exp.Expr) -> exp.Expr:
     """Returns ``node`` with its finer constants, and the values that they are compared with, as DuckDB's ``type_``."""
     made = node.copy()
-    for value in _values(made):
+    for value in compared_values(made):
         if text := _text(value):
             value.replace(phrase(f"CAST({text_constant(text)} AS {type_})"))
         elif value == subject:

@@ -17,12 +17,24 @@ from typing import Final
 from sqlglot import exp
 
 from metastore.duck.spark_texts import text_as
-from metastore.duck.value_kinds import BYTES, FRACTIONS, INSTANTS, TEXTS, WHOLE, DType, is_never_text, kind_of
+from metastore.duck.value_kinds import (
+    BYTES,
+    FRACTIONS,
+    INSTANTS,
+    TEXTS,
+    WHOLE,
+    DType,
+    compared_values,
+    is_never_text,
+    kind_of,
+)
 from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
 from metastore.quoting import text_constant
 
 _TIMES: Final = frozenset({DType.DATE, DType.TIMESTAMPNTZ, *INSTANTS})
+
+MIXED: Final = "a text is beside a value of another type; Spark casts one of them, so write that cast"
 
 SYMBOLS: Final[Mapping[type[exp.Expr], str]] = {
     exp.EQ: "=",
@@ -66,17 +78,19 @@ def contained(node: exp.In) -> exp.Expr:
     return copied
 
 
-def between(node: exp.Between) -> exp.Expr:
-    """Returns ``BETWEEN`` as two comparisons."""
-    low, high = (
-        compared(kind(this=node.this.copy(), expression=node.args[end].copy()))
-        for kind, end in ((exp.GTE, "low"), (exp.LTE, "high"))
-    )
-    plain = isinstance(low, exp.GTE) and isinstance(high, exp.LTE) and low.this == node.this and high.this == node.this
-    if plain and low.expression == node.args["low"] and high.expression == node.args["high"]:
-        return node
-    both = exp.paren(exp.and_(low, high))
-    return exp.paren(exp.Not(this=both)) if node.args.get("negate") else both
+def between(say: Callable[[exp.Expr], exp.Expr]) -> Callable[[exp.Between], exp.Expr]:
+    """Returns ``BETWEEN`` as two comparisons, translated by ``say``, as in Spark: DuckDB gives all three one type."""
+
+    def translated(node: exp.Between) -> exp.Expr:
+        kinds = {kind_of(value) for value in compared_values(node)}
+        if len(kinds) == 1 and kinds <= WHOLE | FRACTIONS:
+            return node
+        low = say(exp.GTE(this=node.this.copy(), expression=node.args["low"].copy()))
+        high = say(exp.LTE(this=node.this.copy(), expression=node.args["high"].copy()))
+        both = exp.paren(exp.and_(low, high))
+        return exp.paren(exp.Not(this=both)) if node.args.get("negate") else both
+
+    return translated
 
 
 def chosen(node: exp.Case) -> exp.Expr:
@@ -210,8 +224,9 @@ def _guarded(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
         )
         for value in _representatives(more)
     ]
-    why = text_constant("a text is beside a value of another type; Spark casts one of them, so write that cast")
-    return phrase(f"CASE WHEN :mixed THEN error({why}) ELSE :it END", mixed=exp.or_(*mixed), it=node.copy())
+    return phrase(
+        f"CASE WHEN :mixed THEN error({text_constant(MIXED)}) ELSE :it END", mixed=exp.or_(*mixed), it=node.copy()
+    )
 
 
 def _guarded_from_literals(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:

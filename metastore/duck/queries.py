@@ -1,9 +1,9 @@
 """Runs a query in DuckDB, over the given tables only.
 
 Each query has an in-memory database to itself (:mod:`metastore.duck.sandboxes`). It cannot open a file or a
-connection, load an extension, read an environment variable or change its settings, and it spills nothing to disk.
-Tables are streams: each scan of a table opens it anew. So a query may read a table several times, and a table that is
-not read is not fetched.
+connection, load an extension, read an environment variable or change its settings. It spills to disk only if it is
+given a folder for that. Tables are streams: each scan of a table opens it anew. So a query may read a table several
+times, and a table that is not read is not fetched.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ from metastore.duck.query_plans import PlanNode
 from metastore.duck.sandboxes import Sandbox
 from metastore.duck.session import ALL_ROWS, judges_arrow
 from metastore.duck.spark_texts import define_what
+from metastore.duck.syntax import Node, of_query, selecting, tree_of
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.formats.arrow_schema import require_narrow_decimals
 from metastore.interrupts import result_of
-from metastore.quoting import double_quoted
+from metastore.quoting import double_quoted, text_constant
+
+SPILLING_MEMORY: Final = "1GiB"
+"""The memory of a query that may spill."""
 
 _ROWS_AT_ONCE: Final = 1 << 16
 
@@ -35,6 +39,13 @@ _AGAIN_S: Final = 0.1
 """Seconds between two interrupts while the query goes on."""
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_TREE: Final = "SELECT CAST(json_serialize_sql($1) AS VARCHAR)"
+_TEXT: Final = "SELECT json_deserialize_sql(CAST($1 AS JSON))"
+_FUNCTIONS: Final = (
+    "SELECT DISTINCT lower(function_name), function_type, lower(macro_definition) FROM duckdb_functions()"
+)
+_CALLED: Final = re.compile(r"(\w+)\(")
 
 _SHOWN: Final = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
 
@@ -80,17 +91,20 @@ class _Stream:
 class Duck:
     """One query's database, a context manager. Raises InvalidRequestError if DuckDB is not installed.
 
-    ``threads`` limits its threads; None means one per core. :meth:`plan` needs ``plans``.
+    ``threads`` limits its threads; None means one per core. :meth:`plan` needs ``plans``. With ``spill``, an existing
+    folder, the memory is limited to :data:`SPILLING_MEMORY`, and what exceeds it goes to files there.
     """
 
-    def __init__(self, threads: int | None = None, *, plans: bool = False) -> None:
+    def __init__(self, threads: int | None = None, *, plans: bool = False, spill: str = "") -> None:
         try:
             self._duckdb: Any = import_module("duckdb")
         except ModuleNotFoundError as error:
             raise InvalidRequestError(f"SELECT needs duckdb: {install_command('sql')}") from error
         limits = () if threads is None else (f"SET threads = {threads}",)
         shown = ("SET GLOBAL explain_output = 'all'",) if plans else ()
-        self._sandbox = Sandbox.taken((*limits, *shown))
+        memory = (f"SET memory_limit = '{SPILLING_MEMORY}'", f"SET temp_directory = {text_constant(spill)}")
+        self._spills = bool(spill)
+        self._sandbox = Sandbox.taken((*limits, *shown, *(memory if spill else ())))
         self._connection = self._sandbox.connection
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
@@ -193,6 +207,36 @@ class Duck:
             raise Failure("DuckDB shows no plan", self._outside)
         return PlanNode.of_json(plans[0])
 
+    def tree(self, query: str) -> Node | None:
+        """Returns DuckDB's syntax tree of a query; None if it has none. Raises :class:`Failure`."""
+        rows = self._guarded(lambda: self._connection.execute(_TREE, [query]).fetchall())
+        return tree_of(rows[0][0])
+
+    def texts(self, expressions: Sequence[Node]) -> list[str]:
+        """Returns the texts of expressions of a tree. Raises :class:`Failure`."""
+        [[template]] = self._guarded(lambda: self._connection.execute(_TREE, ["SELECT 1"]).fetchall())
+        found: list[str] = []
+        for each in expressions:
+            text = self._printed(selecting(each, template))
+            found.append(text.removeprefix("SELECT "))
+        return found
+
+    def query_text(self, tree: Node) -> str:
+        """Returns the text of a query's tree. Raises :class:`Failure`."""
+        [[template]] = self._guarded(lambda: self._connection.execute(_TREE, ["SELECT 1"]).fetchall())
+        return self._printed(of_query(tree, template))
+
+    def _printed(self, content: str) -> str:
+        [[text]] = self._guarded(lambda: self._connection.execute(_TEXT, [content]).fetchall())
+        return str(text)
+
+    def aggregates(self) -> frozenset[str]:
+        """Returns the functions that may be of several rows; macros that call such a function too."""
+        rows = self._guarded(lambda: self._connection.execute(_FUNCTIONS).fetchall())
+        found = {name for name, kind, _ in rows if kind == "aggregate"}
+        macros = {name: set(_CALLED.findall(text or "")) for name, kind, text in rows if kind == "macro"}
+        return frozenset(found | {"unnest"} | {name for name, called in macros.items() if called & found})
+
     def columns(self, query: str) -> tuple[pa.Schema, list[str]]:
         """Returns the columns of a query's rows, and their types in DuckDB. Raises :class:`Failure`."""
         relation = self._guarded(lambda: self._connection.sql(query))
@@ -267,5 +311,6 @@ class Duck:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After a second Ctrl-C, the query may still be ending; then the database ends with it.
-        self._sandbox.give_back(ended=kind is None or issubclass(kind, Failure | MetastoreError))
+        # After a second Ctrl-C, the query may still be ending; then the database ends with it. A folder has one query.
+        has_ended = kind is None or issubclass(kind, Failure | MetastoreError)
+        self._sandbox.give_back(ended=has_ended and not self._spills)

@@ -28,6 +28,22 @@ _SIDES: Final[Mapping[str, frozenset[int]]] = {
 }
 """The sides of a join whose rows it treats alone, if the other side is complete."""
 
+_BY_KEYS: Final = _ALONE | {
+    "AGGREGATE",
+    "ANY_JOIN",
+    "COMPARISON_JOIN",
+    "CROSS_PRODUCT",
+    "CTE",
+    "DEPENDENT_JOIN",
+    "DISTINCT",
+    "EXCEPT",
+    "INTERSECT",
+    "ORDER_BY",
+    "UNION",
+    "WINDOW",
+}
+"""Operators that give the rows of a share for the rows of a share, if the share has all rows of its keys."""
+
 _REASONS: Final[Mapping[str, str]] = {
     "AGGREGATE": "it aggregates the rows",
     "DISTINCT": "DISTINCT compares the rows",
@@ -66,6 +82,17 @@ def why_not_alone(plan: PlanNode) -> str | None:
     if streams != 1:
         return "it reads the table several times" if streams else "it does not read the table"
     return _why_not(plan, lambda node: node.operator == STREAM)
+
+
+def why_not_by_keys(plan: PlanNode) -> str | None:
+    """Returns why no keys divide the rows of the plan's streams; None if the operators above them are known."""
+    for node in plan.walk():
+        if any(each.operator == STREAM for below in node.inputs for each in below.walk()):
+            if node.operator not in _BY_KEYS:
+                return _REASONS.get(node.operator, f"{node.operator} may compare the rows")
+            if node.operator == "AGGREGATE" and not node.details.get("Groups"):
+                return "it aggregates all rows, without a key"
+    return None
 
 
 def _why_not(plan: PlanNode, is_source: Callable[[PlanNode], bool]) -> str | None:

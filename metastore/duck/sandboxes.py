@@ -18,7 +18,8 @@ from typing import Any, Final
 from metastore.duck.optional import library
 from metastore.duck.session import SANDBOX, settings_of_release
 
-_SETTINGS: Final = ("SET GLOBAL TimeZone = 'UTC'", "SET temp_directory = ''", *SANDBOX)
+_NO_SPILL: Final = "SET temp_directory = ''"
+_SETTINGS: Final = ("SET GLOBAL TimeZone = 'UTC'", *SANDBOX)
 
 _CATALOG: Final = "query"
 """The catalog of a query, which DuckDB shows in plans."""
@@ -34,7 +35,7 @@ class Sandbox:
         self._duckdb = library("duckdb", "sql")
         self._settings = settings
         self._database = self._duckdb.connect(":memory:")
-        for setting in (*settings_of_release(), *settings, *_SETTINGS):
+        for setting in (*settings_of_release(), _NO_SPILL, *settings, *_SETTINGS):
             self._database.execute(setting)
         self.connection: Any = None
 

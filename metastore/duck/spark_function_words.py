@@ -14,6 +14,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from metastore.duck.mixed_kinds import divided, of_one_kind
+from metastore.duck.nested_values import choosing_plain
 from metastore.duck.spark_casts import cast_as_spark
 from metastore.duck.spark_formats import moment_of_text, text_of_moment
 from metastore.duck.spark_functions import refused
@@ -305,6 +306,12 @@ def _of_one_row(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
     return node
 
 
+def _in_query(node: exp.Exists) -> exp.Expr:
+    if isinstance(node.expression, exp.Lambda):
+        raise refused("exists() of a list")
+    return node
+
+
 def _reduced(node: exp.Reduce) -> exp.Expr:
     if node.args.get("finish") is not None:
         raise refused("aggregate() with a last function")
@@ -321,8 +328,9 @@ def _call_by_name(node: exp.Anonymous) -> exp.Expr:
 FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.TsOrDsToDate: _day,
     exp.Coalesce: of_one_kind("coalesce()"),
-    exp.Greatest: of_one_kind("greatest()"),
-    exp.Least: of_one_kind("least()"),
+    exp.Greatest: choosing_plain(of_one_kind("greatest()")),
+    exp.Least: choosing_plain(of_one_kind("least()")),
+    **dict.fromkeys((exp.Max, exp.Min), choosing_plain()),
     exp.Nullif: of_one_kind("nullif()"),
     exp.If: of_one_kind("if()"),
     exp.Nvl2: of_one_kind("nvl2()"),
@@ -365,8 +373,9 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Rand: _random,
     **dict.fromkeys((exp.Transform, exp.ArrayFilter), _with_one_parameter),
     exp.ArraySort: _sorted,
-    **dict.fromkeys((exp.ArgMax, exp.ArgMin), _of_one_row),
+    **dict.fromkeys((exp.ArgMax, exp.ArgMin), choosing_plain(_of_one_row)),
     exp.Reduce: _reduced,
+    exp.Exists: _in_query,
     **dict.fromkeys((exp.Ceil, exp.Floor), _rounded),
     exp.Space: _except_for(*FRACTIONS),
     exp.Hex: _except_for(*FRACTIONS),

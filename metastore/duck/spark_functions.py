@@ -40,7 +40,7 @@ _SAME: Final[frozenset[type[exp.Expr]]] = frozenset(
         # Aggregates.
         *(exp.AnyValue, exp.ApproxDistinct, exp.ArrayAgg, exp.ArrayUniqueAgg, exp.BitwiseAndAgg, exp.BitwiseOrAgg),
         *(exp.BitwiseXorAgg, exp.Count, exp.CountIf, exp.CovarPop, exp.CovarSamp, exp.First, exp.Grouping),
-        *(exp.GroupingId, exp.LogicalAnd, exp.LogicalOr, exp.Max, exp.Min, exp.PercentileCont, exp.PercentileDisc),
+        *(exp.GroupingId, exp.LogicalAnd, exp.LogicalOr, exp.PercentileCont, exp.PercentileDisc),
         *(exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Sum, exp.Variance),
         exp.VariancePop,
         # Windows.

@@ -19,6 +19,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from metastore.duck.fine_times import cast_of_constant, with_nanoseconds
+from metastore.duck.float_comparisons import with_floats_as_doubles
 from metastore.duck.mixed_kinds import (
     SYMBOLS,
     between,
@@ -29,6 +30,7 @@ from metastore.duck.mixed_kinds import (
     divided,
     unified,
 )
+from metastore.duck.nested_values import comparing_by_place, comparing_plain
 from metastore.duck.spark_casts import cast_as_spark, text_of
 from metastore.duck.spark_function_words import FUNCTION_WORDS
 from metastore.duck.spark_functions import refused, require_known
@@ -88,9 +90,9 @@ def _like(node: exp.Like | exp.ILike) -> exp.Expr:
     """Spark's LIKE uses the backslash as escape character; DuckDB's has none unless it is named, and requires text."""
     words = node.copy()
     if isinstance(words.expression, (exp.Any, exp.All)):
-        patterns = words.expression.this.unnest()
-        each = [node.copy() for _ in patterns.expressions]
-        for one, pattern in zip(each, patterns.expressions, strict=True):
+        patterns = words.expression.this.expressions or [words.expression.this.unnest()]
+        each = [node.copy() for _ in patterns]
+        for one, pattern in zip(each, patterns, strict=True):
             one.set("expression", pattern.copy())
         return exp.paren((exp.or_ if isinstance(words.expression, exp.Any) else exp.and_)(*map(_like, each)))
     if kind_of(words.this) not in TEXTS and not words.this.is_type(exp.DType.TEXT):
@@ -108,15 +110,19 @@ def _grouping(node: exp.Group) -> exp.Expr:
     return node
 
 
+_equal: Final = comparing_by_place(with_nanoseconds(with_floats_as_doubles(compared)))
+_ordered: Final = comparing_plain(with_nanoseconds(with_floats_as_doubles(compared)))
+
 _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **FUNCTION_WORDS,
     exp.Like: _like,
     exp.ILike: _like,
     exp.Cast: cast_of_constant,
     exp.TryCast: cast_of_constant,
-    **dict.fromkeys(SYMBOLS, with_nanoseconds(compared)),
-    exp.In: with_nanoseconds(contained),
-    exp.Between: with_nanoseconds(between),
+    **dict.fromkeys(SYMBOLS, _equal),
+    **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _ordered),
+    exp.In: comparing_by_place(with_nanoseconds(with_floats_as_doubles(contained))),
+    exp.Between: between(_ordered),
     exp.Case: chosen,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), computed),
     **dict.fromkeys((exp.Div, exp.Mod), divided),

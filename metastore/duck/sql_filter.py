@@ -24,7 +24,6 @@ from metastore.duck.session import close_off, connection, relation
 from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words, missing_function
 from metastore.duck.spark_texts import define_what
 from metastore.duck.value_kinds import mark
-from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
 from metastore.predicates.columns import Columns, PredicateColumn
@@ -198,9 +197,6 @@ def _column_sql(name: str, column: PredicateColumn, shown: int, rest: tuple[str,
         expression = exp.Anonymous(this="struct_extract", expressions=[expression, exp.Literal.string(field)])
     if column.type.name == "VARCHAR":
         expression.type = exp.DataType.build("TEXT")
-    if column.type.name == "FLOAT" and not rest:
-        # With decimals, Spark compares as DOUBLE; DuckDB compares as FLOAT, in which 0.1 equals the nearest FLOAT.
-        return phrase("CAST(:it AS DOUBLE)", it=expression)
     for field in rest:
         expression = exp.Dot(this=expression, expression=exp.to_identifier(field, quoted=True))
     if not rest and (type_ := _arrow_type(column, schema)) is not None:

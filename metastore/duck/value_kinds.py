@@ -21,6 +21,7 @@ FRACTIONS: Final = frozenset({DType.FLOAT, DType.DOUBLE, DType.DECIMAL})
 TEXTS: Final = frozenset({DType.TEXT, DType.VARCHAR, DType.CHAR, DType.NVARCHAR, DType.NCHAR})
 BYTES: Final = frozenset({DType.BINARY, DType.VARBINARY, DType.BLOB})
 INSTANTS: Final = frozenset({DType.TIMESTAMP, DType.TIMESTAMPTZ, DType.TIMESTAMPLTZ})
+NESTED: Final = frozenset({DType.STRUCT, DType.ARRAY, DType.MAP})
 
 _KIND: Final = "kind"
 _NEVER_TEXT: Final = "never a text"
@@ -51,6 +52,10 @@ _OF_ARROW: Final = (
     (pa.types.is_large_string, DType.TEXT),
     (pa.types.is_binary, DType.BINARY),
     (pa.types.is_large_binary, DType.BINARY),
+    (pa.types.is_struct, DType.STRUCT),
+    (pa.types.is_list, DType.ARRAY),
+    (pa.types.is_large_list, DType.ARRAY),
+    (pa.types.is_map, DType.MAP),
 )
 
 
@@ -69,7 +74,12 @@ def kind_of(node: exp.Expr) -> exp.DType | None:
     if isinstance(node, exp.HexString):
         return DType.BINARY
     if isinstance(node, exp.Cast):
-        return None if node.to.args.get("nested") else node.to.this
+        named: exp.DType = node.to.this
+        return named
+    if isinstance(node, (exp.Struct, exp.Tuple)):
+        return DType.STRUCT
+    if isinstance(node, exp.Array):
+        return DType.ARRAY
     if isinstance(node, (exp.TsOrDsToDate, exp.CurrentDate, exp.DateTrunc, exp.TsOrDsAdd, exp.AddMonths, exp.LastDay)):
         return DType.DATE
     if isinstance(node, _MADE_TEXTS):
@@ -77,6 +87,13 @@ def kind_of(node: exp.Expr) -> exp.DType | None:
     if isinstance(node, exp.Literal):
         return _kind_of_literal(node)
     return None
+
+
+def compared_values(node: exp.Expr) -> list[exp.Expr]:
+    """Returns the values that a comparison, IN or BETWEEN compares."""
+    if isinstance(node, exp.Between):
+        return [node.this, node.args["low"], node.args["high"]]
+    return [node.this, *node.expressions] if isinstance(node, exp.In) else [node.this, node.expression]
 
 
 def is_never_text(node: exp.Expr) -> bool:

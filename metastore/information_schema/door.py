@@ -23,6 +23,7 @@ from metastore.information_schema.conditions import for_units
 from metastore.information_schema.relation import OWN_SCHEMAS, OWN_TABLES, SCHEMA_PARTS, Relation, Source
 from metastore.information_schema.relations import RELATIONS, own_tables, relation, schemas
 from metastore.mapping.filters import columns_read
+from metastore.mapping.null_semantics import as_sql
 from metastore.mapping.row_test import RowTest
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
@@ -46,7 +47,7 @@ class Request:
         Raises NotFoundError for the relation, InvalidRequestError for the rest.
         """
         found = relation(name)
-        expression = AlwaysTrue() if where is None else expression_of(where, found.iceberg_schema)
+        expression = AlwaysTrue() if where is None else as_sql(expression_of(where, found.iceberg_schema))
         try:
             condition = bind(found.iceberg_schema, expression, case_sensitive=False)
         except (ValueError, TypeError) as error:

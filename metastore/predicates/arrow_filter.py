@@ -26,13 +26,12 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpressio
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.leaves import Leaves
-from metastore.predicates.literals import is_of_many_types, passes_nulls, span_of
+from metastore.predicates.literals import INVERSE, is_of_many_types, passes_nulls, span_of
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.predicate import Question, resolved
 from metastore.predicates.time_spans import Literal, nanoseconds_of
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
-_INVERSE: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 class NotExact(Exception):  # noqa: N818 - no error of the user's: another engine is asked
@@ -130,7 +129,7 @@ class _ExactLeaves(Leaves):
         """``column operator literal``."""
         if passes_nulls(column, operator, literal):
             raise NotExact
-        asked = _INVERSE[operator] if inverted else operator
+        asked = INVERSE[operator] if inverted else operator
         field, type_ = self._field(column)
         return _leaf(_comparison(field, type_, asked, self._value(column, literal)))
 

@@ -31,7 +31,8 @@ class Dialect:
 
     ``instants`` are types whose literals are points in time, in the session's zone if they have none. ``local_times``
     are types whose literals are local clock times. Literals of ``fine_times`` may have nanoseconds. With
-    ``substring_starts_at_zero``, position 0 of a text is its first letter, as position 1 is.
+    ``substring_starts_at_zero``, position 0 of a text is its first letter, as position 1 is. With
+    ``between_has_one_type``, the value and both ends of BETWEEN get one type.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Dialect:
     fine_times: frozenset[exp.DType]
     backslash_escapes: bool
     substring_starts_at_zero: bool
+    between_has_one_type: bool
 
     def text_of(self, node: exp.Expr) -> str:
         """The text of ``node`` for messages."""
@@ -55,6 +57,7 @@ SPARK: Final = Dialect(
     frozenset({DType.TIMESTAMP, DType.TIMESTAMPTZ, DType.TIMESTAMPLTZ, DType.TIMESTAMPNTZ}),
     backslash_escapes=True,
     substring_starts_at_zero=True,
+    between_has_one_type=False,
 )
 DUCKDB: Final = Dialect(
     "DuckDB",
@@ -64,6 +67,7 @@ DUCKDB: Final = Dialect(
     frozenset({DType.TIMESTAMP_NS}),
     backslash_escapes=False,
     substring_starts_at_zero=False,
+    between_has_one_type=True,
 )
 
 

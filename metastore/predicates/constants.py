@@ -96,7 +96,7 @@ class Constants:
         if kind in (exp.DType.TEXT, exp.DType.VARCHAR) and isinstance(value, str) and not to.expressions:
             return value
         if kind is exp.DType.DECIMAL and (isinstance(value, str) or type(value) in (int, Decimal)):
-            return _decimal(value if isinstance(value, str) else format(value, "f"), to)
+            return _decimal(format(value, "f") if isinstance(value, Decimal) else str(value), to)
         if to.expressions:
             raise NotConstant(f"{to} may cut or round the value")
         if isinstance(value, str):

@@ -45,7 +45,9 @@ from metastore.model.drill_types import INTEGER_TYPES
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.time_spans import Literal, Span, date_span, time_span, timestamp_span
 
-_INVERSE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+INVERSE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+"""The sign of the opposite comparison."""
+
 _REACHES_NAN = frozenset({">", ">=", "!="})
 _FLOATS = {"FLOAT": 24, "DOUBLE": 53}
 """Bits of precision of the float types."""
@@ -79,7 +81,7 @@ def comparison(
     if passes_nulls(column, operator, literal):
         return Understood(AlwaysTrue(), usable=False, exact=False)
     span = span_of(column, literal, zone)
-    asked = _INVERSE[operator] if inverted else operator
+    asked = INVERSE[operator] if inverted else operator
     # Text compared with a directory's number: engines that keep directory names as text use the order of texts.
     if span and asked != "=" and _is_text_for_number(column, literal):
         span = None

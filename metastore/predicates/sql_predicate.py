@@ -7,6 +7,7 @@ the reason.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
@@ -213,7 +214,7 @@ class _Translator:
 
     def _between(self, node: exp.Between, *, inverted: bool) -> BooleanExpression:
         column, text = self._column(node.this), self._shown(node)
-        ends = ((">=", self._constants.value(node.args["low"])), ("<=", self._constants.value(node.args["high"])))
+        ends = zip((">=", "<="), self._ends(node), strict=True)
         parts = [
             AlwaysFalse()
             if end is None
@@ -223,6 +224,19 @@ class _Translator:
             for operator, end in ends
         ]
         return Or(*parts) if inverted else And(*parts)
+
+    def _ends(self, node: exp.Between) -> list[Literal | None]:
+        """The ends of BETWEEN, as numbers of one type if the dialect makes them so: DOUBLE rounds the other end."""
+        ends = [self._constants.value(node.args[end]) for end in ("low", "high")]
+        kinds = {type(end) for end in ends if end is not None}
+        if not self._asked_condition.dialect.between_has_one_type or float not in kinds or len(kinds) == 1:
+            return ends
+        if not kinds <= {int, Decimal, float}:
+            raise NotConstant("the ends of BETWEEN are of different types")
+        try:
+            return [end if end is None else float(end) for end in ends]  # type: ignore[arg-type]  # see kinds
+        except OverflowError as error:
+            raise NotConstant("the number is beyond DOUBLE") from error
 
     def _like(self, node: exp.Expr, escape: Literal | None, *, inverted: bool) -> BooleanExpression:
         column = self._required_column(node.this)

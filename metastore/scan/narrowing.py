@@ -11,17 +11,16 @@ from collections.abc import Collection
 from typing import Final
 
 import pyarrow as pa
-from pyarrow import fs
 
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TupleSchema
 from metastore.pruning.file_columns import FileColumns
 from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.prune import prune
 from metastore.scan.plan import Where
 from metastore.sources.directories import directories_of
+from metastore.sources.listing import directories_at
 from metastore.sources.source_table import SourceTable
-from metastore.stores.arrow import open_location
 
 WORTH_IT: Final = 16
 """With fewer directories, pruning by names is skipped."""
@@ -30,11 +29,9 @@ WORTH_IT: Final = 16
 def top_level_directories(source: SourceTable) -> list[str] | None:
     """Return the directories directly below a table; None if they cannot be listed, which the plan will explain."""
     try:
-        store, root = open_location(source.location, source.options)
-        entries = store.get_file_info(fs.FileSelector(root))
-    except (OSError, pa.ArrowException):
+        return directories_at(source.location, source.options)
+    except StorageError:
         return None
-    return [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
 
 
 def directories_left(

@@ -157,15 +157,13 @@ def data_files(
 def directories_at(location: str, options: Mapping[str, str] | None = None) -> list[str]:
     """Returns the sorted names of the directories directly below ``location`` that may hold data.
 
-    The result is empty if nothing exists there. Raises StorageError if the store fails.
+    The result is empty if nothing exists there. Raises StorageError if the store fails or a name is not UTF-8.
     """
-    try:
+    with _naming(location):
         store, root = open_location(location, options or {})
         entries = store.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"cannot list {location}: {error}") from showable(error)
-    directories = (entry.base_name for entry in entries if entry.type == fs.FileType.Directory)
-    return sorted(name for name in directories if _is_data_name(name))
+        directories = (entry.base_name for entry in entries if entry.type == fs.FileType.Directory)
+        return sorted(name for name in directories if _is_data_name(name))
 
 
 def _listed(

@@ -64,6 +64,10 @@ def path_within(source: SourceTable, path: str) -> str:
 
     A path that is neither absolute nor a URI is relative to the table.
     """
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"{path!r} is not UTF-8, which the metastore requires of names") from error
     given = path.removeprefix("file://") if path.startswith("file:///") else one_spelling(path)
     if "://" not in given and not given.startswith("/"):
         given = f"{source.location}/{given}"

@@ -27,7 +27,7 @@ def paths_in(file: str) -> Iterator[str]:
     Raises InvalidRequestError with the line's number, StorageError if the file cannot be read.
     """
     try:
-        with Path(file).open(encoding="utf-8", newline="") as lines:
+        with Path(file).open(encoding="utf-8-sig", newline="") as lines:
             for number, line in enumerate(lines, start=1):
                 if text := line.strip():
                     yield from _of_line(text, f"{file}, line {number}")
@@ -45,7 +45,7 @@ def _of_line(text: str, where: str) -> Iterator[str]:
     if text[0] in '{["' and not _is_quoted_csv(text):
         try:
             entry = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidRequestError(f"{where} is no JSON: {error}; one entry a line is expected") from error
         for each in entry if isinstance(entry, list) else [entry]:
             yield from _of_entry(each, where)

@@ -1,8 +1,7 @@
 """The engine on Spark: chunks of work become the partitions of a small range, and batches return to the driver.
 
 Place in the flow: implements :class:`metastore.engine.Engine` on a local master, a cluster and Spark Connect. It runs
-RDD jobs, which start in half the time of a query. Connect has no RDDs; there, the same function runs inside
-``mapInArrow``.
+RDD jobs, which start in half the time of a query. Connect has no RDDs; there, ``mapInArrow`` runs the same function.
 
 Promises, in addition to those of every engine: a job carries at most :data:`JOB_BYTES` of pickled chunks, because a
 server that receives a closure of hundreds of megabytes fails; more work makes more jobs. When a process or an executor
@@ -89,7 +88,6 @@ _Job = Callable[[Iterable[worker.Part]], Iterator[tuple[str, bytes]]]
 """Maps parts of a job to the answers of their tasks."""
 
 cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
-
 
 _MAX_RESULT: Final = "spark.driver.maxResultSize"
 
@@ -196,8 +194,8 @@ class SparkEngine:
     ) -> DataFrame:
         """Returns the batches of ``task`` over ``chunks`` as a DataFrame of ``schema``.
 
-        It has one partition for each chunk. Batches must have the columns of ``schema``, in its order and types. This
-        call sends the package to the executors, because nothing can be sent once the DataFrame runs.
+        It has one partition for each chunk. Batches must have the columns of ``schema``, in its order and types. The
+        package is sent to executors at once, because nothing can be sent once the DataFrame runs.
         """
         if not chunks:
             return self.spark.createDataFrame([], schema)
@@ -220,6 +218,7 @@ class SparkEngine:
         self,
         chunks: Sequence[Chunk],
         deal: Callable[[Chunk], Iterable[tuple[int, pa.RecordBatch]]],
+        between: Sequence[Callable[[Iterator[pa.RecordBatch]], Iterable[tuple[int, pa.RecordBatch]]]],
         gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
         groups: int,
         schema: pa.Schema,
@@ -230,18 +229,19 @@ class SparkEngine:
         # After a failed fetch, Spark runs a stage again, and tasks do not see it. A local master has no such failure.
         self._repeated = not str(self.spark.conf.get("spark.master", "")).startswith("local")
         self.prepare()
-        first, second = (cloudpickle.dumps(task) for task in (deal, gather))  # type: ignore[no-untyped-call]
+        first, *middle, last = map(cloudpickle.dumps, (deal, *between, gather))
         sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
+        writing = (worker.gatherer(last, schema, _FINGERPRINT), worker.ANSWER)
+        stages = [*((worker.dealer_again(task, _FINGERPRINT), worker.DEALT) for task in middle), writing]
 
         def collect() -> list[tuple[str, bytes]]:
             with quiet_about_pandas():
-                dealt = self._one_each(sent).mapInArrow(worker.dealer(first, _FINGERPRINT), worker.DEALT)
-                made = dealt.repartitionById(groups, column("part")).mapInArrow(
-                    worker.gatherer(second, schema, _FINGERPRINT), worker.ANSWER
-                )
-                return _pairs(made.toArrow())
+                rows = self._one_each(sent).mapInArrow(worker.dealer(first, _FINGERPRINT), worker.DEALT)
+                for task, columns in stages:
+                    rows = rows.repartitionById(groups, column("part")).mapInArrow(task, columns)
+                return _pairs(rows.toArrow())
 
-        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), len(sent) + groups))
+        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), len(sent) + groups * len(stages)))
 
     @property
     def repeats_tasks(self) -> bool:

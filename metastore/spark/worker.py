@@ -120,13 +120,30 @@ def dealer(task: bytes, code: str) -> Callable[[Iterator[pa.RecordBatch]], Itera
     The task yields rows with the number of their part. Rows have the columns :data:`DEALT`; errors are rows of part 0.
     """
 
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        job = pickle.loads(task)  # noqa: S301 - the driver's own
+        for batch in batches:
+            for chunk in batch.column(0):
+                yield from job(pickle.loads(zlib.decompress(chunk.as_py())))  # noqa: S301
+
     def dealt(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        names = ["kind", "part", "payload"]
-        for kind, part, payload in _dealt(
-            task, (chunk.as_py() for batch in batches for chunk in batch.column(0)), code
-        ):
-            columns: list[Any] = [pa.array([kind]), pa.array([part], pa.int32()), pa.array([payload], pa.binary())]
-            yield pa.record_batch(columns, names)
+        return _dealt(lambda _: rows(batches), code)
+
+    return dealt
+
+
+def dealer_again(task: bytes, code: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Returns a function for ``mapInArrow`` over rows of :data:`DEALT`, whose rows have these columns again.
+
+    The task gets the rows of some parts, and yields rows with the number of their part. Errors of earlier stages pass.
+    """
+
+    def dealt(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def rows(failed: list[tuple[str, bytes]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+            job = pickle.loads(task)  # noqa: S301 - the driver's own
+            yield from job(_arrived(batches, failed))
+
+        return _dealt(rows, code)
 
     return dealt
 
@@ -221,9 +238,12 @@ def _answers(
         yield ERROR, pickle.dumps((error, traceback.format_exc()))
 
 
-def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sent: list[int]) -> Iterator[tuple[str, bytes]]:
+def _streams(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema | None, sent: list[int]
+) -> Iterator[tuple[str, bytes]]:
     """Pack batches into a few IPC streams of some megabytes each; these are small enough for Spark's rows.
 
+    Without ``schema``, a stream has that of its first batch, and the others may differ from it in metadata.
     ``sent`` gets the bytes of each stream; its last number grows while the stream is filled.
     """
     options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -231,7 +251,7 @@ def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sent: list[in
     while batch is not None:
         sink = pa.BufferOutputStream()
         sent.append(0)
-        with pa.ipc.new_stream(sink, schema, options=options) as stream:
+        with pa.ipc.new_stream(sink, schema or batch.schema, options=options) as stream:
             while batch is not None and sink.tell() < _PAYLOAD_BYTES:
                 stream.write_batch(batch)
                 sent[-1] = sink.tell()
@@ -239,7 +259,21 @@ def _streams(batches: Iterator[pa.RecordBatch], schema: pa.Schema, sent: list[in
         yield BATCHES, sink.getvalue().to_pybytes()
 
 
-def _dealt(task: bytes, chunks: Iterable[bytes], code: str) -> Iterator[tuple[str, int, bytes]]:
+def _dealt(
+    rows: Callable[[list[tuple[str, bytes]]], Iterator[tuple[int, pa.RecordBatch]]], code: str
+) -> Iterator[pa.RecordBatch]:
+    """Yields rows of :data:`DEALT` for ``rows`` with the numbers of their parts.
+
+    ``rows`` gets a list, to which it adds an answer of an earlier stage that ends the task.
+    """
+    for kind, part, payload in _dealt_answers(rows, code):
+        columns: list[Any] = [pa.array([kind]), pa.array([part], pa.int32()), pa.array([payload], pa.binary())]
+        yield pa.record_batch(columns, ["kind", "part", "payload"])
+
+
+def _dealt_answers(
+    rows: Callable[[list[tuple[str, bytes]]], Iterator[tuple[int, pa.RecordBatch]]], code: str
+) -> Iterator[tuple[str, int, bytes]]:
     # The first check forgets modules that were loaded before the driver's code arrived; the second loads that code.
     found = _other_code(code) and _other_code(code)
     if found is not None:
@@ -248,27 +282,41 @@ def _dealt(task: bytes, chunks: Iterable[bytes], code: str) -> Iterator[tuple[st
     from metastore.errors import MetastoreError  # noqa: PLC0415
 
     pa.set_cpu_count(1)  # the other cores belong to other tasks
-    held: dict[int, list[pa.RecordBatch]] = {}
+    held: dict[tuple[int, pa.Schema], list[pa.RecordBatch]] = {}
     size = 0
+    failed: list[tuple[str, bytes]] = []
     try:
         with _own_errors():
-            job = pickle.loads(task)  # noqa: S301 - the driver's own
-            for chunk in chunks:
-                for part, rows in job(pickle.loads(zlib.decompress(chunk))):  # noqa: S301
-                    held.setdefault(part, []).append(rows)
-                    size += rows.nbytes
-                    if size >= _DEALT_BYTES:
-                        yield from _packed(held)
-                        held, size = {}, 0
+            for part, batch in rows(failed):
+                held.setdefault((part, batch.schema.remove_metadata()), []).append(batch)
+                size += batch.nbytes
+                if size >= _DEALT_BYTES:
+                    yield from _packed(held)
+                    held, size = {}, 0
         yield from _packed(held)
     except MetastoreError as error:
-        yield ERROR, 0, pickle.dumps((error, traceback.format_exc()))
+        kind, payload = failed[0] if failed else (ERROR, pickle.dumps((error, traceback.format_exc())))
+        yield kind, 0, payload
 
 
-def _packed(held: dict[int, list[pa.RecordBatch]]) -> Iterator[tuple[str, int, bytes]]:
-    for part, rows in held.items():
-        for kind, payload in _streams(iter(rows), rows[0].schema, []):
+def _packed(held: dict[tuple[int, pa.Schema], list[pa.RecordBatch]]) -> Iterator[tuple[str, int, bytes]]:
+    """Yields the rows of each part and schema as IPC streams. A stream has the metadata of its first batch."""
+    for (part, _), rows in held.items():
+        for kind, payload in _streams(iter(rows), None, []):
             yield kind, part, payload
+
+
+def _arrived(batches: Iterator[pa.RecordBatch], failed: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of an earlier stage; an answer of it that has no rows goes to ``failed``, and ends this task."""
+    from metastore.errors import EngineError  # noqa: PLC0415
+
+    for batch in batches:
+        for row in batch.to_pylist():
+            if row["kind"] != BATCHES:
+                failed.append((row["kind"], row["payload"]))
+                raise EngineError("a task before this one failed")
+            with pa.ipc.open_stream(row["payload"]) as stream:
+                yield from stream
 
 
 def _gathered(
@@ -278,25 +326,16 @@ def _gathered(
     if found is not None:
         yield OTHER_CODE, found.encode()
         return
-    from metastore.errors import EngineError, MetastoreError  # noqa: PLC0415
+    from metastore.errors import MetastoreError  # noqa: PLC0415
 
     pa.set_cpu_count(1)  # the other cores belong to other tasks
     yield from _repeated()
     failed: list[tuple[str, bytes]] = []
 
-    def rows() -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                if row["kind"] != BATCHES:
-                    failed.append((row["kind"], row["payload"]))
-                    raise EngineError("a task before this one failed")
-                with pa.ipc.open_stream(row["payload"]) as stream:
-                    yield from stream
-
     try:
         with _own_errors():
             job = pickle.loads(task)  # noqa: S301 - the driver's own
-            yield from _streams(iter(job(rows())), schema, [])
+            yield from _streams(iter(job(_arrived(batches, failed))), schema, [])
     except MetastoreError as error:
         yield failed[0] if failed else (ERROR, pickle.dumps((error, traceback.format_exc())))
 

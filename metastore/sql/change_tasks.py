@@ -11,33 +11,22 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from metastore.procedures.rewrite.job import RewriteJob
+from metastore.sql.change_groups import Change, RowsToPlan, changed_group, found_in_group
 from metastore.sql.composed import Composed
-from metastore.sql.division import DividedQuery, Division, divided
+from metastore.sql.division import Division, divided
+from metastore.sql.row_dealing import TablePart
 from metastore.sql.row_parts import AddressedFiles
 from metastore.sql.row_writes import Reading
 from metastore.sql.select import fetch_lines, rows_of
-from metastore.sql.statement_tasks import ANSWERS, answer, answers, task_count
+from metastore.sql.statement_tasks import ANSWERS, StatementEngine, answers
 from metastore.sql.target import StatementTarget
 from metastore.writes.row_changes import Numbers
-from metastore.writes.row_modes import RowMode
 from metastore.writes.table_writer import TableWriter
-from metastore.writes.written_change import RowPlan, WrittenChange, write_change
-
-SOURCE_ROW = "$source_row"
-"""A column of a query: the number of the source's row. Tasks return the numbers that they have found."""
-
-
-class RowsToPlan(Protocol):
-    """Turns the rows that a query found into the change of a table. It pickles."""
-
-    def plan(self, rows: pa.Table) -> RowPlan:
-        """Returns the change. Raises InvalidRequestError, with line and column, for a value that does not fit."""
+from metastore.writes.written_change import RowPlan, WrittenChange
 
 
 @dataclass(frozen=True)
@@ -71,22 +60,30 @@ def explained(target: StatementTarget, composed: Composed, reading: Reading) -> 
 
 
 def changed_by_tasks(
-    target: StatementTarget, composed: Composed, reading: Reading, to_plan: RowsToPlan
+    target: StatementTarget, composed: Composed, reading: Reading, to_plan: RowsToPlan, *, only_alone: bool = False
 ) -> TaskChanges | None:
-    """Returns what tasks have written; None if the statement runs on this machine. Raises as :func:`planned`."""
+    """Returns what tasks have written; None if the statement runs on this machine. Raises as :func:`planned`.
+
+    ``only_alone`` is as of :func:`metastore.sql.division.divided`.
+    """
     with composed.errors():
-        division = divided(target, composed.query(), reading.relations)
+        division = divided(target, composed.query(), reading.relations, only_alone=only_alone)
     if not isinstance(division, Division):
         return None
     to_plan.plan(division.columns.empty_table())  # a type that does not fit is refused here
     files = reading.writer.files_of_tasks()
-    work = _Change(files.job, division.query, division.columns, composed, to_plan, reading.mode)
-    parts = division.rows.parts(task_count(division.engine))
+    work = Change(files.job, division.query, division.columns, composed, to_plan, reading.mode)
+    parts, dealing, groups = division.parts(), division.dealing, division.groups
     written, counts = WrittenChange(), Counter[str]()
     numbers = [np.empty(0, dtype=np.int64)]
-    for made, (own, own_counts, source_rows) in answers(
-        division.engine, files, lambda able: able.run(parts, partial(_changed, work), ANSWERS)
-    ):
+
+    def run(able: StatementEngine) -> Iterator[pa.RecordBatch]:
+        if dealing is None:
+            return able.run(parts, partial(_changed, work), ANSWERS)
+        found = partial(found_in_group, work, groups)
+        return able.shuffle(parts, dealing.deal, [found], partial(changed_group, work), groups, ANSWERS)
+
+    for made, (own, own_counts, source_rows) in answers(division.engine, files, run):
         files.add(made)
         written += own
         counts.update(own_counts)
@@ -95,31 +92,15 @@ def changed_by_tasks(
     return TaskChanges(plan, np.unique(np.concatenate(numbers)))
 
 
-@dataclass(frozen=True)
-class _Change:
-    """What all tasks of one statement share."""
-
-    job: RewriteJob
-    query: DividedQuery
-    columns: pa.Schema
-    composed: Composed
-    to_plan: RowsToPlan
-    mode: RowMode
-
-
-def _changed(work: _Change, part: AddressedFiles) -> Iterator[pa.RecordBatch]:
+def _changed(work: Change, part: TablePart) -> Iterator[pa.RecordBatch]:
     """The task: writes the change of its files. If it fails, its files are removed."""
+    assert isinstance(part.rows, AddressedFiles)
     with work.composed.errors():
-        found = list(work.query.rows(part))
+        found = list(work.query.rows({part.table: part.rows}))
     rows = pa.Table.from_batches(found, found[0].schema if found else work.columns)
-    plan = work.to_plan.plan(rows)
     writer = TableWriter(work.job)
     try:
-        written = write_change(writer, part.live, plan, work.mode)
+        yield work.answered(writer, part.rows, rows)
     except BaseException:
         writer.remove()
         raise
-    source_rows = np.empty(0, dtype=np.int64)
-    if SOURCE_ROW in rows.column_names:
-        source_rows = np.unique(rows.column(SOURCE_ROW).drop_null().to_numpy())
-    yield answer((written.new, (written.numbered(part.numbers), dict(plan.counts or {}), source_rows)))

@@ -1,8 +1,9 @@
 """INSERT and CREATE TABLE AS by tasks: each runs the query over its part, and writes or hands over the rows.
 
-Place in the flow: the statement has a divided query, and the columns that its values go to. With distribution ``none``
-each task writes its rows. With ``hash`` a task deals them by partition, and further tasks write the rows of some
-partitions each. A task holds some batches in memory; rows are sorted in temporary files.
+Place in the flow: the statement has a divided query, and the columns that its values go to. If the query compares rows,
+tasks deal the rows of its tables by keys first. With distribution ``none`` each task that runs the query writes its
+rows. With ``hash`` it deals them by partition, and further tasks write the rows of some partitions each. A task holds
+some batches in memory; rows are sorted in temporary files.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from pyiceberg.schema import Schema
 
 from metastore.errors import InvalidRequestError
 from metastore.procedures.rewrite.job import RewriteJob
-from metastore.sql.division import DividedQuery, Division
-from metastore.sql.row_parts import RowPart
-from metastore.sql.statement_tasks import ANSWERS, Dealt, answer, answers, task_count
+from metastore.sql.dealt_rows import rows_of_group
+from metastore.sql.divided_query import DividedQuery
+from metastore.sql.division import Division
+from metastore.sql.row_dealing import TablePart
+from metastore.sql.statement_tasks import ANSWERS, Deal, Dealt, answer, answers
 from metastore.writes.conforming import conformed
 from metastore.writes.distribution import by_partition, distribution
 from metastore.writes.table_writer import TableWriter
@@ -66,28 +69,44 @@ class _Insert:
     query: DividedQuery
     values: InsertValues
 
-    def rows(self, part: RowPart) -> Iterator[pa.RecordBatch]:
-        for batch in self.query.rows(part):
+    def of_part(self, part: TablePart) -> Iterator[pa.RecordBatch]:
+        """Yields the table's rows for a part of the only divided table that it has rows of."""
+        return self._stored(self.query.rows({part.table: part.rows}))
+
+    def of_group(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yields the table's rows for the dealt rows of a group."""
+        return self._stored(rows_of_group(self.query, batches))
+
+    def _stored(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
             yield from self.values.rows(self.job, batch).to_batches()
 
 
 def insert_by_tasks(division: Division, values: InsertValues, writer: TableWriter) -> tuple[list[DataFile], int]:
     """Returns the files that tasks wrote for all rows of ``division``, and the number of rows.
 
-    Raises as :meth:`metastore.sql.division.DividedQuery.rows`, :meth:`InsertValues.rows`, and
+    Raises as :meth:`metastore.sql.divided_query.DividedQuery.rows`, :meth:`InsertValues.rows`, and
     :meth:`metastore.writes.table_writer.TableWriter.write`; EngineError if the engine fails.
     """
     files = writer.files_of_tasks()
     job = files.job
     mode = distribution(job.name, job.properties, is_partitioned=bool(job.output_spec.fields))
-    work, engine = _Insert(job, division.query, values), division.engine
-    tasks = task_count(engine)
-    parts = division.rows.parts(tasks)
-    if mode == "none":
+    if division.chosen.is_random:
+        mode = "none"  # a task that runs again would deal other rows: some would be lost, others written twice
+    work, engine, groups = _Insert(job, division.last, values), division.engine, division.groups
+    parts, gather, (first, between) = division.parts(), partial(_gathered, job), division.stages
+    if first is None and mode == "none":
         found = answers(engine, files, lambda able: able.run(parts, partial(_written, work), ANSWERS))
+    elif first is None:
+        deal = partial(_dealt, work, groups)
+        found = answers(engine, files, lambda able: able.shuffle(parts, deal, [], gather, groups, ANSWERS))
+    elif mode == "none":
+        last = partial(_written_group, work)
+        found = answers(engine, files, lambda able: able.shuffle(parts, first, between, last, groups, ANSWERS))
     else:
-        deal, gather = partial(_dealt, work, tasks), partial(_gathered, job)
-        found = answers(engine, files, lambda able: able.shuffle(parts, deal, gather, tasks, ANSWERS))
+        by_value: Deal = partial(_dealt_group, work, groups)
+        then = [*between, by_value]
+        found = answers(engine, files, lambda able: able.shuffle(parts, first, then, gather, groups, ANSWERS))
     new: list[DataFile] = []
     for made, _ in found:
         files.add(made)
@@ -95,14 +114,25 @@ def insert_by_tasks(division: Division, values: InsertValues, writer: TableWrite
     return new, sum(file.record_count for file in new)
 
 
-def _written(work: _Insert, part: RowPart) -> Iterator[pa.RecordBatch]:
-    """The task without a distribution."""
-    return _gathered(work.job, work.rows(part))
+def _written(work: _Insert, part: TablePart) -> Iterator[pa.RecordBatch]:
+    """The task that reads and writes rows."""
+    return _gathered(work.job, work.of_part(part))
 
 
-def _dealt(work: _Insert, groups: int, part: RowPart) -> Iterator[Dealt]:
-    """The task that deals rows by partition."""
-    for batch in work.rows(part):
+def _written_group(work: _Insert, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The task that gets the rows of a group, and writes those of the query."""
+    return _gathered(work.job, work.of_group(batches))
+
+
+def _dealt(work: _Insert, groups: int, part: TablePart) -> Iterator[Dealt]:
+    """The task that deals the rows of the query by partition."""
+    for batch in work.of_part(part):
+        yield from by_partition(work.job, batch, groups)
+
+
+def _dealt_group(work: _Insert, groups: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Dealt]:
+    """The task that gets the rows of a group, and deals those of the query by partition."""
+    for batch in work.of_group(batches):
         yield from by_partition(work.job, batch, groups)
 
 

@@ -23,9 +23,11 @@ from pyiceberg.schema import Schema
 from sqlglot import Token
 
 from metastore.quoting import double_quoted
-from metastore.sql.change_tasks import SOURCE_ROW, changed_by_tasks, explained
+from metastore.sql.change_groups import SOURCE_ROW
+from metastore.sql.change_tasks import changed_by_tasks, explained, planned
 from metastore.sql.composed import Composed
-from metastore.sql.division import held_rows
+from metastore.sql.divided_query import held_rows
+from metastore.sql.division import Division, divided
 from metastore.sql.expressions import expression, positions_of
 from metastore.sql.merge_clauses import MergeClause, MergeSource, merge_clause, merge_source
 from metastore.sql.merged_rows import MergedRows
@@ -93,16 +95,11 @@ class _Merge:
         merged = MergedRows(self.statement, self.clauses, places, schema, reading.job, self.on[0])
         if reading.explains:
             return self._explained(reading, places)
-        plan = self._by_tasks(reading, merged, places)
-        if plan is not None:
-            return plan
-        composed = self._query(places, schema)
-        with composed.errors():
-            rows = rows_of(composed.query(), reading.relations)
-        return merged.plan(rows)
+        plan = self._with_held_source(reading, merged, places)
+        return plan or planned(self.target, self._query(places, schema), reading, merged)
 
-    def _by_tasks(self, reading: Reading, merged: MergedRows, places: list[list[int]]) -> RowPlan | None:
-        """Returns what tasks have written, with the rows to insert; None if the statement runs on this machine.
+    def _with_held_source(self, reading: Reading, merged: MergedRows, places: list[list[int]]) -> RowPlan | None:
+        """Returns what tasks have written, with the rows to insert; None if the source is too large.
 
         The source is evaluated once, and travels to every task. Each task joins it with its part of the table. A row of
         the source that no task has found is new.
@@ -115,7 +112,7 @@ class _Merge:
         reading.relations.hold(_HELD, numbered)
         about = {clause.about for clause in self.clauses}
         composed = self._query(places, merged.schema, "LEFT" if "old" in about else "INNER")
-        found = changed_by_tasks(self.target, composed, reading, merged)
+        found = changed_by_tasks(self.target, composed, reading, merged, only_alone=True)
         if found is None or "new" not in about:
             return None if found is None else found.plan
         reading.relations.hold(_HELD, numbered.take(np.setdiff1d(numbers.to_numpy(), found.source_rows)))
@@ -141,7 +138,10 @@ class _Merge:
         if source is None:
             return explained(self.target, composed, reading)
         reading.relations.hold(_HELD, source.append_column(SOURCE_ROW, pa.array(range(source.num_rows), pa.int64())))
-        return explained(self.target, self._query(places, reading.table.schema(), "LEFT"), reading)
+        held = self._query(places, reading.table.schema(), "LEFT")
+        with held.errors():
+            alone = divided(self.target, held.query(), reading.relations, only_alone=True)
+        return explained(self.target, held if isinstance(alone, Division) else composed, reading)
 
     def _places(self, clause: MergeClause, schema: Schema) -> list[int]:
         if clause.action == "delete":

@@ -55,6 +55,9 @@ class Statement:
         """Raises InvalidRequestError for an empty text, a text that cannot be tokenized, and several statements."""
         try:
             tokens = _Tokenizer().tokenize(text)
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequestError(f"{_place(text, error.start)}: the character is not UTF-8") from error
         except (SqlglotError, ValueError) as error:
             raise InvalidRequestError(f"{_place(text, len(text))}: the text ends within a quote or comment") from error
         while tokens and tokens[-1].token_type is TokenType.SEMICOLON:

@@ -14,7 +14,8 @@ from typing import IO
 
 from pyiceberg.io import FileIO
 
-from metastore.stores.files import Deleted, discard, open_stream
+from metastore.errors import StorageError
+from metastore.stores.files import Deleted, discard, flush, open_stream
 from metastore.stores.threads import for_each
 from metastore.stores.whole_files import CreatedAtClose
 
@@ -64,6 +65,20 @@ class NewFiles:
         going = [location for location in self._created if location in wanted]
         self._created = [location for location in self._created if location not in wanted]
         return discard(self._io, going)
+
+
+def write_alone(io: FileIO, location: str, content: bytes) -> None:
+    """Create one durable file that a later commit refers to.
+
+    Raises StorageError if that fails; the file is then removed.
+    """
+    files = NewFiles(io)
+    try:
+        files.write(location, content)
+        flush([location])
+    except OSError as error:
+        files.discard()
+        raise StorageError(f"cannot write {location}: {error}; nothing was changed") from error
 
 
 class GatheredFiles(NewFiles):

@@ -18,6 +18,7 @@ import pyarrow as pa
 from metastore.errors import InvalidRequestError
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.procedures.rewrite.partition_values import partition_column, partition_value
+from metastore.writes.groups import by_group
 from metastore.writes.replaced_rows import partition_fields
 
 _log: Final = logging.getLogger(__name__)
@@ -61,11 +62,7 @@ def by_partition(job: RewriteJob, batch: pa.RecordBatch, groups: int) -> Iterato
         # A step of a multiplicative hash, so that equal values in two fields do not cancel out.
         own = codes[encoded.indices.to_numpy(zero_copy_only=False)]
         hashes = (hashes * np.uint64(0x9E3779B1) + own) & np.uint64(0xFFFFFFFF)
-    group = (hashes % np.uint64(groups)).astype(np.int64)
-    order = np.argsort(group, kind="stable")
-    numbers, starts = np.unique(group[order], return_index=True)
-    for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
-        yield int(number), batch.take(pa.array(rows, pa.int64()))
+    yield from by_group(batch, (hashes % np.uint64(groups)).astype(np.int64))
 
 
 def _alike(value: object) -> object:

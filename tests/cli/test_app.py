@@ -285,6 +285,7 @@ def test_history_is_newest_first_and_can_be_cut(run: Run, analyzed: Session, sit
     assert [each["version"] for each in whole["versions"]] == [newest, whole["versions"][0]["parent"]]
     cut = run("history", "--limit", "1", "--json").document
     assert cut == {"versions": whole["versions"][:1], "kept": 2}
+    assert run("history", "--limit", f"{2**70}", "--json").document == whole
 
 
 @pytest.mark.usefixtures("analyzed")

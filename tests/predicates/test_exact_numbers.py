@@ -79,6 +79,7 @@ def situations(draw: st.DrawFn) -> tuple[Any, Decimal, str, str]:
 @example(situation=(pa.decimal128(35, 24), Decimal(-22827907), "<", "-22827906.999999999999999999999999"))
 @example(situation=(pa.decimal128(38, 3), Decimal("0.001"), "=", "0.0010"))
 @example(situation=(pa.int8(), Decimal(127), "<", "128"))
+@example(situation=(pa.int64(), Decimal(2**53 + 1), "=", f"{2**53 + 1}"))
 def test_every_digit_counts(situation: tuple[Any, Decimal, str, str]) -> None:
     """The filter passes a value exactly if Python's fractions compare so, and pruning never excludes such a one."""
     type_, value, sign, literal = situation
@@ -89,7 +90,10 @@ def test_every_digit_counts(situation: tuple[Any, Decimal, str, str]) -> None:
     columns = Columns(tuple_schema(table.schema)[0])
     right = bool(getattr(Fraction(value), SIGNS[sign])(Fraction(literal)))
     beyond_bigint = not pa.types.is_decimal(type_) and not -(2**63) <= Fraction(literal) < 2**63
-    for question in (f"x {sign} {literal}", f"x IN ({literal})" if sign == "=" else f"{literal} {MIRRORED[sign]} x"):
+    digits, scale = len(literal.strip("-").replace(".", "")), len(literal.partition(".")[2])
+    cast = f"CAST({literal} AS DECIMAL({digits}, {scale}))"
+    mirrored = f"x IN ({literal})" if sign == "=" else f"{literal} {MIRRORED[sign]} x"
+    for question in (f"x {sign} {literal}", mirrored, f"x {sign} {cast}"):
         if not beyond_bigint:  # there Spark's answer for NULL is left to an SQL engine
             chosen = arrow_filter(question, columns, table.schema, timezone.utc)
             assert chosen is not None

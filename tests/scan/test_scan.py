@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from pyiceberg.expressions import EqualTo, GreaterThan, In, Not
 from support.scan_lake import Lake
 
-from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.scan.parquet_parts import ParquetFiles
 from metastore.scan.scan import Scan
 
@@ -377,3 +378,16 @@ def test_times_of_int96_are_of_any_year(lake: Lake) -> None:
     for where in ("at > TIMESTAMP '2500-01-01 00:00:00'", "year(at) > 2500"):
         assert lake.scan(where, ["id"]).to_arrow().to_pylist() == [{"id": 0}]
     assert lake.scan().aggregate(["min(at)", "max(at)"]).to_pylist() == [{"min(at)": far[1], "max(at)": far[0]}]
+
+
+def test_a_folder_whose_name_is_no_text_is_an_error_of_the_listing(lake: Lake) -> None:
+    """In a scan whose condition narrows folders, too; there the listing's own exception came through."""
+    for day in range(20):
+        lake.write(f"day={day}/a.parquet", {"id": [day]})
+    lake.analyze()
+    (lake.root / os.fsdecode(b"day=\xff")).mkdir()
+    (lake.root / os.fsdecode(b"day=\xff") / "a.parquet").write_bytes(b"data")
+    with pytest.raises(StorageError, match="is not UTF-8"):
+        lake.scan("day = 1").to_arrow()
+    with pytest.raises(InvalidRequestError, match="is not UTF-8"):
+        lake.session.analyze(TABLE, paths=[os.fsdecode(b"day=\xff/a.parquet")])

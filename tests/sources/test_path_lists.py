@@ -49,6 +49,12 @@ def test_a_file_has_one_entry_a_line(tmp_path: Path) -> None:
     ]
 
 
+def test_a_mark_of_the_encoding_is_no_part_of_the_first_path(tmp_path: Path) -> None:
+    """Editors and Excel write one; the first path was passed over as a file that does not exist."""
+    (tmp_path / "list").write_text("t/a\nt/b\n", encoding="utf-8-sig")
+    assert list(paths_in(str(tmp_path / "list"))) == ["t/a", "t/b"]
+
+
 @pytest.mark.parametrize("entry", [{}, {"Records": [{}]}, {"path": 1}, [1], 7, None, {"bucket": "b"}])
 def test_what_names_no_object_is_an_error(entry: Any, tmp_path: Path) -> None:
     """With its place."""
@@ -64,6 +70,9 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "list").write_text('{"path": ')
     with pytest.raises(InvalidRequestError, match="line 1 is no JSON"):
         list(paths_in(str(tmp_path / "list")))
+    (tmp_path / "deep").write_text("[" * 100_000)
+    with pytest.raises(InvalidRequestError, match="line 1 is no JSON"):
+        list(paths_in(str(tmp_path / "deep")))
     with pytest.raises(StorageError, match="missing"):
         list(paths_in(str(tmp_path / "missing")))
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")

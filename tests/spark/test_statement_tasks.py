@@ -68,12 +68,25 @@ STATEMENTS = [
     """CREATE TABLE lake.db.{t} AS SELECT s.*, n.n FROM lake.db.s s
     LEFT JOIN (SELECT id, count(*) AS n FROM lake.db.s WHERE id < 9 GROUP BY id) n USING (id)""",
     "INSERT INTO lake.db.{t} BY NAME SELECT * FROM lake.db.s WHERE id % 2 = 0",
+    """INSERT INTO lake.db.{t} BY NAME SELECT min(id) AS id, k, x, max(d) AS d, any_value(t ORDER BY id) AS t, tags, b
+    FROM lake.db.s GROUP BY k, x, tags, b, u HAVING count(*) > 1""",
+    """INSERT INTO lake.db.{t} BY NAME SELECT a.id + 100 AS id, b.k, a.day, a.t, a.u, b.tz FROM lake.db.s a
+    FULL JOIN lake.db.s b ON a.id = b.id + 2 WHERE a.id IS NOT NULL UNION ALL
+    SELECT id + 200, k, day, t, u, tz FROM lake.db.s QUALIFY row_number() OVER (PARTITION BY k ORDER BY id) < 3""",
+    """INSERT INTO lake.db.{t} BY NAME SELECT count(*) + 500 AS id, b.k FROM lake.db.s a
+    FULL JOIN lake.db.s b ON a.id = b.id + 2 GROUP BY b.k""",
+    "INSERT INTO lake.db.{t} BY NAME SELECT id + 300 AS id, k FROM lake.db.s ORDER BY id DESC LIMIT 5",
+    "INSERT INTO lake.db.{t} BY NAME SELECT count(*) + 400 AS id, max(k) AS k FROM lake.db.s",
     "INSERT OVERWRITE lake.db.{t} BY NAME SELECT *, 7 AS n FROM lake.db.s WHERE k = 'a' OR id > 12",
     "DELETE FROM lake.db.{t} WHERE id IN (SELECT max(id) FROM lake.db.s) OR isnan(x)",
     "UPDATE lake.db.{t} SET n = n + 1, k = upper(k), x = NULL WHERE id > 3",
     """MERGE INTO lake.db.{t} t USING (SELECT id, 'new' AS k FROM lake.db.s WHERE id % 4 = 0) s ON t.id = s.id
     WHEN MATCHED AND t.id > 8 THEN DELETE WHEN MATCHED THEN UPDATE SET k = s.k
     WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = -1 WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, s.k)""",
+    # A column of the type BIT does not travel to tasks, so the rows of the source are dealt as those of a large one.
+    """MERGE INTO lake.db.{t} t USING (SELECT id + 1 AS id, k, '1'::BIT AS z FROM lake.db.s WHERE id % 3 = 0) s
+    ON t.id = s.id WHEN MATCHED THEN UPDATE SET k = s.k, n = 5
+    WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, 'new')""",
 ]
 
 
@@ -156,6 +169,15 @@ def _deal(chunk: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield number % 3, pa.record_batch({"n": [number]})
 
 
+def _again(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield each row to the group after its own; every batch has the metadata of the task that has dealt it."""
+    for batch in batches:
+        assert batch.schema.metadata in (None, {b"of": b"x"})
+        for row in range(batch.num_rows):
+            own = batch.slice(row, 1).replace_schema_metadata({"of": "x"})
+            yield (own.column(0)[0].as_py() + 1) % 3, own
+
+
 def _sum(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the remainders, the sum and the count of all rows."""
     numbers = [row["n"] for batch in batches for row in batch.to_pylist()]
@@ -169,15 +191,19 @@ SUMS = pa.schema({"of": pa.list_(pa.int64()), "sum": pa.int64(), "count": pa.int
 
 def test_rows_of_a_group_meet_in_one_task(engine: SparkEngine) -> None:
     """Each group is gathered once; an error while dealing has its own type."""
-    found = list(engine.shuffle([5, 100, 7], _deal, _sum, 3, SUMS))
+    found = list(engine.shuffle([5, 100, 7], _deal, [], _sum, 3, SUMS))
     rows = sorted((row for batch in found for row in batch.to_pylist()), key=repr)
     assert [row["of"] for row in rows] == [[0], [1], [2]]
     assert sum(row["sum"] for row in rows) == sum(range(5)) + sum(range(100)) + sum(range(7))
     assert sum(row["count"] for row in rows) == 112
     assert engine.repeats_tasks is False
     with pytest.raises(InvalidRequestError, match="-1 is negative"):
-        list(engine.shuffle([5, -1], _deal, _sum, 3, SUMS))
-    assert list(engine.shuffle([], _deal, _sum, 3, SUMS)) == []
+        list(engine.shuffle([5, -1], _deal, [_again], _sum, 3, SUMS))
+    found = list(engine.shuffle([5, 100, 7], _deal, [_again, _again], _sum, 3, SUMS))
+    rows = sorted((row for batch in found for row in batch.to_pylist()), key=repr)
+    assert [row["of"] for row in rows] == [[0], [1], [2]]
+    assert sum(row["count"] for row in rows) == 112
+    assert list(engine.shuffle([], _deal, [], _sum, 3, SUMS)) == []
 
 
 def test_the_example_of_the_guide_runs(spark: SparkSession, tmp_path: Path) -> None:
@@ -218,8 +244,8 @@ class Dies(SparkEngine):
         return partial(dies_once, task, f"{{folder}}/marker{{self.number}}")
     def run(self, chunks, task, schema):
         return super().run(chunks, self._deadly(task), schema)
-    def shuffle(self, chunks, deal, gather, groups, schema):
-        return super().shuffle(chunks, deal, self._deadly(gather), groups, schema)
+    def shuffle(self, chunks, deal, between, gather, groups, schema):
+        return super().shuffle(chunks, deal, between, self._deadly(gather), groups, schema)
 
 folder = {folder!r}
 settings = Settings.from_mapping({{

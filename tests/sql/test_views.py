@@ -134,6 +134,7 @@ def test_select_takes_rows_as_old_as_the_session_says(ms: Session, tmp_path: Pat
         ("DESCRIBE dfs.tmp.nations", "line 1, column 10: unknown table or view dfs.tmp.nations; did you mean"),
         ("ALTER VIEW dfs.tmp.v TO dfs.tmp.w", "line 1, column 22: RENAME is expected"),
         ("ALTER VIEW dfs.tmp.v RENAME TO dfs.tmp.nation", "is the name of a table already"),
+        ("SELECT 1;\n-- \ud800", "line 2, column 4: the character is not UTF-8"),
         ("REFRESH MATERIALIZED VIEW dfs.tmp.m QUICKLY", "line 1, column 37: the end of the statement is expected"),
     ],
 )  # fmt: skip

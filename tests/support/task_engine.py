@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.engine import Capabilities, Chunk, LocalEngine
-from metastore.sql.statement_tasks import Dealt
+from metastore.sql.statement_tasks import Deal, Dealt
 
 
 class TaskEngine(LocalEngine):
@@ -17,8 +17,8 @@ class TaskEngine(LocalEngine):
 
     capabilities = Capabilities(runs_statements=True)  # type: ignore[misc] # an engine of its own
 
-    def __init__(self) -> None:
-        super().__init__(2, helpers_pay_from=1e9)  # no helper processes
+    def __init__(self, parallelism: int = 2) -> None:
+        super().__init__(parallelism, helpers_pay_from=1e9)  # no helper processes
         self.tasks = 0
         self.lost_attempts = 0
         self.repeats_tasks = False
@@ -38,17 +38,27 @@ class TaskEngine(LocalEngine):
         self,
         chunks: Sequence[Chunk],
         deal: Callable[[Chunk], Iterable[Dealt]],
+        between: Sequence[Deal],
         gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
         groups: int,
         schema: pa.Schema,
     ) -> Iterator[pa.RecordBatch]:
-        """Deal all rows in memory, then gather each group."""
-        dealt: dict[int, list[pa.RecordBatch]] = {number: [] for number in range(groups)}
+        """Deal all rows in memory, then gather each group. Rows of a group arrive in another order than they left."""
+        dealt: dict[int, list[pa.RecordBatch]] = {}
         for chunk in chunks:
             self.tasks += 1
-            for number, rows in sent(deal)(sent(chunk)):
-                dealt[number].append(rows)
-        yield from self.run([each for each in dealt.values() if each], _Gathering(gather), schema)
+            self._arrive(sent(deal)(sent(chunk)), dealt)
+        for task in between:
+            again: dict[int, list[pa.RecordBatch]] = {}
+            for rows in dealt.values():
+                self._arrive(sent(task)(iter(sent(rows))), again)
+            dealt = again
+        yield from self.run(list(dealt.values()), _Gathering(gather), schema)
+
+    @staticmethod
+    def _arrive(rows: Iterable[Dealt], dealt: dict[int, list[pa.RecordBatch]]) -> None:
+        for number, batch in rows:
+            dealt.setdefault(number, []).insert(0, batch)
 
 
 def sent(thing: Any) -> Any:

@@ -64,7 +64,7 @@ def history(session: Session, limit: int | None = None) -> History:
     versions = session.metastore.tables.metadata.history()
     listed = (
         VersionSummary(each.version, each.parent, each.timestamp, each.operation, each.summary)
-        for each in islice(versions, limit)
+        for each in islice(versions, limit and min(limit, len(versions)))
     )
     return History(tuple(listed), len(versions))
 

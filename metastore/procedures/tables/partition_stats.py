@@ -42,8 +42,7 @@ from metastore.iceberg.target import TargetTable
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.attached_statistics import attach
-from metastore.stores.files import flush
-from metastore.stores.new_files import NewFiles
+from metastore.stores.new_files import write_alone
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {"partition_statistics_file": pa.string(), "snapshot_id": pa.int64()}
 _COUNTS: Final[Mapping[str, IcebergType]] = {
@@ -195,13 +194,7 @@ def _written(target: TargetTable, table: Table, snapshot: Snapshot) -> Partition
     content = sink.getvalue().to_pybytes()
     name = f"partition-stats-{snapshot.snapshot_id}-{uuid.uuid4()}.parquet"
     location = table.location_provider().new_metadata_location(name)
-    files = NewFiles(table.io)
-    try:
-        files.write(location, content)
-        flush([location])
-    except OSError as error:
-        files.discard()
-        raise StorageError(f"cannot write {location}: {error}; nothing was changed") from error
+    write_alone(table.io, location, content)
     return PartitionStatisticsFile(
         snapshot_id=snapshot.snapshot_id, statistics_path=location, file_size_in_bytes=len(content)
     )

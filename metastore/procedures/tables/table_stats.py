@@ -23,7 +23,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 
-from metastore.errors import InvalidRequestError, StorageError
+from metastore.errors import InvalidRequestError
 from metastore.iceberg.puffin import THETA, Blob, puffin_file
 from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.iceberg.row_scan import RowScan
@@ -33,8 +33,7 @@ from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.attached_statistics import attach
 from metastore.sketches.hashing import distinct_first, domain_of, hashes_of
 from metastore.sketches.theta import TABLE_SIZE, Theta, ThetaBuilder
-from metastore.stores.files import flush
-from metastore.stores.new_files import NewFiles
+from metastore.stores.new_files import write_alone
 
 _FILES_A_CHUNK: Final = 16
 _CREATED_BY: Final = "drill metastore for data lakes"
@@ -156,13 +155,7 @@ def _written(
         for field in wanted.fields
     ]
     content, footer = puffin_file(blobs, _CREATED_BY)
-    files = NewFiles(table.io)
-    try:
-        files.write(location, content)
-        flush([location])
-    except OSError as error:
-        files.discard()
-        raise StorageError(f"cannot write {location}: {error}; nothing was changed") from error
+    write_alone(table.io, location, content)
     return StatisticsFile(
         snapshot_id=snapshot.snapshot_id,
         statistics_path=location,
