@@ -48,7 +48,8 @@ def set_write_default(update: UpdateSchema, field: NestedField, default: object)
 
 def compared_default(field: NestedField) -> Any:
     """Return the initial default as PyIceberg compares values: days, microseconds, bytes of UUIDs, rounded floats."""
-    value, kind = field.initial_default, field.field_type
+    value: Any = field.initial_default
+    kind = field.field_type
     if isinstance(kind, FloatType):
         return float(np.float32(value))
     return literal(value).to(kind).value if isinstance(value, (date, time, UUID)) else value

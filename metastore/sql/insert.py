@@ -26,7 +26,7 @@ import pyarrow as pa
 from sqlglot import Token, TokenType
 
 from metastore.sql.default_keyword import without_defaults
-from metastore.sql.division import Division, columns_of, divided
+from metastore.sql.division import Division, Undivided, columns_of, divided
 from metastore.sql.expressions import positions_of
 from metastore.sql.insert_tasks import InsertValues, insert_by_tasks
 from metastore.sql.named_table import NamedTable, named_table
@@ -39,6 +39,9 @@ from metastore.writes.replaced_rows import Partitions, replaced_rows
 from metastore.writes.row_changes import RowChanges
 from metastore.writes.row_modes import Kind
 from metastore.writes.written_change import RowPlan, WrittenChange
+
+_WITH_DEFAULTS: Final = Undivided("DEFAULT stands among the rows of VALUES")
+"""Defaults are put in by the numbers of rows, which tasks do not know."""
 
 
 def insert(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -92,7 +95,9 @@ class _Insertion:
         """Returns the new rows, or the files in which tasks have written them."""
         fixed = self.clause.values(self.cursor, reading)
         query, defaulted = without_defaults(query_from(self.cursor.statement, self.start))
-        division = divided(self.target, query, reading.relations)
+        division: Division | Undivided = _WITH_DEFAULTS
+        if not defaulted:
+            division = divided(self.target, query, reading.relations)
         if reading.explains:
             self._values(reading, fixed, columns_of(query, reading.relations).names)
             return RowPlan(lines=[division.line, *fetch_lines(query, reading.relations)])
