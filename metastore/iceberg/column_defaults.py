@@ -52,7 +52,8 @@ def compared_default(field: NestedField) -> Any:
     kind = field.field_type
     if isinstance(kind, FloatType):
         return float(np.float32(value))
-    return literal(value).to(kind).value if isinstance(value, (date, time, UUID)) else value
+    has_other_form = isinstance(value, (date, time, UUID))
+    return literal(value).to(kind).value if has_other_form else value
 
 
 def _with(field: NestedField, **defaults: object) -> NestedField:
