@@ -5,6 +5,7 @@
     ALTER TABLE catalog.schema.table action, …
     ALTER TABLE catalog.schema.table RENAME TO name
     [EXPLAIN] ALTER TABLE catalog.schema.table EXECUTE procedure [(arguments)] [WHERE condition]
+    [EXPLAIN] ALTER TABLE catalog.schema.table {CREATE | REPLACE | DROP} {BRANCH | TAG} …   -- metastore.sql.ref_actions
 
         ADD COLUMN [IF NOT EXISTS] column type [NOT NULL] [DEFAULT constant] [COMMENT '…'] [FIRST | AFTER … | BEFORE …]
         ADD COLUMNS [IF NOT EXISTS] (column type …, …)
@@ -49,6 +50,7 @@ from metastore.sql.alter_columns import add_columns, alter_column, drop_columns,
 from metastore.sql.execute_procedure import execute_procedure, is_execute
 from metastore.sql.identifier_fields import drop_identifier_fields, set_identifier_fields
 from metastore.sql.partition_fields import Change, PartitionChange, partition_term
+from metastore.sql.ref_actions import change_ref, is_ref_action
 from metastore.sql.rename_table import is_rename, rename_table, stands_alone
 from metastore.sql.sort_order import write_order
 from metastore.sql.statement import Cursor, Statement
@@ -80,6 +82,8 @@ def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
             )
     if is_execute(cursor):
         return execute_procedure(target, cursor, names[0].text, table)
+    if is_ref_action(cursor):
+        return change_ref(target, cursor, names[0].text, table)
     if statement.explains:
         raise statement.error("EXPLAIN ALTER TABLE is for EXECUTE: other actions change metadata only", cursor.token)
     if is_rename(cursor):

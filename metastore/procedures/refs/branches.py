@@ -7,6 +7,7 @@ retention says. The kind of a ref never changes: a tag does not become a branch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum, auto
 from typing import Any, Final
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ _TAG: Final = SnapshotRefType.TAG
 
 
 @procedure(result=_CHANGED)
-def create_branch(
+def create_branch(  # noqa: PLR0913 - the arguments of the call
     context: CallContext,
     *,
     schema: str,
@@ -34,14 +35,17 @@ def create_branch(
     min_snapshots_to_keep: Integer | None = None,
     max_snapshot_age_ms: int | None = None,
     max_ref_age_ms: int | None = None,
+    if_not_exists: bool = False,
+    or_replace: bool = False,
 ) -> dict[str, Any]:
-    """Creates a branch at a snapshot, by default the current one."""
+    """Creates a branch at a snapshot, by default the current one. One that exists stays, or is replaced, if asked."""
     retention = _retention(
         min_snapshots_to_keep=min_snapshots_to_keep,
         max_snapshot_age_ms=max_snapshot_age_ms,
         max_ref_age_ms=max_ref_age_ms,
     )
-    return _create(context, (schema, table_name), _BRANCH, branch, snapshot_id, retention)
+    existing = _Existing.of(if_not_exists=if_not_exists, or_replace=or_replace)
+    return _create(context, (schema, table_name), _BRANCH, branch, snapshot_id, retention, existing)
 
 
 @procedure(result=_CHANGED)
@@ -53,10 +57,13 @@ def create_tag(
     tag: str,
     snapshot_id: int | None = None,
     max_ref_age_ms: int | None = None,
+    if_not_exists: bool = False,
+    or_replace: bool = False,
 ) -> dict[str, Any]:
-    """Creates a tag at a snapshot, by default the current one."""
+    """Creates a tag at a snapshot, by default the current one. One that exists stays, or is replaced, if asked."""
     retention = _retention(max_ref_age_ms=max_ref_age_ms)
-    return _create(context, (schema, table_name), _TAG, tag, snapshot_id, retention)
+    existing = _Existing.of(if_not_exists=if_not_exists, or_replace=or_replace)
+    return _create(context, (schema, table_name), _TAG, tag, snapshot_id, retention, existing)
 
 
 @procedure(result=_CHANGED)
@@ -127,6 +134,21 @@ def drop_tag(
     return _drop(context, (schema, table_name), _TAG, tag, if_exists=if_exists, dry_run=dry_run)
 
 
+class _Existing(Enum):
+    """What creation does with a ref that exists."""
+
+    REFUSED = auto()
+    KEPT = auto()
+    REPLACED = auto()
+
+    @classmethod
+    def of(cls, *, if_not_exists: bool, or_replace: bool) -> _Existing:
+        """Raises InvalidRequestError for both."""
+        if if_not_exists and or_replace:
+            raise InvalidRequestError("if_not_exists and or_replace exclude each other: give one of them")
+        return cls.KEPT if if_not_exists else cls.REPLACED if or_replace else cls.REFUSED
+
+
 def _create(
     context: CallContext,
     table: tuple[str, str],
@@ -134,14 +156,20 @@ def _create(
     name: str,
     snapshot_id: int | None,
     retention: Retention,
+    existing: _Existing,
 ) -> dict[str, Any]:
     if not name:
         raise InvalidRequestError(f"{kind} is empty")
 
     def decide(metadata: TableMetadata) -> RefChange:
-        if name in metadata.refs:
+        if name not in metadata.refs:
+            return RefChange(name, _head(metadata, name, snapshot_id), kind, retention)
+        if existing is _Existing.REFUSED:
             raise ProcedureError(f"Ref {name} already exists")
-        return RefChange(name, _head(metadata, name, snapshot_id), kind, retention)
+        found = ref_of(metadata, name, kind)
+        if existing is _Existing.KEPT:
+            return RefChange(name, found.snapshot_id, kind, Retention.of(found))
+        return RefChange(name, _head(metadata, name, snapshot_id), kind, retention.over(Retention.of(found)))
 
     return _changed(context, table, decide)
 
