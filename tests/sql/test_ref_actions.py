@@ -109,6 +109,6 @@ def test_a_call_says_what_happens_to_a_ref_that_exists(session: Session) -> None
     """The procedures have the same two arguments."""
     session.call("lake.system.create_branch", schema="db", table_name="t", branch="old", if_not_exists=True)
     assert refs(session) == {"old": OLD}
-    both = {"if_not_exists": True, "or_replace": True}
+    both: dict[str, Any] = {"if_not_exists": True, "or_replace": True}
     with pytest.raises(InvalidRequestError, match="exclude each other"):
         session.call("lake.system.create_tag", schema="db", table_name="t", tag="x", **both)
