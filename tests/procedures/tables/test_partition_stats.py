@@ -203,6 +203,7 @@ def test_times_are_those_of_appends(session: Session) -> None:
     assert first[0]["last_updated_at"] < expected[0]["last_updated_at"]
 
 
+ADD_FIELD = "ALTER TABLE lake.db.t ADD PARTITION FIELD bucket(2, id)"
 CHANGES = (
     "INSERT INTO lake.db.t VALUES ('a', 10), ('new', 11)",
     "DELETE FROM lake.db.t WHERE id = 2",
@@ -211,7 +212,7 @@ CHANGES = (
     "CALL lake.system.rewrite_data_files(table => 'db.t', options => MAP(ARRAY['rewrite-all'], ARRAY['true']))",
     "CALL lake.system.rewrite_manifests(table => 'db.t')",
     "ALTER TABLE lake.db.t SET PROPERTIES format_version = 3",
-    "ALTER TABLE lake.db.t ADD PARTITION FIELD bucket(2, id)",
+    ADD_FIELD,
     "UPDATE lake.db.t SET k = 'moved' WHERE id = 5",
     "TRUNCATE TABLE lake.db.t",
 )
@@ -231,7 +232,9 @@ def test_counts_by_statistics_of_an_older_snapshot(session: Session, changes: li
     for rows in ("('a', 1), ('a', 2), (NULL, 3)", "('a', 4), ('b', 5)", "('b', 6), ('c', 7)"):
         session.sql(f"INSERT INTO lake.db.t VALUES {rows}")
     computed(session, "lake")
-    for change in changes:
+    for place, change in enumerate(changes):
+        if change == ADD_FIELD and ADD_FIELD in changes[:place]:
+            continue
         session.sql(change)
         expected = session.sql(IN_FILES).to_pylist()
         deletes = "position_delete_file_count + equality_delete_file_count AS deletes"
