@@ -94,7 +94,7 @@ class Constant:
         except (ValueError, OverflowError, DecimalException, InvalidRequestError):
             pass  # the message below says more
         if made is None:
-            raise self.statement.error(f"{self.shown} is no value of type {_named(kind)}", self.token)
+            raise self.statement.error(f"{self.shown} is no value of type {_name_of_type(kind)}", self.token)
         return made
 
     def _is_of(self, kind: IcebergType) -> bool:
@@ -189,7 +189,7 @@ def constant_text(kind: IcebergType, value: Any) -> str:
     return repr(value)
 
 
-def _named(kind: IcebergType) -> str:
+def _name_of_type(kind: IcebergType) -> str:
     if type(kind) in _VALUES:
         return str(kind)
     name = str(kind) if kind.is_primitive else type(kind).__name__.removesuffix("Type").lower()
