@@ -107,7 +107,7 @@ def kinds(session: Session, name: str) -> set[tuple[Any, ...]]:
     }
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.exhaustive), 3])
 @pytest.mark.parametrize(("partitioned", "mode"), [("", "merge-on-read"), ("PARTITIONED BY (k)", "copy-on-write")])
 def test_each_statement_writes_what_it_writes_here(
     sessions: list[Session], version: int, partitioned: str, mode: str
