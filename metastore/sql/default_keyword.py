@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import Token, TokenType
 
 from metastore.sql.expressions import expression
 from metastore.sql.statement import Cursor, Statement
 
-_WORD = "DEFAULT"
+_WORD: Final = "DEFAULT"
 
 
 def is_default(value: Sequence[Token]) -> bool:
