@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pydantic import Field
@@ -86,6 +86,8 @@ def pending(transaction: Transaction) -> tuple[tuple[TableRequirement, ...], tup
     return transaction._requirements, updates  # noqa: SLF001
 
 
-def schema_of_columns(columns: pa.Schema) -> Schema:
-    """Return the schema of a new table with ``columns``. Raises PyIceberg's errors for types Iceberg does not have."""
-    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))
+def schema_of_columns(columns: pa.Schema, format_version: int) -> Schema:
+    """Return the schema of a new table with ``columns``. Raises PyIceberg's errors for types that it cannot have."""
+    return assign_fresh_schema_ids(
+        _pyarrow_to_schema_without_ids(columns, format_version=cast("TableVersion", format_version))
+    )

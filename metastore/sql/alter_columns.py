@@ -10,7 +10,7 @@ from pyiceberg.types import DecimalType, StructType
 from sqlglot import Token, TokenType
 
 from metastore.iceberg.column_defaults import add_with_default, set_write_default
-from metastore.sql.column_definition import column_definition, require_defaults
+from metastore.sql.column_definition import column_definition, require_defaults, require_type
 from metastore.sql.column_types import column_type
 from metastore.sql.default_values import Constant, constant
 from metastore.sql.partition_fields import Change, Columns
@@ -50,6 +50,7 @@ def _added(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> tuple
     def change(transaction: Transaction) -> None:
         if if_not_exists and columns.known(transaction, names):
             return
+        require_type(transaction.table_metadata.format_version, column)
         if column.given is not None:
             require_defaults(transaction.table_metadata.format_version, column.given)
         elif column.required and transaction.table_metadata.snapshots:

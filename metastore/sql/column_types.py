@@ -22,7 +22,9 @@ from pyiceberg.types import (
     PrimitiveType,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
     TimeType,
     UUIDType,
@@ -43,6 +45,8 @@ _PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
     "DATE": DateType,
     "TIME": TimeType,
     "TIMESTAMPTZ": TimestamptzType,
+    "TIMESTAMP_NS": TimestampNanoType,
+    "TIMESTAMPTZ_NS": TimestamptzNanoType,
     "VARCHAR": StringType,
     "STRING": StringType,
     "VARBINARY": BinaryType,
@@ -50,6 +54,9 @@ _PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
     "UUID": UUIDType,
 }
 _MICROSECONDS: Final = 6
+_NANOSECONDS: Final = 9
+VERSION_OF_NANOSECONDS: Final = 3
+"""The first format version with times in nanoseconds."""
 _DEEPEST: Final = 32
 _LONGEST: Final = 2**31 - 1
 """The most bytes of a FIXED; Arrow and Java count no further, and could not read a table with a longer one."""
@@ -96,15 +103,21 @@ def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
 
 
 def _timestamp(cursor: Cursor) -> IcebergType:
+    digits = _MICROSECONDS
     if cursor.accept(TokenType.L_PAREN):
         token = cursor.token
-        if _number(cursor) != _MICROSECONDS:
-            raise cursor.statement.error("times of Iceberg tables have microseconds: TIMESTAMP(6)", token)
+        digits = _number(cursor)
+        if digits not in (_MICROSECONDS, _NANOSECONDS):
+            raise cursor.statement.error(
+                "times of Iceberg tables have microseconds, TIMESTAMP(6), or nanoseconds, TIMESTAMP(9)", token
+            )
         cursor.expect(TokenType.R_PAREN, ")")
     zoned = cursor.accept_word("WITH")
     if zoned or cursor.accept_word("WITHOUT"):
         cursor.expect_word("TIME")
         cursor.expect_word("ZONE")
+    if digits == _NANOSECONDS:
+        return TimestamptzNanoType() if zoned else TimestampNanoType()
     return TimestamptzType() if zoned else TimestampType()
 
 

@@ -30,6 +30,7 @@ from metastore.iceberg.catalog_errors import failures_of
 from metastore.iceberg.iceberg_private import pending, schema_of_columns
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.iceberg.target import TargetTable
+from metastore.sql.column_types import VERSION_OF_NANOSECONDS
 from metastore.sql.division import Division, columns_of, divided
 from metastore.sql.insert import query_from
 from metastore.sql.insert_tasks import InsertValues, insert_by_tasks
@@ -133,7 +134,7 @@ class _Creation:
         if query is not None and token is not None:
             self._require_one_commit(token)
             relations = Relations(self._target)
-            schema = self._schema(_stored_columns(columns_of(query, relations)), token)
+            schema = self._schema(self._stored(columns_of(query, relations)), token)
             lines = [divided(self._target, query, relations).line, *fetch_lines(query, relations)]
         assert schema is not None
         self._arguments(schema)
@@ -147,7 +148,7 @@ class _Creation:
         relations = Relations(self._target)
         division = divided(self._target, query, relations)
         rows = division.columns.empty_table() if isinstance(division, Division) else rows_of(query, relations)
-        stored = _stored_columns(rows.schema)
+        stored = self._stored(rows.schema)
         arguments = self._arguments(self._schema(stored, token))
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
@@ -188,10 +189,15 @@ class _Creation:
                 f"{source} cannot create a table and its rows at once: CREATE TABLE first, then INSERT INTO", token
             )
 
+    def _stored(self, columns: pa.Schema) -> pa.Schema:
+        """Returns the columns of a query in types that the table's format version has, none of them narrower."""
+        nanoseconds = self._made.format_version >= VERSION_OF_NANOSECONDS
+        return pa.schema([each.with_type(_stored_type(each.type, nanoseconds=nanoseconds)) for each in columns])
+
     def _schema(self, columns: pa.Schema, token: Token) -> Schema:
         """Returns the table's columns for those of the query, which begins at ``token``."""
         try:
-            return schema_of_columns(columns)
+            return schema_of_columns(columns, self._made.format_version)
         except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
             raise self._cursor.statement.error(
                 f"the query returns a type that Iceberg does not support: {error}", token
@@ -236,14 +242,9 @@ def _no_schema(place: TargetTable, problem: str = "") -> NotFoundError:
 _REFUSED: Final = (TableAlreadyExistsError, NoSuchNamespaceError, ValueError, ValidationError)
 
 
-def _stored_columns(columns: pa.Schema) -> pa.Schema:
-    """Returns the columns of a query in types that Iceberg has, none of them narrower."""
-    return pa.schema([column.with_type(_stored_type(column.type)) for column in columns])
-
-
-def _stored_type(kind: Any) -> Any:
+def _stored_type(kind: Any, *, nanoseconds: bool) -> Any:
     types = pa.types
-    if types.is_timestamp(kind) and kind.unit != "us":
+    if types.is_timestamp(kind) and not (nanoseconds and kind.unit == "ns"):
         return pa.timestamp("us", kind.tz)
     if types.is_integer(kind):
         if types.is_uint64(kind):

@@ -21,6 +21,7 @@ from pyiceberg.schema import Schema
 
 from metastore.errors import InvalidRequestError
 from metastore.procedures.rewrite.job import RewriteJob
+from metastore.sql.column_types import VERSION_OF_NANOSECONDS
 from metastore.sql.dealt_rows import rows_of_group
 from metastore.sql.divided_query import DividedQuery
 from metastore.sql.division import Division
@@ -50,7 +51,13 @@ class InsertValues:
         """Returns the table's rows for rows of the query. Raises InvalidRequestError for a value that does not fit."""
         rows = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
         if self.stored is not None:
-            rows = rows.rename_columns(self.stored.names).cast(self.stored)
+            try:
+                rows = rows.rename_columns(self.stored.names).cast(self.stored)
+            except pa.ArrowInvalid as error:
+                raise InvalidRequestError(
+                    f"{error}: tables below format version {VERSION_OF_NANOSECONDS} have times in microseconds; write "
+                    f"CAST(… AS TIMESTAMP), or give format_version = {VERSION_OF_NANOSECONDS}"
+                ) from error
         given = {self.schema.fields[place].name: rows.column(at) for at, place in enumerate(self.places)}
         first = np.zeros(rows.num_rows, dtype=np.int64)
         given.update({self.schema.fields[place].name: value.take(first) for place, value in self.fixed.items()})

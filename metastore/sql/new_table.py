@@ -34,8 +34,7 @@ from metastore.errors import InvalidRequestError
 from metastore.iceberg.readable_columns import can_partition
 from metastore.procedures.rewrite.sorting import sort_keys
 from metastore.procedures.tables.set_property import require_settable
-from metastore.sql.column_definition import column_definition, require_defaults
-from metastore.sql.default_values import Constant
+from metastore.sql.column_definition import ColumnDefinition, column_definition, require_defaults, require_type
 from metastore.sql.partition_fields import PartitionTerm, partition_term
 from metastore.sql.sort_order import order_texts, sort_fields
 from metastore.sql.statement import Cursor
@@ -66,7 +65,7 @@ _FORMAT: Final = "format"
 
 @dataclass
 class NewTable:
-    """The parsed description. ``schema`` is None if the columns come from a query; ``default`` is the first default."""
+    """The parsed description. ``schema`` is None if the columns come from a query; ``definitions`` are theirs."""
 
     columns: list[NestedField] = field(default_factory=list)
     terms: list[PartitionTerm] = field(default_factory=list)
@@ -75,7 +74,7 @@ class NewTable:
     location: str | None = None
     format_version: int = 2
     properties: dict[str, str] = field(default_factory=dict)
-    default: Constant | None = None
+    definitions: list[ColumnDefinition] = field(default_factory=list)
 
     @property
     def schema(self) -> Schema | None:
@@ -126,8 +125,10 @@ def new_table(cursor: Cursor) -> NewTable:
         cursor.expect(TokenType.R_PAREN, ", or )")
     while cursor.token is not None and cursor.word != "AS":
         _clause(cursor, made)
-    if made.default is not None:
-        require_defaults(made.format_version, made.default)
+    for column in made.definitions:
+        require_type(made.format_version, column)
+        if column.given is not None:
+            require_defaults(made.format_version, column.given)
     return made
 
 
@@ -136,7 +137,7 @@ def _column(cursor: Cursor, made: NewTable) -> NestedField:
     if any(each.name.lower() == name.text.lower() for each in made.columns):
         raise cursor.statement.error(f"column {name.text} is given twice", name.token)
     column = column_definition(cursor)
-    made.default = made.default or column.given
+    made.definitions.append(column)
     return NestedField(
         len(made.columns) + 1,
         name.text,
