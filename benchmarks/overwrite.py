@@ -31,7 +31,7 @@ COLD: Final = "one partition, cold"
 RANDOM: Final = "random partitions, warm"
 _RANDOM: Final = 100
 _ONE_IN: Final = 10
-"""The peer makes one in so many of these writes, since its manifests grow with each."""
+"""The peer makes one of ten of these writes, since its manifests grow with each."""
 _P99: Final = "p99 / median"
 _SEGMENT: Final = 4
 

@@ -334,7 +334,7 @@ def test_conditions_on_columns_that_files_lack(session: Session) -> None:
 
 
 def test_the_text_of_a_table_makes_its_defaults(session: Session) -> None:
-    """With the statements for afterwards; only initial defaults within structs are told, not made."""
+    """With the statements for afterwards; initial defaults within structs are only named in a comment."""
     columns = ", ".join(f"c{number} {kind} DEFAULT {text}" for number, (kind, text) in enumerate(KINDS.items()))
     session.sql(f"CREATE TABLE lake.db.d ({columns}, plain INT, s STRUCT<x: INT>) {VERSION_3}")
     assert None not in [field.initial_default for field in schema_of(session, "d").fields[:-2]]

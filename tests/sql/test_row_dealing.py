@@ -39,7 +39,7 @@ TABLES = {"t": ("BIGINT", [(0, 20), (20, 21), (21, 60)]), "u": ("INTEGER", [(30,
 
 @pytest.fixture(scope="module")
 def engine() -> TaskEngine:
-    """An engine that runs statements by tasks, whatever their size; of so many that equal hashes are rare."""
+    """An engine that runs statements by tasks, whatever their size. It has many tasks, so few rows meet by chance."""
     return TaskEngine(parallelism=8)
 
 
