@@ -1,12 +1,7 @@
-"""Units of a partition as columns in bytes, embedded in its data file where Parquet readers do not look.
+"""Reads the units of partitions from the bytes that their data files carry beside the rows.
 
-Place in the flow: an encoder makes the bytes beside the rows (:func:`embedded`), and the manifest entry records their
-position (:class:`metastore.bounds.embedded_place.EmbeddedPlace`). Planning fetches only these bytes, and reads no
-Parquet and no JSON (:class:`EmbeddedBatches`). They hold what
-:class:`metastore.bounds.portion_columns.PortionColumns` has of the units.
-
-One Arrow record batch has the files first, then the row groups, then all other units, which have facts only
-(:mod:`metastore.bounds.fact_columns`).
+:mod:`metastore.bounds.embedding` makes the bytes and describes them. Planning fetches only these bytes, and reads no
+Parquet and no JSON. They hold what :class:`metastore.bounds.portion_columns.PortionColumns` has of the units.
 """
 
 from __future__ import annotations
@@ -20,137 +15,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.bounds.bound_arrays import BoundArray, Kind, Mask, Numbers, Texts, mask_of
-from metastore.bounds.embedded_place import Embedded, EmbeddedPlace, opened, packed, runs_of, texts_of
-from metastore.bounds.fact_columns import KIND, StoredNumbers, fact_columns, longs, whole
+from metastore.bounds.embedded_place import EmbeddedPlace, opened, texts_of
+from metastore.bounds.fact_columns import KIND, longs, whole
 from metastore.bounds.portion_columns import PortionColumns, RowGroupUnits
 from metastore.bounds.statistics_columns import BoundPair, StatisticsColumns
-from metastore.bounds.unit_columns import Coded, FileUnits, UnitColumns, folders_of
-from metastore.errors import FormatError
-from metastore.mapping.recorded_numbers import UNKNOWN, with_nulls
-from metastore.mapping.runs import together
+from metastore.bounds.unit_columns import FileUnits, UnitColumns
+from metastore.mapping.recorded_numbers import UNKNOWN
 from metastore.model.vocabulary import MetadataType
 
-_MOST_COLUMNS: Final = 64
-"""Most columns to embed: queries use few columns. The other columns of a wide table are read from JSON."""
-_COMPLETE: Final = b"complete"
-_OF_FILES: Final = ("path", "folder", "size", "time", "file", "number", "schema")
+COMPLETE: Final = b"complete"
+"""The key in a batch's schema that says that the batch has every column with statistics."""
+OF_FILES: Final = ("path", "folder", "size", "time", "file", "number", "schema")
+"""The columns of every batch that describe files and row groups."""
 
 
-def embedded(rows: pa.Table) -> Embedded | None:
-    """The files among ``rows`` (units of one partition in on-disk columns); None if columns cannot hold them.
-
-    Returns None for unreadable statistics too: a reader of the units then gets the error.
-    """
-    kinds = together(rows.select(_READ), "metadataType")
-    files, groups = (
-        kinds.pop(kind.value, rows.slice(0, 0).select(_READ)) for kind in (MetadataType.FILE, MetadataType.ROW_GROUP)
-    )
-    if not files.num_rows or files["path"].null_count or files["metadataIdentifier"].null_count:
-        return None
-    others = pa.concat_tables(kinds.values()) if kinds else files.slice(0, 0)
-    lower = pa.concat_tables([files, groups]).combine_chunks()
-    units = pa.concat_tables([lower, others])
-    names = _keys(whole(lower["columnsStatistics"]))
-    try:
-        columns = UnitColumns.of(lower, names[:_MOST_COLUMNS])
-        numbers = StoredNumbers.of(units)
-    except FormatError:
-        return None
-    found: Any = pc.index_in(whole(groups["path"]), whole(files["path"]))
-    facts = fact_columns(units, files.num_rows, found, numbers)
-    units = lower if facts is None else units
-    count = units.num_rows
-    arrays = [
-        _padded(whole(files["path"]), count),
-        _padded(runs_of(folders_of(files["metadataIdentifier"])), count),
-        with_nulls(numbers.lengths[:count]),
-        _padded(with_nulls(numbers.times[: files.num_rows]), count),
-        _padded(pa.concat_arrays([pa.nulls(files.num_rows, pa.int32()), found]), count),
-        whole(units["rowGroupIndex"]),
-        _padded(runs_of(columns.schemas), count),
-    ]
-    stored = {name: found for name, one in columns.by_column.items() if (found := _stored(one)) is not None}
-    metadata = {_COMPLETE: b"1"} if len(stored) == len(names) else None
-    named = {
-        **dict(zip(_OF_FILES, arrays, strict=True)),
-        **(facts or {}),
-        **{_stored_name(name): _padded(column, count) for name, column in stored.items()},
-    }
-    batch = pa.record_batch(list(named.values()), list(named))
-    return packed(batch.replace_schema_metadata(metadata), has_facts=facts is not None)
-
-
-_READ: Final = [
-    "metadataType",
-    "metadataIdentifier",
-    "location",
-    "path",
-    "rowGroupIndex",
-    "schema",
-    "columnsStatistics",
-    "metadataStatistics",
-    "lastModifiedTime",
-    "column",
-    "locations",
-    "partitionValues",
-]
-
-
-def _padded(column: Any, count: int) -> Any:
-    """``column`` with nulls behind it, ``count`` rows in total."""
-    lacking = count - len(column)
-    return pa.concat_arrays([column, pa.nulls(lacking, column.type)]) if lacking else column
-
-
-def _stored_name(column: str) -> str:
+def stored_name(column: str) -> str:
+    """The name under which a batch has the statistics of ``column``."""
     return f"={column}"
 
 
-def _keys(maps: Any) -> list[Any]:
-    """All distinct keys in order. The child array of a slice also holds other rows' keys, which are left out."""
-    first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
-    found: list[Any] = maps.keys.slice(first, last - first).unique().to_pylist()
-    return found
-
-
-def _stored(column: StatisticsColumns) -> pa.Array[Any] | None:
-    """One column's statistics in Arrow; None if Arrow cannot hold a bound's form."""
-    pairs: dict[str, tuple[pa.Array[Any], pa.Array[Any]]] = {}
-    for pair in column.bounds:
-        form = _form(pair.low)
-        if form is None or form != _form(pair.high):
-            return None
-        sides = _arrow(pair.low), _arrow(pair.high)
-        if form in pairs:  # Types with the same form, in different containers.
-            sides = pc.coalesce(pairs[form][0], sides[0]), pc.coalesce(pairs[form][1], sides[1])
-        pairs[form] = sides
-    arrays = [pa.array(column.flags), runs_of(Coded(column.type_codes.astype(np.int32), column.types))]
-    names = ["flags", "type"]
-    for form, (low, high) in pairs.items():
-        arrays += [low, high]
-        names += [f"low {form}", f"high {form}"]
-    return pa.StructArray.from_arrays(arrays, names)
-
-
-def _form(bounds: BoundArray) -> str | None:
-    """Kind and form of an array of bounds as text; None for objects."""
-    if isinstance(bounds, Texts):
-        return f"{bounds.kind.name} text"
-    if not isinstance(bounds, Numbers) or bounds.values.dtype == object:
-        return None
-    return f"{bounds.kind.name} {bounds.values.dtype.name} {bounds.scale} {int(bounds.decimal)}"
-
-
-def _arrow(bounds: BoundArray) -> pa.Array[Any]:
-    if isinstance(bounds, Texts):
-        return bounds.values
-    assert isinstance(bounds, Numbers)
-    found: pa.Array[Any] = pa.array(bounds.values, mask=~bounds.known, from_pandas=False)
-    return found
-
-
 def _bounds(form: str, values: Any) -> BoundArray:
-    """The inverse of :func:`_form`: an array of bounds from its values."""
+    """The inverse of :func:`metastore.bounds.embedding.form_of`: an array of bounds from its values."""
     kind, kind_of_form, *rest = form.split(" ")
     if kind_of_form == "text":
         return Texts(Kind[kind], values)
@@ -190,8 +75,8 @@ class EmbeddedBatches:
         if known is None:
             known = self._by_schema[stored.schema] = (pa.ipc.read_schema(pa.py_buffer(stored.schema)), [])
         schema, batches = known
-        if _COMPLETE not in (schema.metadata or {}) and any(
-            _stored_name(name) not in schema.names for name in self.asked
+        if COMPLETE not in (schema.metadata or {}) and any(
+            stored_name(name) not in schema.names for name in self.asked
         ):
             return False
         batches.append(pa.ipc.read_record_batch(stored.content, schema))
@@ -203,8 +88,8 @@ class EmbeddedBatches:
 
 
 def _portion(batches: Sequence[pa.RecordBatch], schema: pa.Schema, asked: Collection[str]) -> PortionColumns:
-    names = {name: _stored_name(name) for name in asked if _stored_name(name) in schema.names}
-    needed = [*_OF_FILES, *([KIND] if KIND in schema.names else []), *names.values()]
+    names = {name: stored_name(name) for name in asked if stored_name(name) in schema.names}
+    needed = [*OF_FILES, *([KIND] if KIND in schema.names else []), *names.values()]
     units = pa.Table.from_batches(batches, schema).select(needed).combine_chunks()
     arrays: Mapping[str, Any] = {name: whole(units[name]) for name in units.schema.names}
     is_file = mask_of(arrays["path"].is_valid())

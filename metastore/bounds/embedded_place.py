@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from metastore.bounds.bound_arrays import mask_of
+from metastore.bounds.bound_arrays import Mask, mask_of
 from metastore.bounds.unit_columns import Coded
 from metastore.errors import FormatError
 
@@ -75,10 +75,22 @@ class Opened(NamedTuple):
     content: pa.Buffer
 
 
-def packed(batch: pa.RecordBatch, *, has_facts: bool) -> Embedded | None:
-    """The bytes of ``batch``; None if it is too large."""
-    schema = batch.schema.serialize().to_pybytes()
-    content = b"".join((_SCHEMA_LENGTH.pack(len(schema)), schema, batch.serialize().to_pybytes()))
+class PackedSchema(NamedTuple):
+    """A schema and its stored form, which the batches of many partitions share."""
+
+    schema: pa.Schema
+    content: bytes
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> PackedSchema:
+        """Convert ``schema``."""
+        content = schema.serialize().to_pybytes()
+        return cls(schema, _SCHEMA_LENGTH.pack(len(content)) + content)
+
+
+def packed(batch: pa.RecordBatch, schema: PackedSchema, *, has_facts: bool) -> Embedded | None:
+    """The bytes of ``batch``, which has ``schema``; None if it is too large."""
+    content = schema.content + batch.serialize().to_pybytes()
     if len(content) > _MOST_BYTES:
         return None
     return Embedded(_CODEC.compress(content, asbytes=True), len(content), has_facts)
@@ -94,17 +106,20 @@ def opened(place: EmbeddedPlace, content: pa.Buffer) -> Opened:
     return Opened(stored, unpacked.slice(_SCHEMA_LENGTH.size + length))
 
 
-def runs_of(texts: Coded) -> pa.Array[Any]:
-    """Each text that differs from the previous row's, null for a repeated one; "-" means none, "=" precedes a text."""
-    names = ["-", *(f"={name}" for name in texts.names)]
+def runs_of(texts: Coded, starts: Any = (), without: Mask | None = None) -> pa.Array[Any]:
+    """Each text that differs from the previous row's, null for a repeated one; "-" means none, "=" precedes a text.
+
+    The text stands again in the rows ``starts``, where partitions begin. Rows ``without`` a text are null.
+    """
     codes = np.asarray(texts.codes, np.int64)
     repeats = np.zeros(len(codes), np.bool_)
     repeats[1:] = codes[1:] == codes[:-1]
-    if repeats[1:].all():
-        first = pa.array([names[code + 1] for code in codes[:1]], pa.string())
-        return pa.concat_arrays([first, pa.nulls(max(0, len(codes) - 1), pa.string())])
+    repeats[starts] = False
+    if without is not None:
+        repeats |= without
+    names = pa.array(["-", *(f"={name}" for name in texts.names)], pa.string())
     places: Any = pa.array(codes + 1, mask=repeats)
-    return pa.array(names, pa.string()).take(places)
+    return names.take(places)
 
 
 def texts_of(runs: pa.Array[Any]) -> Coded:

@@ -1,12 +1,12 @@
 """Makes the columns of facts that a partition's data file carries beside the columns of statistics.
 
-Place in the flow: :func:`metastore.bounds.embedded_columns.embedded` stores the columns of :func:`fact_columns` in its
+Place in the flow: :func:`metastore.bounds.embedding.embedded` stores the columns of :func:`fact_columns` in its
 record batch, and :mod:`metastore.bounds.embedded_facts` reads them. Only Arrow is imported, because tasks encode
 partitions in processes that do not load Iceberg.
 
 What follows from other columns is not stored: the path of a row group is that of its file. An identifier is usually
 the end of the path, and a time of modification is usually the recorded time in milliseconds. Columns without any value
-are left out.
+of a partition are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from metastore.bounds.bound_arrays import mask_of
 from metastore.bounds.embedded_place import runs_of
 from metastore.bounds.unit_columns import Coded, Longs
+from metastore.bounds.unit_places import UnitPlaces
 from metastore.bounds.units import FILE_COUNT, ROW_COUNT, START
 from metastore.mapping.recorded_numbers import UNKNOWN, recorded_numbers, with_nulls
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
@@ -54,38 +55,32 @@ class StoredNumbers(NamedTuple):
 _TIME: Final = Statistic.MODIFICATION_TIME_NANOS
 
 
-def fact_columns(units: pa.Table, files: int, found: Any, numbers: StoredNumbers) -> dict[str, Any] | None:
-    """The facts of ``units`` as columns of the same rows: first ``files`` files, then row groups, then others.
+def fact_columns(units: pa.Table, places: UnitPlaces, numbers: StoredNumbers) -> tuple[dict[str, Any], Sequence[bool]]:
+    """The facts of ``units`` as columns of the same rows, and which partitions have them.
 
-    ``found`` has the index of each row group's file, and ``numbers`` are those of all units. Returns None for units
-    that these columns cannot hold, such as a unit without identifier.
+    ``units`` are in the order of ``places``, and ``numbers`` are theirs. These columns cannot hold the units of some
+    partitions, such as one with a unit without identifier.
     """
-    modified = longs(units["lastModifiedTime"])
-    if units["metadataIdentifier"].null_count or ((modified > _MOST) | (modified < -_MOST)).any():
-        return None
-    owners = np.full(units.num_rows, -1, np.int64)
-    owners[files : files + len(found)] = longs(found, -1)
-    base = np.where(numbers.times == UNKNOWN, 0, numbers.times // NANOS)
-    base[files:] = 0
-    differences = modified - np.where(owners >= 0, modified[owners], base)
+    modified, owners = longs(units["lastModifiedTime"]), places.owners
+    is_far = (modified > _MOST) | (modified < -_MOST)
+    lacks = ~mask_of(whole(units["metadataIdentifier"]).is_valid())
+    base = np.where(places.is_file & (numbers.times != UNKNOWN), numbers.times // NANOS, 0)
+    differences = np.where(is_far, 0, modified - np.where(owners >= 0, modified[owners], base))
     columns: dict[str, Any] = {
-        KIND: runs_of(Coded.of(whole(units["metadataType"]))),
-        "location": runs_of(Coded.of(whole(units["location"]))),
-        **_texts_beside_path(units, files, owners.tolist()),
+        KIND: runs_of(Coded.of(whole(units["metadataType"])), places.starts[:-1]),
+        "location": runs_of(Coded.of(whole(units["location"])), places.starts[:-1]),
+        **_texts_beside_path(units, places),
         "modified": pa.array(differences, mask=~mask_of(whole(units["lastModifiedTime"]).is_valid())),
         ROW_COUNT: with_nulls(numbers.rows),
         START: with_nulls(numbers.starts),
+        FILE_COUNT: pc.list_value_length(whole(units["locations"])).cast(pa.int64()),
+        "column": runs_of(Coded.of(whole(units["column"])), places.starts[:-1]),
+        "partitionValues": whole(units["partitionValues"]),
     }
-    if units["locations"].null_count < units.num_rows:
-        columns[FILE_COUNT] = pc.list_value_length(whole(units["locations"])).cast(pa.int64())
-    if units["column"].null_count < units.num_rows:
-        columns["column"] = runs_of(Coded.of(whole(units["column"])))
-    if units["partitionValues"].null_count < units.num_rows:
-        columns["partitionValues"] = whole(units["partitionValues"])
-    return {name: column for name, column in columns.items() if column.null_count < len(column)}
+    return columns, (~places.any_in_partition(is_far | lacks)).tolist()
 
 
-def _texts_beside_path(units: pa.Table, files: int, owners: Sequence[int]) -> dict[str, Any]:
+def _texts_beside_path(units: pa.Table, places: UnitPlaces) -> dict[str, Any]:
     """What paths and identifiers have beside the paths of files, in three columns.
 
     These are the number of characters that precede the identifier in a file's path, identifiers that follow from
@@ -94,18 +89,18 @@ def _texts_beside_path(units: pa.Table, files: int, owners: Sequence[int]) -> di
     columns = ("metadataIdentifier", "path", "rowGroupIndex")
     names, paths, numbers = (list[Any](units[name].to_pylist()) for name in columns)
     cuts: list[int | None] = [None] * len(names)
-    identifiers, places = list(names), list(paths)
-    for row, owner in enumerate(owners):
+    identifiers, own_paths = list(names), list(paths)
+    for row, (owner, is_file) in enumerate(zip(places.owners.tolist(), places.is_file.tolist(), strict=True)):
         name = names[row]
-        if row < files:
-            places[row] = None
-            if paths[row].endswith(name):
+        if is_file:
+            own_paths[row] = None
+            if name is not None and paths[row] is not None and paths[row].endswith(name):
                 cuts[row], identifiers[row] = len(paths[row]) - len(name), None
         elif owner >= 0:
-            places[row] = None
+            own_paths[row] = None
             if numbers[row] is not None and name == f"{names[owner]}{IDENTIFIER_SEPARATOR}{numbers[row]}":
                 identifiers[row] = None
-    found = {"cut": (cuts, pa.int32()), "identifier": (identifiers, pa.string()), "place": (places, pa.string())}
+    found = {"cut": (cuts, pa.int32()), "identifier": (identifiers, pa.string()), "place": (own_paths, pa.string())}
     return {name: pa.array(values, type_) for name, (values, type_) in found.items()}
 
 

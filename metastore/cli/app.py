@@ -44,14 +44,6 @@ def init(invocation: Invocation) -> object:
 
 
 @command
-def upgrade(invocation: Invocation) -> object:
-    """Write metadata of older releases and other programs anew, for faster planning."""
-    from metastore.cli.commands import setup
-
-    return setup.upgrade(invocation.session)
-
-
-@command
 def register(
     invocation: Invocation,
     source: Annotated[

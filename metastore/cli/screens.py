@@ -20,7 +20,6 @@ from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.cli.grid import Grid
 from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
-from metastore.components.column_upgrade import Upgraded
 from metastore.doctor.files import DIFFERENT, FolderReport
 
 _MOST_ROWS = 50
@@ -43,11 +42,6 @@ def _(result: Initialized) -> RenderableType:
         f"{'Created' if result.created else 'Found'} the metastore at {result.location}",
         Text("next: metastore analyze <plugin.workspace.table or path>", "dim"),
     )
-
-
-@screen.register
-def _(result: Upgraded) -> RenderableType:
-    return f"Partitions rewritten: {result.partitions:,}; version {result.version}"
 
 
 @screen.register

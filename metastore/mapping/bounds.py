@@ -20,6 +20,8 @@ from metastore.mapping.segment_digest import DIGEST_ID, digest_of
 from metastore.model.fields import Unit
 
 LONGEST_BOUND: Final = 256
+_FEW_ROWS: Final = 32
+"""Up to this number of rows, Python's values cost less than a call of Arrow."""
 
 
 @dataclass(frozen=True)
@@ -32,26 +34,44 @@ class ColumnBounds:
     upper_bounds: dict[int, bytes]
 
 
-def bounds_of(unit_type: type[Unit], schema: Schema, rows: pa.Table) -> ColumnBounds:
-    """Returns counts and bounds of ``rows`` for the unit's bounded columns, and the digest of a single segment."""
-    found = ColumnBounds({}, {}, {}, {})
-    for name in unit_type.bounded_columns:
-        field = schema.find_field(name)
-        column = rows.column(name)
-        found.value_counts[field.field_id] = rows.num_rows
-        found.null_value_counts[field.field_id] = column.null_count
-        if column.null_count == rows.num_rows:
-            continue
-        if rows.num_rows == 1:
-            low = high = column[0].as_py()
-        else:
-            both: Any = pc.min_max(column).as_py()
-            low, high = both["min"], both["max"]
-        assert isinstance(field.field_type, PrimitiveType)
-        lower, upper = to_bytes(field.field_type, low), to_bytes(field.field_type, high)
-        if max(len(lower), len(upper)) <= LONGEST_BOUND:
-            found.lower_bounds[field.field_id] = lower
-            found.upper_bounds[field.field_id] = upper
-    if unit_type.digested and (digest := digest_of(rows)) is not None:
-        found.lower_bounds[DIGEST_ID] = digest
-    return found
+@dataclass(frozen=True)
+class BoundedColumns:
+    """The bounded columns of a unit: name, field id and type of each; ``digested`` if a segment gets a digest."""
+
+    columns: tuple[tuple[str, int, PrimitiveType], ...]
+    digested: bool
+
+    @classmethod
+    def of(cls, unit_type: type[Unit], schema: Schema) -> BoundedColumns:
+        """Returns those of ``unit_type`` in a table with ``schema``."""
+        columns = []
+        for field in map(schema.find_field, unit_type.bounded_columns):
+            assert isinstance(field.field_type, PrimitiveType)
+            columns.append((field.name, field.field_id, field.field_type))
+        return cls(tuple(columns), unit_type.digested)
+
+    def bounds(self, rows: pa.Table) -> ColumnBounds:
+        """Returns counts and bounds of ``rows``, at least one, and the digest of a single segment."""
+        found = ColumnBounds({}, {}, {}, {})
+        for name, field_id, type_ in self.columns:
+            column = rows.column(name)
+            found.value_counts[field_id] = rows.num_rows
+            found.null_value_counts[field_id] = column.null_count
+            if column.null_count == rows.num_rows:
+                continue
+            lower, upper = (to_bytes(type_, bound) for bound in _extremes(column))
+            if max(len(lower), len(upper)) <= LONGEST_BOUND:
+                found.lower_bounds[field_id] = lower
+                found.upper_bounds[field_id] = upper
+        if self.digested and (digest := digest_of(rows)) is not None:
+            found.lower_bounds[DIGEST_ID] = digest
+        return found
+
+
+def _extremes(column: pa.ChunkedArray[Any]) -> tuple[Any, Any]:
+    """Returns the smallest and the largest value; there is one."""
+    if len(column) <= _FEW_ROWS:
+        values = [value for value in column.to_pylist() if value is not None]
+        return min(values), max(values)
+    both: Any = pc.min_max(column).as_py()
+    return both["min"], both["max"]

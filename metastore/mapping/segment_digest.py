@@ -87,10 +87,9 @@ def digest_of(rows: pa.Table) -> bytes | None:
     if kinds.count(MetadataType.SEGMENT.value) != 1:
         return None
     place = kinds.index(MetadataType.SEGMENT.value)
-    [segment] = rows.select(_OF_A_SEGMENT).slice(place, 1).to_pylist()
-    statistics = dict(segment["columnsStatistics"] or ())
-    key = segment["metadataKey"]
-    if segment["metadataIdentifier"] != key or len(statistics) > _MOST_COLUMNS:
+    key, identifier, schema = (rows[name][place].as_py() for name in ("metadataKey", "metadataIdentifier", "schema"))
+    statistics = dict(rows["columnsStatistics"][place].as_py() or ())
+    if identifier != key or len(statistics) > _MOST_COLUMNS:
         return None
     files = np.array([place for place, kind in enumerate(kinds) if kind == MetadataType.FILE.value], np.int64)
     if not _are_of(rows["metadataIdentifier"].take(files), key):
@@ -99,10 +98,7 @@ def digest_of(rows: pa.Table) -> bytes | None:
     [sizes] = recorded_numbers(holders, Statistic.LENGTH)
     size = None if (sizes == UNKNOWN).any() else int(np.sum(sizes))
     row_groups = kinds.count(MetadataType.ROW_GROUP.value)
-    return SegmentDigest(len(files), row_groups, size, segment["schema"], statistics).to_bytes()
-
-
-_OF_A_SEGMENT: Final = ["metadataKey", "metadataIdentifier", "schema", "columnsStatistics"]
+    return SegmentDigest(len(files), row_groups, size, schema, statistics).to_bytes()
 
 
 def _are_of(identifiers: pa.ChunkedArray[Any], key: str) -> bool:

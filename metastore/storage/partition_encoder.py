@@ -7,7 +7,7 @@ rows of :data:`ENCODED`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -15,14 +15,17 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.schema import Schema
 
-from metastore.bounds.embedded_columns import embedded
-from metastore.bounds.embedded_place import COLUMNS_ID
+from metastore.bounds.embedded_place import COLUMNS_ID, Embedded
+from metastore.bounds.embedding import embedded
 from metastore.errors import InvalidRequestError
 from metastore.mapping.arrow import arrow_schema
-from metastore.mapping.bounds import ColumnBounds, bounds_of
+from metastore.mapping.bounds import BoundedColumns, ColumnBounds
 from metastore.mapping.rows import PartitionKey, PartitionRows
 from metastore.model.fields import Unit
 from metastore.storage.parquet_content import Codec, ParquetContent
+
+_FEWEST_UNITS: Final = 32
+"""Fewer units get no embedded columns: the operations of a conversion take 5 ms, and save a reader 0.6 ms of JSON."""
 
 _CODEC_PROPERTY: Final = "write.parquet.compression-codec"
 _DEFAULT_CODEC: Final = "snappy"
@@ -115,17 +118,26 @@ class PartitionEncoder:
 
     def encode(self, partition: PartitionRows) -> EncodedPartition:
         """Return the encoded file for the rows of ``partition``."""
-        schema, parquet = _prepared(self)
-        bounds = bounds_of(self.unit_type, schema, partition.rows)
-        columns = embedded(partition.rows) if self.unit_type.digested else None
-        written = parquet.of(partition.rows, columns.content if columns else b"")
-        if columns:
-            bounds.lower_bounds[COLUMNS_ID] = columns.at(written.embedded_at).to_bytes()
-        return EncodedPartition(partition.key, partition.rows.num_rows, written.content, bounds)
+        [encoded] = self.encode_each([partition])
+        return encoded
+
+    def encode_each(self, partitions: Sequence[PartitionRows]) -> Iterator[EncodedPartition]:
+        """Yield the encoded file of each of ``partitions``, which costs less than to encode one after the other."""
+        bounded, parquet = _prepared(self)
+        columns: Sequence[Embedded | None] = [None] * len(partitions)
+        if self.unit_type.digested and sum(partition.rows.num_rows for partition in partitions) >= _FEWEST_UNITS:
+            columns = embedded([partition.rows for partition in partitions])
+        for partition, own in zip(partitions, columns, strict=True):
+            bounds = bounded.bounds(partition.rows)
+            written = parquet.of(partition.rows, own.content if own else b"")
+            if own:
+                bounds.lower_bounds[COLUMNS_ID] = own.at(written.embedded_at).to_bytes()
+            yield EncodedPartition(partition.key, partition.rows.num_rows, written.content, bounds)
 
 
 @lru_cache(maxsize=16)
-def _prepared(encoder: PartitionEncoder) -> tuple[Schema, ParquetContent]:
+def _prepared(encoder: PartitionEncoder) -> tuple[BoundedColumns, ParquetContent]:
     """Return what is created once per process, however often a task receives the encoder."""
     schema = Schema.model_validate_json(encoder.schema_json)
-    return schema, ParquetContent(encoder.unit_type, arrow_schema(encoder.unit_type, schema), encoder.codec)
+    bounded = BoundedColumns.of(encoder.unit_type, schema)
+    return bounded, ParquetContent(encoder.unit_type, arrow_schema(encoder.unit_type, schema), encoder.codec)

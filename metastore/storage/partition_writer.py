@@ -7,8 +7,8 @@ a commit refers to them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -26,18 +26,12 @@ from metastore.storage.table import TableState
 from metastore.stores.locations import is_local
 from metastore.stores.new_files import NewFiles
 
-_THREADS: Final = 4
-"""Partitions that are encoded concurrently."""
+_TOGETHER: Final = 64
+"""Partitions that are encoded together."""
 _PUTS_AT_ONCE: Final = 64
 """Files that are sent to a store concurrently; waiting for answers costs no CPU."""
 _BYTES_IN_FLIGHT: Final = 64 << 20
 """While more bytes than this are being sent, no further partition is encoded."""
-_FILES_AT_ONCE: Final = 16
-"""Files that one task of a thread writes: files are written so quickly that a task for each would cost too much."""
-_FEW: Final = 4
-"""Up to this number of files, the local disk is written without threads. Then a process that commits a little now and
-then starts no threads: each new thread takes a lock of Arrow's allocator (mimalloc), and a fork at that moment copies
-the locked lock into the child."""
 
 
 @dataclass(frozen=True)
@@ -55,51 +49,44 @@ class PartitionWriter:
 
         Calls ``at_last`` when no more files wait than are sent at once: it may begin what comes after them.
         """
-        written: dict[PartitionKey, DataFile] = {}
         files = NewFiles(self.io)
-
-        def write(some: Sequence[PartitionRows]) -> None:
-            for partition in some:
-                written[partition.key] = self.write_one(partition, files)
-
         try:
-            on_disk = is_local(self.state.metadata.location)
-            if on_disk or len(partitions) <= 1:
+            if is_local(self.state.metadata.location) or len(partitions) <= 1:
                 at_last()
-            if len(partitions) <= (_FEW if on_disk else 1):
-                write(partitions)
-            elif on_disk:
-                _in_threads(write, partitions)
-            else:
-                written |= self._sent(partitions, files, at_last)
+                return {encoded.key: self.write_one(encoded, files) for encoded in self._encoded(partitions)}
+            return self._sent(partitions, files, at_last)
         except BaseException as error:
             files.discard()
             if isinstance(error, OSError):
                 raise StorageError(f"cannot write data files: {error}; nothing was changed") from error
             raise
-        return {partition.key: written[partition.key] for partition in partitions}
+
+    def _encoded(self, partitions: Sequence[PartitionRows]) -> Iterator[EncodedPartition]:
+        """Yield the encoded ``partitions``, converted a few at a time."""
+        for start in range(0, len(partitions), _TOGETHER):
+            yield from self.encoder.encode_each(partitions[start : start + _TOGETHER])
 
     def _sent(
         self, partitions: Sequence[PartitionRows], files: NewFiles, at_last: Callable[[], None]
     ) -> dict[PartitionKey, DataFile]:
         """Write ``partitions`` to a store with latency; raises the first error once every file is settled."""
-        encoding, in_flight = threading.Semaphore(_THREADS), _InFlight(_BYTES_IN_FLIGHT)
+        in_flight = _InFlight(_BYTES_IN_FLIGHT)
 
-        def send(partition: PartitionRows) -> DataFile:
-            with encoding:
-                in_flight.wait_for_room()
-                encoded = self.encoder.encode(partition)
-                in_flight.add(encoded.content.size)
+        def send(encoded: EncodedPartition) -> DataFile:
             try:
                 return self.write_one(encoded, files)
             finally:
                 in_flight.add(-encoded.content.size)
 
         with ThreadPoolExecutor(min(_PUTS_AT_ONCE, len(partitions))) as threads:
-            pending = [threads.submit(send, partition) for partition in partitions]
-            wait(pending[:-_PUTS_AT_ONCE])
+            pending: dict[PartitionKey, Future[DataFile]] = {}
+            for encoded in self._encoded(partitions):
+                in_flight.wait_for_room()
+                in_flight.add(encoded.content.size)
+                pending[encoded.key] = threads.submit(send, encoded)
+            wait([*pending.values()][:-_PUTS_AT_ONCE])
             at_last()
-        return {partition.key: future.result() for partition, future in zip(partitions, pending, strict=True)}
+        return {key: future.result() for key, future in pending.items()}
 
     def write_one(self, partition: PartitionRows | EncodedPartition, files: NewFiles) -> DataFile:
         """Write the new file of one partition through ``files``. Raises the store's own error."""
@@ -146,14 +133,3 @@ class _InFlight:
         with self._changed:
             self._bytes += size
             self._changed.notify_all()
-
-
-def _in_threads(write: Callable[[Sequence[PartitionRows]], None], partitions: Sequence[PartitionRows]) -> None:
-    """Write ``partitions``, a few in each call; raises the first error when all calls have ended."""
-    at_once = max(1, min(_FILES_AT_ONCE, len(partitions) // _THREADS))
-    with ThreadPoolExecutor(_THREADS) as threads:
-        pending = [
-            threads.submit(write, partitions[start : start + at_once]) for start in range(0, len(partitions), at_once)
-        ]
-    for future in pending:
-        future.result()

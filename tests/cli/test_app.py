@@ -365,10 +365,10 @@ def test_no_command_is_left_out() -> None:
     """Every registered command is among the screens above, and has an example in the guide.
 
     ``register``, which can be done but once, and the daemon have modules of their own: test_register.py and
-    test_daemon.py. What ``upgrade`` does is in tests/components/test_column_upgrade.py.
+    test_daemon.py.
     """
     names = {command.name for command in app.registered_commands}
-    assert names == {arguments[0] for arguments in SCREENS} | {"register", "daemon", "report", "upgrade"}
+    assert names == {arguments[0] for arguments in SCREENS} | {"register", "daemon", "report"}
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
     assert names == set(re.findall(r"^\$ metastore ([a-z-]+)", guide, re.MULTILINE))
 

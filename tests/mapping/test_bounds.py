@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from pyiceberg.conversions import from_bytes
 from pyiceberg.types import PrimitiveType
 
-from metastore.mapping.bounds import LONGEST_BOUND, ColumnBounds, bounds_of
+from metastore.mapping.bounds import LONGEST_BOUND, BoundedColumns, ColumnBounds
 from metastore.mapping.rows import to_arrow
 from metastore.mapping.schema import iceberg_schema
 from metastore.model.table_unit import TableMetadataUnit
 
 MakeUnit = Callable[..., TableMetadataUnit]
 SCHEMA = iceberg_schema(TableMetadataUnit)
+CONVERTED = BoundedColumns.of(TableMetadataUnit, SCHEMA)
 BOUNDED = TableMetadataUnit.bounded_columns
 
 _text = st.text(max_size=6) | st.text("aé🗼", min_size=80, max_size=130)
@@ -57,7 +58,7 @@ def size(value: str | int) -> int:
 def test_bounds_are_the_least_and_the_greatest_value(units: list[TableMetadataUnit], cut: int) -> None:
     """Of each bounded column, unless one is too long or all are null; however the rows are chunked."""
     rows = to_arrow(TableMetadataUnit, units)
-    bounds = bounds_of(TableMetadataUnit, SCHEMA, pa.concat_tables([rows.slice(0, cut), rows.slice(cut)]))
+    bounds = CONVERTED.bounds(pa.concat_tables([rows.slice(0, cut), rows.slice(cut)]))
     for name in BOUNDED:
         # Iceberg orders texts by their UTF-8 bytes, which is the order of code points, which is Python's.
         values = sorted(v for v in rows.column(name).to_pylist() if v is not None)
@@ -75,7 +76,7 @@ def test_bounds_are_the_least_and_the_greatest_value(units: list[TableMetadataUn
 def test_equal_bounds_of_a_single_row_are_its_value(units: list[TableMetadataUnit]) -> None:
     """A reader may take them for it; where there are none, the value is null by its count, or long."""
     for unit in units:
-        bounds = bounds_of(TableMetadataUnit, SCHEMA, to_arrow(TableMetadataUnit, [unit]))
+        bounds = CONVERTED.bounds(to_arrow(TableMetadataUnit, [unit]))
         for name, value in unit.to_columns().items():
             if name in BOUNDED:
                 null = bounds.null_value_counts[SCHEMA.find_field(name).field_id] == 1
@@ -91,7 +92,7 @@ def test_a_long_text_has_no_bounds(unit: MakeUnit, letter: str, more: int, has: 
     text = letter * (LONGEST_BOUND // len(letter.encode())) + "b" * more
     for owners in ([text], ["A", text], [text, "\U0010ffff"], ["A", text, None]):
         rows = to_arrow(TableMetadataUnit, [unit(owner=owner) for owner in owners])
-        bounds = bounds_of(TableMetadataUnit, SCHEMA, rows)
+        bounds = CONVERTED.bounds(rows)
         given_owners = sorted(filter(None, owners))
         assert limits(bounds, "owner") == ((given_owners[0], given_owners[-1]) if has else None)
         assert limits(bounds, "metadataType") == ("TABLE", "TABLE")
@@ -101,4 +102,4 @@ def test_a_long_text_has_no_bounds(unit: MakeUnit, letter: str, more: int, has: 
 def test_a_long_text_between_others_does_not_matter(unit: MakeUnit) -> None:
     """The bounds of the others contain it."""
     rows = to_arrow(TableMetadataUnit, [unit(owner=owner) for owner in ("a", "b" * 1_000, "c")])
-    assert limits(bounds_of(TableMetadataUnit, SCHEMA, rows), "owner") == ("a", "c")
+    assert limits(CONVERTED.bounds(rows), "owner") == ("a", "c")

@@ -1,11 +1,10 @@
-"""``init``, ``upgrade``, ``register`` and ``config``: prepare the store, change its catalog, show its settings."""
+"""``init``, ``register`` and ``config``: prepare the store, change its catalog, show its settings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from metastore.components.column_upgrade import Upgraded, write_columns
 from metastore.config import Settings, load
 from metastore.session import Session
 from metastore.storage.handover import Registered
@@ -49,12 +48,6 @@ def init(session: Session) -> Initialized:
     existed = session.metastore.tables.metadata.location is not None
     location = session.metastore.tables.initialize()
     return Initialized(location, session.metastore.tables.metadata.version, not existed)
-
-
-def upgrade(session: Session) -> Upgraded:
-    """Bring the component up to date, and rewrite metadata of older releases if that makes planning faster."""
-    session.metastore.tables.initialize()
-    return write_columns(session.metastore.tables)
 
 
 def register(session: Session, source: Path | None) -> Registration:
