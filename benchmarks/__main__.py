@@ -16,6 +16,7 @@ from rich.console import Console
 
 from benchmarks import (
     analyze,
+    compare,
     deletes,
     endurance,
     expire_files,
@@ -198,7 +199,10 @@ NAMES: Final = (*STORAGE, *ALONE)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the arguments ask for; 0 also when an expectation is missed, since a time is no test."""
-    options = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["compare"]:
+        return compare.main(given[1:])
+    options = _parser().parse_args(given)
     console = Console(width=None if sys.stdout.isatty() else 120)
     runs = [_read(file) for file in options.join] if options.join else [_measure(options, console)]
     for results in runs:

@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from pyiceberg.avro.resolver import resolve_writer
 from pyiceberg.avro.writer import Writer
+from pyiceberg.conversions import to_bytes
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
     DEFAULT_READ_VERSION,
@@ -22,7 +23,7 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    construct_partition_summaries,
+    PartitionFieldSummary,
     data_file_with_partition,
     manifest_entry_schema_with_data_file,
 )
@@ -30,7 +31,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
-from pyiceberg.types import IntegerType, ListType, StructType
+from pyiceberg.types import IntegerType, ListType, PrimitiveType, StructType
 
 from metastore.iceberg.avro_file import Encoded, avro_file, encode, encoded, keep, schema_text
 from metastore.iceberg.version_3_fields import RECORD_VERSION
@@ -207,6 +208,20 @@ def _listed(
         added_rows_count=rows[ManifestEntryStatus.ADDED],
         existing_rows_count=rows[ManifestEntryStatus.EXISTING],
         deleted_rows_count=rows[ManifestEntryStatus.DELETED],
-        partitions=construct_partition_summaries(spec, schema, [entry.data_file.partition for entry in entries]),
+        partitions=_summaries(spec.partition_type(schema), [entry.data_file.partition for entry in entries]),
         key_metadata=None,
     )
+
+
+def _summaries(partition_type: StructType, partitions: Sequence[Record]) -> list[PartitionFieldSummary]:
+    """Return the summary of each partition field over ``partitions``: nulls, NaNs and the bounds of the others."""
+    found = []
+    for position, field in enumerate(partition_type.fields):
+        values = [partition[position] for partition in partitions]
+        present = [value for value in values if value is not None]
+        ordered = [value for value in present if value == value]  # not NaN
+        type_ = field.field_type
+        assert isinstance(type_, PrimitiveType)
+        low, high = (to_bytes(type_, choose(ordered)) if ordered else None for choose in (min, max))
+        found.append(PartitionFieldSummary(len(present) < len(values), len(ordered) < len(present), low, high))
+    return found

@@ -5,8 +5,9 @@ The file system catalog commits this metadata. Readers in other threads share th
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from pyiceberg.table import TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
@@ -16,8 +17,11 @@ from pyiceberg.table.update import (
     TableUpdate,
     update_table_metadata,
 )
+from pyiceberg.utils.properties import property_as_int
 
 T = TypeVar("T")
+
+_LOG_LENGTH: Final = TableProperties.METADATA_PREVIOUS_VERSIONS_MAX
 
 
 def serialized(metadata: TableMetadata) -> bytes:
@@ -43,11 +47,13 @@ def updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str
     shared = {name: _Shared(getattr(base, name)) for name in ("schemas", "partition_specs", "sort_orders")}
     if known or not all(_only_adds(update, added) for update in updates):
         return update_table_metadata(base.model_copy(update=shared), updates, metadata_location=location)
-    bare = base.model_copy(update={"snapshots": [], "snapshot_log": [], **shared})
+    bare = base.model_copy(update={"snapshots": [], "snapshot_log": [], "metadata_log": [], **shared})
     new = update_table_metadata(bare, updates, metadata_location=location)
+    most = property_as_int(new.properties, _LOG_LENGTH, TableProperties.METADATA_PREVIOUS_VERSIONS_MAX_DEFAULT)
     history = {
         "snapshots": [*base.snapshots, *new.snapshots],
         "snapshot_log": [*base.snapshot_log, *new.snapshot_log],
+        "metadata_log": [*base.metadata_log, *new.metadata_log][-max(1, most or 1) :],
     }
     return new.model_copy(update=history)
 

@@ -42,6 +42,9 @@ COMMIT_ID: Final = "metastore.commit-id"
 _FIRST_PAUSE_S: Final = 0.01
 _LONGEST_PAUSE_S: Final = 1.0
 _LOOKS: Final = 5
+_FEW_FILES: Final = 16
+"""Up to this number of data files, one flush serves them and the manifests. More are flushed before other writers have
+to wait for this commit."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,16 @@ class Committer:
         # whatever interrupts it: even after a KeyboardInterrupt the commit may have landed.
         unsettled = False
         try:
-            flush(paths)
+            unflushed = paths
+            if len(paths) > _FEW_FILES:
+                flush(paths)
+                unflushed = []
             while True:
                 with self.table.turn(self.clock.monotonic, self.clock.pause, deadline):
                     table, looked = self._newest(looked), None
                     state = self.table.state_of(table)
                     try:
-                        attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms())
+                        attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms(), unflushed)
                     except FileNotFoundError:
                         if self._is_kept(state):
                             raise
@@ -205,9 +211,18 @@ class _Attempt:
 
     @classmethod
     def write(
-        cls, component: ComponentTable, table: Table, state: TableState, change: Change, now_ms: int
+        cls,
+        component: ComponentTable,
+        table: Table,
+        state: TableState,
+        change: Change,
+        now_ms: int,
+        unflushed: Sequence[str],
     ) -> _Attempt | None:
-        """Write the attempt; None when the change has no effect. On failure, what was written is removed."""
+        """Write the attempt; None when the change has no effect. On failure, what was written is removed.
+
+        The data files ``unflushed`` are made durable together with what is written.
+        """
         manifests = component.manifests(table.io)
         result = rewrite(manifests.of(state.snapshot), change, component.unit_type.cluster, manifests.decode)
         if result is None:
@@ -232,7 +247,7 @@ class _Attempt:
             listed = write_list(files, snapshot, state.metadata.format_version, manifests_now)
             if isinstance(files, GatheredFiles):
                 files.create()
-            flush(files.created)
+            flush([*unflushed, *files.created])
         except BaseException:
             files.discard()
             raise

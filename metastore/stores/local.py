@@ -20,9 +20,10 @@ from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from metastore.errors import FormatError, StorageError
 from metastore.stores.bounded_reading import ReadLimits
-from metastore.stores.threads import for_each
+from metastore.stores.threads import KeptThreads
 
 _DEFAULT_LIMITS: Final = ReadLimits()
+_flushing: Final = KeptThreads()
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 
 
@@ -47,7 +48,7 @@ def make_durable(locations: Iterable[str]) -> None:
     # In any order: a file survives a crash once both are flushed, and nothing refers to it before.
     paths = [local_path(location) for location in locations]
     folders = {os.path.dirname(path) for path in paths}
-    for_each((*paths, *folders), _flush)
+    _flushing.for_each((*paths, *folders), _flush)
 
 
 def make_folder(location: str) -> None:

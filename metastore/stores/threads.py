@@ -6,8 +6,9 @@ The limit on threads may also be reached. Then the steps run one after another; 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Final, TypeVar
 
 Item = TypeVar("Item")
@@ -19,8 +20,34 @@ _AT_ONCE: Final = 16
 def for_each(items: Sequence[Item], step: Callable[[Item], Result]) -> list[Result]:
     """Return the results of ``step`` for ``items``, in order. It may run twice for an item. Raises its errors."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        try:
-            pending = [threads.submit(step, item) for item in items]
-        except RuntimeError:
-            return [step(item) for item in items]
-        return [future.result() for future in pending]
+        return _results(threads, items, step)
+
+
+class KeptThreads:
+    """Threads that stay for the next call: for short steps of every commit, which cost less than new threads.
+
+    Made once for the life of a process; a forked child begins with none.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "metastore-steps")
+
+    def for_each(self, items: Sequence[Item], step: Callable[[Item], Result]) -> list[Result]:
+        """See :func:`for_each`."""
+        return _results(self._threads, items, step)
+
+
+def _results(threads: ThreadPoolExecutor, items: Sequence[Item], step: Callable[[Item], Result]) -> list[Result]:
+    """Returns or raises when every step has ended."""
+    pending: list[Future[Result]] = []
+    try:
+        pending.extend(threads.submit(step, item) for item in items)
+    except RuntimeError:
+        wait(pending)
+        return [step(item) for item in items]
+    wait(pending)
+    return [future.result() for future in pending]
