@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.bounds.bound_arrays import Kind, Numbers, Texts, mask_of
+from metastore.bounds.bound_arrays import BoundArray, Kind, Numbers, Texts, mask_of
 from metastore.bounds.statistics_columns import BoundPair, StatisticsColumns, bound_pair, flags_of_counts, together
 from metastore.epoch import EPOCH_DAY
 from metastore.model.drill_types import INTEGER_TYPES
@@ -41,8 +41,8 @@ def decoded(texts: pa.Array[Any]) -> StatisticsColumns:
     return _of_distinct(different).take(indices)
 
 
-_Groups = tuple["str | None", ...]
-"""The pattern's groups for one text: five for each bound, four counts, the zone and the type."""
+_Groups = tuple[str, ...]
+"""The pattern's groups for one text, "" for what it lacks: five for each bound, four counts, the zone and the type."""
 
 
 class _Stated(NamedTuple):
@@ -57,20 +57,19 @@ class _Stated(NamedTuple):
 def _of_distinct(texts: Sequence[str]) -> StatisticsColumns:
     others: list[int] = []
     by_type: dict[str, tuple[list[int], list[_Groups]]] = {}
-    for position, text in enumerate(texts):
-        match = _PATTERN.fullmatch(text)
-        if match is None or (type_ := match[match.lastindex or 0]) not in _READERS:
+    for position, found in enumerate(_matches(texts)):
+        if found is None or found[-1] not in _READERS:
             others.append(position)
             continue
-        positions, groups = by_type.setdefault(type_, ([], []))
+        positions, groups = by_type.setdefault(found[-1], ([], []))
         positions.append(position)
-        groups.append(match.groups())
+        groups.append(found)
     parts: list[StatisticsColumns] = []
     for type_, (positions, groups) in by_type.items():
-        whole = _whole_numbers(type_, groups) if type_ in INTEGER_TYPES else None
+        whole = _all_at_once(type_, groups)
         if whole is None:
-            found, left = _one_by_one(type_, positions, groups, len(texts))
-            parts += found
+            some, left = _one_by_one(type_, positions, groups, len(texts))
+            parts += some
             others += left
         else:
             parts.append(whole.take(_places(len(texts), positions)))
@@ -80,19 +79,25 @@ def _of_distinct(texts: Sequence[str]) -> StatisticsColumns:
     return together(parts) if parts else StatisticsColumns.nothing(len(texts))
 
 
-def _whole_numbers(type_: str, groups: Sequence[_Groups]) -> StatisticsColumns | None:
-    """Statistics of whole numbers, all at once; None if one has a spelling that needs another reader."""
-    columns = list(zip(*groups, strict=True))
-    sides = columns[:5], columns[5:10]
-    if any(not {None, _LONG}.issuperset(side[0]) or any(side[3]) or any(side[4]) for side in sides):
+def _matches(texts: Sequence[str]) -> Sequence[_Groups | None]:
+    """The pattern's groups of each text; None for a text that does not match."""
+    lines = "\n".join(texts)
+    found: list[_Groups] = _LINES.findall(lines)
+    if len(found) == len(texts) and lines.count("\n") == len(texts) - 1:
+        return found
+    return [match.groups("") if (match := _PATTERN.fullmatch(text)) else None for text in texts]
+
+
+def _all_at_once(type_: str, groups: Sequence[_Groups]) -> StatisticsColumns | None:
+    """Statistics of one of the commonest types; None if there is a spelling that needs another reader."""
+    read = _BOUNDS_AT_ONCE.get(type_)
+    if read is None:
         return None
+    columns = list(zip(*groups, strict=True))
     try:
-        low, high = (
-            Numbers(Kind.NUMBER, *_longs([wrapped or bare for wrapped, bare in zip(side[1], side[2], strict=True)], 0))
-            for side in sides
-        )
-        nulls, non_nulls, rows, nans = (_longs(column, -1)[1] for column in columns[10:14])
-    except pa.ArrowInvalid:
+        low, high = read(*columns[:5]), read(*columns[5:10])
+        nulls, non_nulls, rows, nans = (_numbers(column, pa.int64(), -1)[1] for column in columns[10:14])
+    except (_NotPlainError, pa.ArrowInvalid):
         return None
     counted = (rows >= 0) & (nulls >= 0) & (non_nulls >= 0)
     rows = np.where(counted, np.maximum(rows, nulls + non_nulls), rows)  # See _counts.
@@ -100,14 +105,33 @@ def _whole_numbers(type_: str, groups: Sequence[_Groups]) -> StatisticsColumns |
     return StatisticsColumns(flags, (type_,), np.zeros(len(groups), np.int16), (BoundPair(low, high),))
 
 
-def _longs(numbers: Sequence[str | None], instead: int) -> tuple[Any, Any]:
-    """Which ``numbers`` are present, and all of them as ``int64`` with ``instead`` for missing ones."""
-    longs: Any = pa.array(numbers, pa.string()).cast(pa.int64())
-    if longs.null_count == 0:
-        return np.ones(len(longs), np.bool_), longs.to_numpy()
-    if longs.null_count == len(longs):
-        return np.zeros(len(longs), np.bool_), np.full(len(longs), instead, np.int64)
-    return mask_of(longs.is_valid()), pc.fill_null(longs, instead).to_numpy()
+_Column = Sequence[str]
+
+
+def _numbers_at_once(type_: pa.DataType) -> Callable[..., BoundArray]:
+    def read(classes: _Column, wrapped: _Column, bare: _Column, texts: _Column, micros: _Column) -> BoundArray:
+        if not {"", _LONG}.issuperset(classes) or any(texts) or any(micros):
+            raise _NotPlainError
+        numbers = [one or other for one, other in zip(wrapped, bare, strict=True)]
+        return Numbers(Kind.NUMBER, *_numbers(numbers, type_, 0))
+
+    return read
+
+
+def _texts_at_once(_: _Column, wrapped: _Column, bare: _Column, texts: _Column, micros: _Column) -> BoundArray:
+    if any(wrapped) or any(bare) or any(micros):
+        raise _NotPlainError
+    return Texts(Kind.TEXT, pa.array([text[1:-1] if text else None for text in texts], pa.string()))
+
+
+def _numbers(texts: _Column, type_: pa.DataType, instead: int) -> tuple[Any, Any]:
+    """Which numbers are present, and all of them with ``instead`` for missing ones."""
+    found: Any = pa.array([text or None for text in texts], pa.string()).cast(type_)
+    if found.null_count == 0:
+        return np.ones(len(found), np.bool_), found.to_numpy()
+    if found.null_count == len(found):
+        return np.zeros(len(found), np.bool_), np.full(len(found), instead, type_.to_pandas_dtype())
+    return mask_of(found.is_valid()), pc.fill_null(found, instead).to_numpy()
 
 
 def _one_by_one(
@@ -117,7 +141,8 @@ def _one_by_one(
     by_kind: dict[Kind, list[_Stated]] = {}
     others: list[int] = []
     kind_of_type, read = _READERS[type_]
-    for position, found in zip(positions, groups, strict=True):
+    for position, given in zip(positions, groups, strict=True):
+        found = [group or None for group in given]
         low, high, (*counts, zone, _) = found[:5], found[5:10], found[10:]
         try:
             stated = _Stated(position, _bound(read, low, False), _bound(read, high, True), _counts(counts))
@@ -273,7 +298,7 @@ _BOUND: Final = rf'(?:\{{"java\.({_CLASS})":({_JSON_NUMBER})\}}|({_JSON_NUMBER})
 _MICROS: Final = r'\{"java\.lang\.Long":(-?(?:0|[1-9][0-9]{0,17}))\}'
 _COUNT: Final = r'\{"java\.lang\.Long":(0|[1-9][0-9]{0,17})\}'
 
-_PATTERN: Final = re.compile(
+_TEXT: Final = (
     r'\{"statistics":\['
     + _holder(_BOUND, Statistic.MIN_VALUE, LOWER)
     + _holder(_MICROS, MIN_MICROS)
@@ -286,3 +311,12 @@ _PATTERN: Final = re.compile(
     + _holder('("UTC")', TIME_ZONE)
     + r'\],"type":"([A-Z0-9]+)"\}'
 )
+_PATTERN: Final = re.compile(_TEXT)
+_LINES: Final = re.compile(f"^{_TEXT}$", re.MULTILINE)
+
+_BOUNDS_AT_ONCE: Final[Mapping[str, Callable[..., BoundArray]]] = {
+    **dict.fromkeys(INTEGER_TYPES, _numbers_at_once(pa.int64())),
+    "FLOAT8": _numbers_at_once(pa.float64()),
+    "VARCHAR": _texts_at_once,
+}
+"""Readers of the bounds of the commonest types, from columns of the pattern's groups."""
