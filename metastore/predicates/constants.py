@@ -8,12 +8,15 @@ why.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Final, TypeVar
 
+import numpy as np
 from sqlglot import exp
 
 from metastore.predicates.calendar_units import later, steps_of
@@ -69,8 +72,8 @@ class Constants:
             return _bytes(node)
         if isinstance(node, exp.Cast):
             return self._cast(self.value(node.this), node.to)
-        if isinstance(node, (exp.Add, exp.Sub)):
-            return self._sum(node)
+        if isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
+            return self._computed(node)
         if isinstance(node, exp.Column):
             raise NotConstant("columns are compared with each other")
         if not isinstance(node, exp.Literal):
@@ -88,11 +91,11 @@ class Constants:
             value = int(value)
         if kind in _INTEGER_BITS and type(value) is int and -(limit := 1 << _INTEGER_BITS[kind] - 1) <= value < limit:
             return value
-        if kind is exp.DType.DOUBLE and type(value) in (int, float, Decimal):
+        if kind in (exp.DType.DOUBLE, exp.DType.FLOAT) and type(value) in (int, float, Decimal):
             try:
-                return float(value)  # type: ignore[arg-type]
+                return float(value) if kind is exp.DType.DOUBLE else _single(value)  # type: ignore[arg-type]
             except OverflowError as error:
-                raise NotConstant("the number is beyond DOUBLE") from error
+                raise NotConstant(f"the number is beyond {kind.value}") from error
         if kind in (exp.DType.TEXT, exp.DType.VARCHAR) and isinstance(value, str) and not to.expressions:
             return value
         if kind is exp.DType.DECIMAL and (isinstance(value, str) or type(value) in (int, Decimal)):
@@ -133,21 +136,21 @@ class Constants:
                 return SessionTime(local)
         raise NotConstant(f"a cast to {kind.value} may change the value")
 
-    def _sum(self, node: exp.Add | exp.Sub) -> Literal:
+    def _computed(self, node: exp.Add | exp.Sub | exp.Mul) -> Literal:
         sign = -1 if isinstance(node, exp.Sub) else 1
         if isinstance(node.expression, exp.Interval):
             return self._moved(self.value(node.this), node.expression, sign)
         left, right = self.value(node.this), self.value(node.expression)
-        if type(left) is date and type(right) is int:
+        if type(left) is date and type(right) is int and not isinstance(node, exp.Mul):
             day, days = left, timedelta(days=sign * right)
             return _checked(lambda: day + days)
         if type(left) is not int or type(right) is not int:
-            raise NotConstant("sums are computed here of integers and of times only")
-        found = left + sign * right
-        # Both engines add in the wider of the two types; a sum beyond it fails or wraps around.
+            raise NotConstant("integers and times alone are computed here")
+        found = left * right if isinstance(node, exp.Mul) else left + sign * right
+        # Both engines compute in the wider of the two types; a result beyond it fails or wraps around.
         limit = 1 << (31 if all(-(1 << 31) <= each < 1 << 31 for each in (left, right)) else 63)
         if not -limit <= found < limit:
-            raise NotConstant("the sum overflows its type")
+            raise NotConstant("the result overflows its type")
         return found
 
     def _moved(self, value: Literal | None, interval: exp.Interval, sign: int) -> Literal:
@@ -188,6 +191,15 @@ def _negated(value: Literal | None) -> Literal | None:
         raise NotConstant("its negation may overflow")
     # The operator would round a Decimal to the digits of a context.
     return value.copy_negate() if isinstance(value, Decimal) else -value  # type: ignore[operator]
+
+
+def _single(value: float | Decimal) -> float:
+    """The FLOAT nearest to ``value``; of two, the one with an even last bit. Raises OverflowError."""
+    nearest = np.float32(struct.unpack("<f", struct.pack("<f", value))[0])
+    around = [nearest, *(np.nextafter(nearest, np.float32(side * np.inf)) for side in (-1, 1))]
+    exact = Fraction(value)
+    # Rounded twice, by way of DOUBLE, the number may be one off; of two that are as near, the first is the even one.
+    return float(min(filter(np.isfinite, around), key=lambda one: abs(Fraction(float(one)) - exact)))
 
 
 def _bytes(node: exp.HexString) -> bytes:

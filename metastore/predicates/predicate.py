@@ -19,6 +19,7 @@ from metastore.mapping.filters import all_of
 from metastore.predicates import iceberg_predicate, sql_predicate
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.condition import AllOf, Condition
+from metastore.predicates.conjunctions import judged_together
 from metastore.predicates.leaves import Leaves
 from metastore.predicates.time_zones import zone_named
 
@@ -51,7 +52,7 @@ def parse(question: Question, columns: Columns, time_zone: str | None = None) ->
     zone.
     """
     leaves = Leaves(None if time_zone is None else zone_named(time_zone))
-    condition = resolved(question, columns, leaves)
+    condition = judged_together(resolved(question, columns, leaves), leaves.columns)
     return Predicate(
         str(question).strip(), condition, leaves.columns, tuple(leaves.notes), tuple(leaves.unusable), leaves.exact
     )
