@@ -156,10 +156,10 @@ def spark(folder: str) -> Iterator[Journey]:
     data = os.path.join(folder, "data", "t")
     for number in range(_FILES):
         _write(data, number, 0)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     settings: dict[str, bool | float | int | str | None] = {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
-        "spark.pyspark.python": sys.executable,
     }
     session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     ms = metastore.spark.connect(session, _settings(folder, data))
