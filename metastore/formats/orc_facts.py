@@ -153,8 +153,12 @@ class _Footer:
             case _ if kind == _MAP:
                 return pa.map_(self._type(children[0]), self._type(children[1]))
             case _ if kind == _DECIMAL:
-                # The first writers set no digits, and meant as many as there are.
-                return pa.decimal128(type_.number(5) or 38, type_.number(6, 0 if type_.number(5) else 18))
+                if not type_.number(5):
+                    raise FormatError(
+                        "it has decimals without a precision, as Hive 0.11 wrote them, and Arrow cuts them after six "
+                        "digits; write the file anew"
+                    )
+                return pa.decimal128(type_.number(5), type_.number(6))
             case _ if kind in _TYPES:
                 return _TYPES[kind]
             case _:
@@ -181,8 +185,8 @@ class _Footer:
         doubt = self._writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, ""), in_struct=len(above) > 1), ORC)
         counted = Doubt.NULLS not in doubt and self._agrees_with(above[-1] if above else 0, statistics)
         nulls = self._rows - statistics.count(1) if counted else None
-        bounds = (None, None) if Doubt.BOUNDS in doubt else _bounds(kind, statistics)
-        low, high, nulls, values = believed(*bounds, nulls, self._rows, self._limits(column))
+        low, high = (None, None) if Doubt.BOUNDS in doubt else _bounds(kind, statistics)
+        low, high, nulls, values = believed(low, high, nulls, self._rows, self._limits(column))
         is_exact = kind in _EXACT and not (kind in _TEXTS and _is_shortened(statistics))
         return LeafFacts(
             size, None if values is None else self._rows, nulls, trusted(low), trusted(high), is_exact and counted
@@ -197,7 +201,7 @@ class _Footer:
     def _limits(self, column: int) -> Limits | None:
         type_, kind = self._types[column], self._kind(column)
         if kind == _DECIMAL:
-            return decimal_limits(type_.number(5), type_.number(6)) if type_.number(5) else None
+            return decimal_limits(type_.number(5), type_.number(6))
         return limits_of(_WHOLE[kind]) if kind in _WHOLE else None
 
     def _elements(self, column: int, above: tuple[int, ...]) -> ElementFacts | None:
@@ -208,8 +212,8 @@ class _Footer:
             return None
         doubt = self._writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, ""), in_struct=True), ORC)
         count = statistics.count(1)
-        bounds = _bounds(kind, statistics) if kind in _EXACT and Doubt.BOUNDS not in doubt else (None, None)
-        low, high, nulls, _ = believed(*bounds, 0, count, self._limits(column))
+        low, high = _bounds(kind, statistics) if kind in _EXACT and Doubt.BOUNDS not in doubt else (None, None)
+        low, high, nulls, _ = believed(low, high, 0, count, self._limits(column))
         if count == 0:
             return ElementFacts(nulls is not None and Doubt.NULLS not in doubt)
         low, high = trusted(low), trusted(high)

@@ -103,7 +103,14 @@ class Metrics:
                 counts.pop(number, None)
         if mine == stored:
             return data
-        return DataFile.from_args(record_count=rows, **dict(zip(_COUNTS_AND_BOUNDS, mine, strict=True)))
+        return DataFile.from_args(
+            record_count=rows,
+            lower_bounds=lows,
+            upper_bounds=highs,
+            value_counts=counts,
+            null_value_counts=nulls,
+            nan_value_counts=nans,
+        )
 
 
 def believed_nulls(data: DataFile, field_id: int) -> int | None:
