@@ -155,8 +155,8 @@ def plan(  # noqa: PLR0913 - all facts of one table
     scans do not read, or, with ``row_ids``, for a table not analyzed to its row groups; StaleRowIdError if a partition
     whose rows may match has changed since ANALYZE, so that its rows have no ids.
     """
+    before = units
     if kept is not None:
-        before = units
         units = UnitsWithSchema.of(units, kept.schema)
         if listing is None:
             _require_same_columns(table, before, units, by_identity=kept.provided is not None)
@@ -176,6 +176,8 @@ def plan(  # noqa: PLR0913 - all facts of one table
     asked = " ".join(("" if where is None else str(where), *names))
     times = None if kept_by is None or MODIFIED not in pseudo_columns(asked, ()) else kept_by.modified_times()
     of_files = FileColumns.asked(asked, schema.names, location, listing, is_kept=kept_by is not None, modified=times)
+    if kept is not None:
+        of_files = replace(of_files, absent={**of_files.absent, **_gone_columns(before, tuple_schema)})
     pruned = prune(
         question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None, of_files=of_files
     )
@@ -280,6 +282,14 @@ def _require_same_columns(table: TableInfo, before: Units, now: Units, *, by_ide
         raise InvalidRequestError(
             f"the columns of {table} were altered since ANALYZE: run ANALYZE, or scan with list_files=True"
         )
+
+
+def _gone_columns(analyzed: Units, now: TupleSchema) -> Mapping[str, str]:
+    """Return why each column that a table had when it was analyzed, and has no more, cannot be asked for."""
+    [text] = of_kind(analyzed.upper(), MetadataType.TABLE)["schema"].to_pylist()
+    known = {column.name.lower() for column in now.columns}
+    names = {column.name.lower() for column in TupleSchema.from_json(text or "{}").columns} - known
+    return dict.fromkeys(names, "the table had it when it was analyzed, and has it no more; run ANALYZE")
 
 
 def _needs_finder(finder: ColumnFinder, paths: frozenset[ColumnPath], schema: str, of_file: str | None) -> bool:

@@ -199,11 +199,11 @@ def _taken(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa
 def reading_scanned(file: ScanFile) -> Iterator[None]:
     """Within, failures to read ``file`` become this package's errors, with the file's name and the next step."""
     try:
-        with reading_file(
-            file.path,
-            gone="the scan was planned; plan it again",
-            then="; if it is new, run ANALYZE",
-            errors=(pa.ArrowException, OSError),
+        with (
+            _advising(file),
+            reading_file(
+                file.path, gone="the scan was planned; plan it again", errors=(pa.ArrowException, OSError)
+            ),
         ):
             yield
     except FormatError as error:
@@ -213,6 +213,17 @@ def reading_scanned(file: ScanFile) -> Iterator[None]:
             f"{file.path} has times finer than a microsecond, which its table has not, since other files lack them: "
             f"{error.__cause__}; ask for other columns, or write all files in one unit and run ANALYZE"
         ) from error.__cause__
+
+
+@contextmanager
+def _advising(file: ScanFile) -> Iterator[None]:
+    """Within, errors about the content of ``file`` say to run ANALYZE if it has not read the file as it is now."""
+    try:
+        yield
+    except FormatError as error:
+        if file.schema is not None or "ANALYZE" in str(error):
+            raise
+        raise FormatError(f"{error}; the file is new or changed: run ANALYZE") from (error.__cause__ or error)
 
 
 class _FileReader:
@@ -239,8 +250,9 @@ class _FileReader:
             opening = Opening(
                 self._chunk.format, self._chunk.location, None, self._chunk.options, text=self._chunk.text
             )
-            for batch in read_file_found(opening, self._file.path, self._schema, self._finder):
-                yield from self._finished(batch, {})
+            with _advising(self._file):
+                for batch in read_file_found(opening, self._file.path, self._schema, self._finder):
+                    yield from self._finished(batch, {})
             return
         with reading_scanned(self._file):
             rows = self._rows(self._fragment)
