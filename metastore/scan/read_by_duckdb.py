@@ -33,8 +33,8 @@ _BATCH_ROWS: Final = 65_536
 def rows_by_duckdb(part: ds.ParquetFileFragment, schema: pa.Schema, after: int) -> Iterator[pa.RecordBatch]:
     """Yields the rows of the row groups of ``part`` in the columns of ``schema``, without the first ``after`` ones.
 
-    A file that is not on a local disk is copied to one. Raises InvalidRequestError without DuckDB, FormatError for a column
-    whose type DuckDB and Arrow do not share, and DuckDB's error, as a FormatError, for a damaged file.
+    A file that is not on a local disk is copied to one. Raises InvalidRequestError without DuckDB, and FormatError for
+    a damaged file, or a column whose type DuckDB and Arrow do not share.
     """
     duckdb = library("duckdb", "sql")
     ranges, row, left = [], 0, after
