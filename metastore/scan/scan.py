@@ -308,13 +308,12 @@ class Scan:
 
     def _filtered_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield filtered rows in ``columns``: by one dataset if its result is the same, else file by file."""
-        chunk = replace(self.chunk, columns=columns)
         if not self._is_one_dataset:
-            yield from read_rows_at_once(chunk)
+            yield from read_rows_at_once(replace(self.chunk, columns=columns))
             return
         where = self.row_filter
         needed = list(dict.fromkeys((*columns, *sorted(where.columns if where else ()))))
-        for batch in self._rows_of_dataset(replace(chunk, columns=needed, where=None)):
+        for batch in self._rows_of_dataset(replace(self.chunk, columns=needed, where=None)):
             rows = batch if where is None else batch.filter(where.expression)
             if rows.num_rows:
                 yield rows.select(list(columns))
@@ -328,10 +327,8 @@ class Scan:
                 yield batch
         except (pa.ArrowException, OSError):
             for batch in read_rows_at_once(chunk):
-                skipped = min(seen, batch.num_rows)
-                seen -= skipped
-                if skipped < batch.num_rows:
-                    yield batch.slice(skipped)
+                yield batch.slice(min(seen, batch.num_rows))
+                seen = max(0, seen - batch.num_rows)
 
     def _dataset(self, columns: Sequence[str]) -> ds.Dataset:
         """Return the files as an unfiltered dataset of ``columns``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -73,7 +74,7 @@ def test_blank_lines_change_nothing(
         b"\n\nid,v\n",
     ],
 )
-def test_duckdb_agrees(tmp_path: Any, content: bytes) -> None:
+def test_duckdb_agrees(tmp_path: Path, content: bytes) -> None:
     """On names and rows; Spark reads all of these in the same way."""
     path = tmp_path / "a.csv"
     path.write_bytes(content)
