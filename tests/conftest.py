@@ -55,6 +55,7 @@ pytest_plugins = [
     "services.drill",
     "services.s3",
     "services.azurite",
+    "services.foreign_files",
     "services.gcs",
     "services.glue",
     "services.duckdb_iceberg",

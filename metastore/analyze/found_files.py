@@ -74,10 +74,12 @@ class FoundFiles:
         return SegmentSize(len(files), sum(file.size for file in files))
 
     def later(self, key: str, modified: int) -> int:
-        """Returns how many of the segment's files were modified after ``modified``, in epoch ms.
+        """Returns how many of the segment's files were modified after ``modified``, in epoch ms; 0 means unknown.
 
         At least this number is new or changed. A survey has counted them for the table's own time.
         """
+        if not modified:
+            return 0
         if key in self.surveyed:
             return self.surveyed[key].later
         return sum(file.mtime_ns // 1_000_000 > modified for file in self.segments[key])

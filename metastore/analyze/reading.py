@@ -184,13 +184,15 @@ def kept_rows(
     source: SourceTable, provided: Provided, wanted: WantedMetadata, files: Sequence[SourceFile]
 ) -> Iterator[UnitRow]:
     """Yields the FILE rows of ``files``, which ``provided`` describes."""
+    times = provided.modified_times() or {}
     for content in provided.contents(files, wanted.columns):
         chosen = {
             key: statistics.to_json()
             for key, statistics in content.statistics.items()
             if wanted.columns is None or is_among(parse(key), wanted.columns)
         }
-        row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole)
+        modified = times.get(content.file.path, 0)
+        row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole, modified=modified)
         yield row._replace(location=source.location)
 
 

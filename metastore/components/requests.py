@@ -116,10 +116,15 @@ class TablesRequests:
         return MetastoreTableInfo(table, unit is not None, unit.last_modified_time if unit else None, version)
 
     def has_metastore_table_info_changed(self, info: MetastoreTableInfo) -> bool:
-        """Whether the table's metadata differs from ``info``; an unchanged version is answered without reading."""
+        """Whether the table's metadata differs from ``info``; an unchanged version is answered without reading.
+
+        True as well for tables that keep no times (of Iceberg and databases), once the version has changed.
+        """
         if info.version == self._version():
             return False
         current = self.metastore_table_info(info.table)
+        if current.exists and current.last_modified_time is None:
+            return True
         return (current.exists, current.last_modified_time) != (info.exists, info.last_modified_time)
 
     def tables_metadata(self, filter_: Filter | None = None) -> _Units:

@@ -71,7 +71,18 @@ def records(source: Callable[[], Any]) -> Iterator[Mapping[str, Any]]:
     names: dict[str, Any] = {}
     _collect_names(reader.writer_schema, names)
     convert = converter(reader.writer_schema, names)
-    return iter(reader) if convert is None else map(convert, reader)
+    return _decoded(reader) if convert is None else map(convert, _decoded(reader))
+
+
+def _decoded(reader: Any) -> Iterator[Mapping[str, Any]]:
+    """Yields the records of fastavro, which decodes dates and times as Python's."""
+    try:
+        yield from reader
+    except (OverflowError, ValueError) as error:
+        raise FormatError(
+            f"a value cannot be decoded ({error}); dates and times must be of the years 1 to 9999: write the file as "
+            "Parquet first"
+        ) from error
 
 
 def _reader(source: Callable[[], Any]) -> Any:

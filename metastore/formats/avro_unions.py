@@ -13,6 +13,8 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
+from metastore.errors import FormatError
+
 _Convert = Callable[[Any], Any]
 
 _WIDER: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "double"}): "double"}
@@ -51,7 +53,7 @@ def member_name(place: int) -> str:
 def converter(avro: Any, names: Mapping[str, Any], around: tuple[str, ...] = ()) -> _Convert | None:
     """Returns a function that puts values of unions into structs, in values of the type ``avro``.
 
-    Returns None without such a union.
+    It raises FormatError for a decimal beyond the digits of its type. Returns None without unions and decimals.
     """
     if isinstance(avro, str):
         return converter(names[avro], names, (*around, avro)) if avro in names and avro not in around else None
@@ -67,6 +69,8 @@ def converter(avro: Any, names: Mapping[str, Any], around: tuple[str, ...] = ())
             return None if convert is None else _of_many(convert)
         case list() | dict() as other:
             return converter(other, names, around)
+        case _ if avro.get("logicalType") == "decimal":
+            return _decimal_of(avro["precision"], avro.get("scale", 0))
         case _:
             return None
 
@@ -78,9 +82,27 @@ def _of_record(inside: Mapping[str, _Convert]) -> _Convert | None:
     def convert(record: Any) -> Any:
         if not isinstance(record, Mapping):
             return record
-        return {**record, **{name: each(record[name]) for name, each in inside.items() if name in record}}
+        converted = dict(record)
+        for name, each in inside.items():
+            if name in record:
+                try:
+                    converted[name] = each(record[name])
+                except FormatError as error:
+                    raise FormatError(f"column {name}: {error}") from error
+        return converted
 
     return convert
+
+
+def _decimal_of(precision: int, scale: int) -> _Convert:
+    """Returns a check: fastavro rounds a decimal of too many digits, which another exponent shows."""
+
+    def checked(value: Any) -> Any:
+        if isinstance(value, Decimal) and value.as_tuple().exponent != -scale:
+            raise FormatError(f"it has a decimal of more digits than DECIMAL({precision}, {scale}) has; write it anew")
+        return value
+
+    return checked
 
 
 def _of_many(each: _Convert) -> _Convert:

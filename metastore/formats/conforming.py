@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from metastore.errors import FormatError
+from metastore.formats.casts import rounded, rounds
 from metastore.formats.map_arrays import map_array
 from metastore.formats.refused_footers import has_map_as_list, is_map_as_list
 from metastore.model.column_path import places_alike
@@ -41,7 +42,7 @@ def conformed(values: Any, type_: Any, column: str) -> Any:
         return _repeated(values, type_, column)
     if not fits(values.type, type_):
         raise FormatError(f"column {column} is {values.type} in it, and the table says {type_}")
-    return values.cast(type_)
+    return rounded(values, type_)
 
 
 def as_stored(asked: pa.Schema, own: pa.Schema) -> pa.Schema:
@@ -72,16 +73,28 @@ def fits(own: Any, wanted: Any) -> bool:
     if pt.is_floating(own):
         return pt.is_floating(wanted) and wanted.bit_width >= own.bit_width
     if pt.is_decimal(own):
-        return bool(pt.is_decimal(wanted))
+        return bool(pt.is_decimal(wanted) or pt.is_float64(wanted))
     if any(is_text(own) for is_text in _TEXTS):
         return any(is_text(wanted) for is_text in _TEXTS)
     return any(test(own) and test(wanted) for test in (pt.is_timestamp, pt.is_date, pt.is_time, pt.is_boolean))
 
 
+def rounds_inside(own: Any, wanted: Any) -> bool:
+    """Whether a cast from ``own`` to ``wanted`` may round a number, at any depth."""
+    if pt.is_struct(own) and pt.is_struct(wanted):
+        fields = {field.name.lower(): field.type for field in _fields(own)}
+        pairs = [(fields.get(field.name.lower()), field.type) for field in _fields(wanted)]
+        return any(mine is not None and rounds_inside(mine, theirs) for mine, theirs in pairs)
+    if pt.is_nested(own) and pt.is_nested(wanted) and own.num_fields == wanted.num_fields:
+        return any(rounds_inside(own.field(place).type, wanted.field(place).type) for place in range(own.num_fields))
+    return rounds(own, wanted)
+
+
 def spelled_as(type_: Any, own: Any) -> Any:
     """Returns ``type_`` with its fields named like those of a file's type ``own``, at every depth, ignoring case.
 
-    Raises FormatError if several fields match one.
+    Numbers that a cast to ``type_`` rounds keep their own type, because Arrow's readers do not round correctly. Raises
+    FormatError if several fields match one.
     """
     if pt.is_struct(type_) and pt.is_struct(own):
         of_file = _fields(own)
@@ -99,7 +112,7 @@ def spelled_as(type_: Any, own: Any) -> Any:
             type_.key_field.with_type(spelled_as(type_.key_type, own.key_type)),
             type_.item_field.with_type(spelled_as(type_.item_type, own.item_type)),
         )
-    return type_
+    return own if rounds(own, type_) else type_
 
 
 def _fields(struct: Any) -> list[pa.Field[Any]]:

@@ -181,12 +181,11 @@ class _Delimited:
     def _reader(self, options: csv.ConvertOptions, names: Sequence[str] | None = None) -> csv.CSVStreamingReader:
         """Returns a reader; with ``names`` all lines are rows, else the first line has the names."""
         own = self._options
-        pieces = plain_pieces(self._source(), own.encoding, self._delimiter, own.quote, own.escape, own.comment)
+        pieces = plain_pieces(self._source(), self._delimiter, own)
         reading = csv.ReadOptions(
             block_size=_BLOCK,
             use_threads=False,
             column_names=list(names) if names else None,
-            skip_rows=own.skip_lines,
             skip_rows_after_names=int(names is not None and own.header),
         )
         parsing = csv.ParseOptions(

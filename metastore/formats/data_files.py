@@ -21,6 +21,7 @@ from metastore.formats.avro_files import open_avro
 from metastore.formats.csv_files import open_csv
 from metastore.formats.json_files import open_json
 from metastore.formats.names import compression_of_suffix
+from metastore.formats.orc_facts import read_orc
 from metastore.formats.orc_statistics import OrcStatistics, orc_statistics
 from metastore.formats.orc_times import in_microseconds, require_safe_times, type_in_microseconds
 from metastore.formats.source_file import SourceFile
@@ -112,6 +113,9 @@ def _open_orc(source: Callable[[], Any], _declared: TupleSchema | None) -> FileD
     if repeated := repeated_names(file.schema.names):
         raise FormatError(f"its schema names {repeated} more than once")
     schema = pa.schema([field.with_type(type_in_microseconds(field.type)) for field in file.schema])
+    if str(_OF_HIVE_11) in str(file.schema):
+        with source() as tail:
+            read_orc(tail, tail.size())
 
     def batches(names: Names) -> Iterator[pa.RecordBatch]:
         for stripe in range(file.nstripes):
@@ -149,6 +153,8 @@ def _reader(
     return lambda source, declared: FileData(*open_(source, declared))
 
 
+_OF_HIVE_11: Final = pa.decimal128(38, 6)
+"""Arrow's type for decimals without a precision, which the footer tells from others; read_orc refuses them."""
 _TEXT: Final = (*DELIMITED, "JSON")
 _SPELLED: Final = {"PARQUET": "Parquet", "AVRO": "Avro"}
 _READERS: Final = {

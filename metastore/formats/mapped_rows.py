@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from metastore.formats.casts import rounded
+
 _ROWS: Final = 16_384
 
 
@@ -43,8 +45,8 @@ def _fitting(value: Any, type_: Any, text: Callable[[Any], str]) -> Any:
         return [_fitting(each, type_.value_type, text) for each in value]
     if pa.types.is_null(type_):
         return None
-    if pa.types.is_floating(type_) and isinstance(value, int) and not isinstance(value, bool):
-        return _nearest(value)  # Arrow refuses an integer that a double does not hold exactly
+    if pa.types.is_floating(type_) and isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return _nearest(value)  # Arrow refuses decimals, and integers that a double does not hold exactly
     if pa.types.is_decimal(type_) and isinstance(value, int | float) and not isinstance(value, bool):
         return Decimal(str(value))
     if pa.types.is_string(type_) and not isinstance(value, str):
@@ -52,7 +54,7 @@ def _fitting(value: Any, type_: Any, text: Callable[[Any], str]) -> Any:
     return value
 
 
-def _nearest(value: int) -> float:
+def _nearest(value: int | Decimal) -> float:
     try:
         return float(value)
     except OverflowError:
@@ -73,4 +75,4 @@ def as_asked(columns: Mapping[str, Any], rows: int, schema: pa.Schema) -> pa.Rec
 
 def _in_type(values: Any, type_: Any) -> Any:
     # Arrow cannot cast a null type within a list, not even to itself.
-    return values if values.type.equals(type_) else values.cast(type_)
+    return rounded(values, type_)

@@ -2,8 +2,11 @@
 
 The register of writers' faults determines which bounds are trusted (:mod:`metastore.formats.writer_faults`). Bounds of
 floating-point columns are never trusted; bounds of texts and timestamps by the first writers are not either. Only the
-UTC fields of timestamps are used, which writers truncate to milliseconds. Bounds whose lower one is the larger are
-unknown.
+UTC fields of timestamps are used, which writers truncate to milliseconds.
+
+Counts must add up (:mod:`metastore.formats.claims`): a file without row indexes (``orc.row.index.stride=0``, Hive's
+ACID deltas) counts 0 values in every column, its rows included, and then says nothing. A column below a struct has no
+more values than the struct, and exactly as many if it says that it has no nulls.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import pyarrow as pa
 
 from metastore.epoch import EPOCH, EPOCH_DAY
 from metastore.errors import FormatError
+from metastore.formats.claims import Limits, believed, decimal_limits, limits_of
 from metastore.formats.facts import ElementFacts, FileFacts, LeafFacts, trusted
 from metastore.formats.protobuf import Message, varint
 from metastore.formats.writer_faults import ORC, Doubt, Writer, WrittenColumn
@@ -31,6 +35,7 @@ _FIRST, _LAST = datetime(1677, 9, 22), datetime(2262, 4, 11)
 """Midnights within the range of 64 bits of nanoseconds."""
 _TOP: Final = timedelta(microseconds=999)
 
+_HAS_NULL: Final = 10
 _LIST, _MAP, _STRUCT, _UNION, _DECIMAL, _CHAR = 10, 11, 12, 13, 14, 17
 _TYPES: Final[dict[int, pa.DataType]] = {
     0: pa.bool_(),
@@ -48,7 +53,7 @@ _TYPES: Final[dict[int, pa.DataType]] = {
     _CHAR: pa.string(),
     18: pa.timestamp("us", "UTC"),
 }
-_WHOLE: Final = frozenset({1, 2, 3, 4})
+_WHOLE: Final = {1: "TINYINT", 2: "SMALLINT", 3: "INT", 4: "BIGINT"}
 _TEXTS: Final = frozenset({7, 16, _CHAR})
 _EXACT: Final = frozenset({0, *_WHOLE, 7, _DECIMAL, 15, 16})
 """Types whose bounds are values of the file. CHAR is not: some writers pad its bounds, others its values."""
@@ -112,12 +117,21 @@ class _Footer:
     def facts(self) -> FileFacts:
         if not self._types or self._types[0].number(1) != _STRUCT:
             raise FormatError("its rows are no structs")
-        # Statistics of an encrypted file are stored elsewhere; those here are masked.
-        known = len(self._statistics) == len(self._types) and 10 not in self._footer
         schema = pa.schema(self._fields(0))
+        stripes = self._footer.messages(3)
+        if (held := sum(stripe.count(5) for stripe in stripes)) != self._rows:
+            raise FormatError(f"its footer has {self._rows} rows, and its stripes have {held}")
+        known = self._is_counted
         leaves = [self._leaf(column, above, known=known) for column, above in self._leaves(0, ())]
-        splits = [stripe.count(1) for stripe in self._footer.messages(3)]
-        return FileFacts(self._rows, schema, leaves, splits)
+        return FileFacts(self._rows, schema, leaves, [stripe.count(1) for stripe in stripes])
+
+    @property
+    def _is_counted(self) -> bool:
+        """Whether the footer has statistics of the columns: those of the root count the rows."""
+        # Statistics of an encrypted file are stored elsewhere; those here are masked.
+        if len(self._statistics) != len(self._types) or 10 in self._footer:
+            return False
+        return self._statistics[0].count(1) == self._rows
 
     def _fields(self, column: int) -> list[pa.Field[Any]]:
         type_ = self._types[column]
@@ -139,53 +153,71 @@ class _Footer:
             case _ if kind == _MAP:
                 return pa.map_(self._type(children[0]), self._type(children[1]))
             case _ if kind == _DECIMAL:
-                # The first writers set no digits, and meant as many as there are.
-                return pa.decimal128(type_.number(5) or 38, type_.number(6, 0 if type_.number(5) else 18))
+                if not type_.number(5):
+                    raise FormatError(
+                        "it has decimals without a precision, as Hive 0.11 wrote them, and Arrow cuts them after six "
+                        "digits; write the file anew"
+                    )
+                return pa.decimal128(type_.number(5), type_.number(6))
             case _ if kind in _TYPES:
                 return _TYPES[kind]
             case _:
                 raise FormatError("it has a union, which Iceberg has no counterpart for")
 
     def _leaves(self, column: int, above: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yields the leaves at ``column`` and below it, each with the kinds of the columns ``above`` it."""
-        kind = self._types[column].number(1)
-        if kind not in (_STRUCT, _LIST, _MAP):
+        """Yields the leaves at ``column`` and below it, each with the columns ``above`` it, the root left out."""
+        if self._kind(column) not in (_STRUCT, _LIST, _MAP):
             yield column, above
             return
         for child in self._types[column].numbers(2):
-            yield from self._leaves(child, (*above, kind) if column else ())
+            yield from self._leaves(child, (*above, column) if column else ())
+
+    def _kind(self, column: int) -> int:
+        return self._types[column].number(1)
 
     def _leaf(self, column: int, above: tuple[int, ...], *, known: bool) -> LeafFacts:
         if not known:
             return LeafFacts()
-        statistics = self._statistics[column]
+        statistics, kind = self._statistics[column], self._kind(column)
         size = statistics.count(11) if 11 in statistics else None
-        if any(kind != _STRUCT for kind in above) or 1 not in statistics:
+        if any(self._kind(each) != _STRUCT for each in above) or 1 not in statistics:
             return LeafFacts(size, elements=self._elements(column, above))
-        values = statistics.count(1)
-        if values > self._rows:
-            return LeafFacts(size)
-        kind = self._types[column].number(1)
         doubt = self._writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, ""), in_struct=len(above) > 1), ORC)
-        low, high = _bounds(kind, statistics) if values and Doubt.BOUNDS not in doubt else (None, None)
-        if low is not None and high is not None and high < low:
-            low = high = None
-        if Doubt.NULLS in doubt:
-            return LeafFacts(size, low=trusted(low), high=trusted(high))
+        counted = Doubt.NULLS not in doubt and self._agrees_with(above[-1] if above else 0, statistics)
+        nulls = self._rows - statistics.count(1) if counted else None
+        low, high = (None, None) if Doubt.BOUNDS in doubt else _bounds(kind, statistics)
+        low, high, nulls, values = believed(low, high, nulls, self._rows, self._limits(column))
         is_exact = kind in _EXACT and not (kind in _TEXTS and _is_shortened(statistics))
-        return LeafFacts(size, self._rows, self._rows - values, trusted(low), trusted(high), is_exact)
+        return LeafFacts(
+            size, None if values is None else self._rows, nulls, trusted(low), trusted(high), is_exact and counted
+        )
+
+    def _agrees_with(self, struct: int, statistics: Message) -> bool:
+        """Whether the values of a column and of the struct that it is in can be true together."""
+        values, most = statistics.count(1), self._statistics[struct].count(1)
+        is_full = _HAS_NULL in statistics and not statistics.number(_HAS_NULL)
+        return values == most or (values < most and not is_full)
+
+    def _limits(self, column: int) -> Limits | None:
+        type_, kind = self._types[column], self._kind(column)
+        if kind == _DECIMAL:
+            return decimal_limits(type_.number(5), type_.number(6))
+        return limits_of(_WHOLE[kind]) if kind in _WHOLE else None
 
     def _elements(self, column: int, above: tuple[int, ...]) -> ElementFacts | None:
         """Returns what is known of plain values directly in a list or map that is in no other."""
-        statistics, kind = self._statistics[column], self._types[column].number(1)
-        if not above or above[-1] == _STRUCT or any(one != _STRUCT for one in above[:-1]) or 1 not in statistics:
+        statistics, kind = self._statistics[column], self._kind(column)
+        kinds = [self._kind(each) for each in above]
+        if not kinds or kinds[-1] == _STRUCT or any(one != _STRUCT for one in kinds[:-1]) or 1 not in statistics:
             return None
         doubt = self._writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, ""), in_struct=True), ORC)
-        if statistics.count(1) == 0:
-            return ElementFacts(Doubt.NULLS not in doubt)
+        count = statistics.count(1)
         low, high = _bounds(kind, statistics) if kind in _EXACT and Doubt.BOUNDS not in doubt else (None, None)
+        low, high, nulls, _ = believed(low, high, 0, count, self._limits(column))
+        if count == 0:
+            return ElementFacts(nulls is not None and Doubt.NULLS not in doubt)
         low, high = trusted(low), trusted(high)
-        return ElementFacts(False) if low is None or high is None or high < low else ElementFacts(False, low, high)
+        return ElementFacts(False) if low is None or high is None else ElementFacts(False, low, high)
 
 
 def _is_shortened(statistics: Message) -> bool:
@@ -194,7 +226,15 @@ def _is_shortened(statistics: Message) -> bool:
     return found is None or 4 in found or 5 in found
 
 
-_MINOR_TYPES: Final = {5: "FLOAT4", 6: "FLOAT8", 7: "VARCHAR", 9: "TIMESTAMP", 16: "VARCHAR", _CHAR: "VARCHAR"}
+_MINOR_TYPES: Final = {
+    5: "FLOAT4",
+    6: "FLOAT8",
+    7: "VARCHAR",
+    9: "TIMESTAMP",
+    _DECIMAL: "VARDECIMAL",
+    16: "VARCHAR",
+    _CHAR: "VARCHAR",
+}
 """Types that occur in the register of writers' faults."""
 
 
@@ -213,8 +253,8 @@ def _bounds(kind: int, statistics: Message) -> tuple[Any, Any]:
         if kind == 9 and (found := statistics.message(9)):
             return _timestamps(found.signed(3), found.signed(4))
         if kind == 0 and (found := statistics.message(5)):
-            true = found.numbers(1)[0]
-            return true == statistics.number(1), true > 0
+            true, values = found.numbers(1)[0], statistics.number(1)
+            return (true == values, true > 0) if true <= values else (None, None)
     except (ArithmeticError, UnicodeDecodeError, IndexError):
         pass
     return None, None

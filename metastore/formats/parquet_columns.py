@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 
 import pyarrow.parquet as pq
 
+from metastore.formats.claims import Believed, believed
 from metastore.formats.parquet_types import Reading
 from metastore.formats.writer_faults import Doubt
 from metastore.model.column_path import ColumnPath, quote
@@ -24,11 +25,10 @@ from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import micros
 
-Bounds: TypeAlias = tuple[Any, Any, int | None, int | None]
-"""One column in one row group or file: low and high bound in comparable form, nulls, values; None is "unknown".
+Bounds: TypeAlias = Believed
+"""One column in one row group or file, with bounds in comparable form.
 
-A column without a value (values == 0) has no bounds, and none are missed. A plain tuple: there are sixty per file of
-ten columns and two row groups, and a class would take a tenth of ANALYZE.
+A column without a value (values == 0) has no bounds, and none are missed.
 """
 
 
@@ -97,23 +97,18 @@ class Leaf:
             if statistics is None:
                 return (None, None, 0, rows) if required else (None, None, None, None)
             nulls = 0 if required else statistics.null_count if counts_nulls else None
-            if nulls is not None and not 0 <= nulls <= rows:
-                nulls = None
-            values = None if nulls is None else rows - nulls
             low = statistics.min_raw
-            if low is not None and values == 0:  # bounds without values: one of the two is wrong
+            if low is not None and nulls == rows:  # unreadable bounds contradict it, too
                 return None, None, None, None
-            if low is None or reading is None:
-                return None, None, nulls, values
-            high = statistics.max_raw
+            high = None if low is None or reading is None else statistics.max_raw
+            if high is None:
+                return believed(None, None, nulls, rows)
             if comparable is not None:
                 low, high = comparable(low), comparable(high)
                 if low is None or high is None:
                     # If one bound is unusable (a NaN, say), so is the other: the same comparisons made it.
-                    return None, None, nulls, values
-            if high < low or (limits is not None and not (limits[0] <= low and high <= limits[1])):
-                return None, None, nulls, values
-            return low, high, nulls, values
+                    low = high = None
+            return believed(low, high, nulls, rows, limits)
 
         return measured
 

@@ -21,6 +21,7 @@ from typing import Any, Final, cast
 import pyarrow.parquet as pq
 
 from metastore.epoch import EPOCH, EPOCH_DAY, EPOCH_UTC
+from metastore.formats.claims import RANGES
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import Value
 from metastore.model.statistics_json import micros, value_json
@@ -114,12 +115,6 @@ _PHYSICAL = {
     "BYTE_ARRAY": "VARBINARY",
     "FIXED_LEN_BYTE_ARRAY": "VARBINARY",
 }
-_RANGES: Final = {
-    "TINYINT": (-(2**7), 2**7 - 1),
-    "SMALLINT": (-(2**15), 2**15 - 1),
-    "UINT1": (0, 2**8 - 1),
-    "UINT2": (0, 2**16 - 1),
-}
 _ORDERED_BYTES = ("", "uuid", "bson")
 _SMALL_SAMPLES: Final = (2_000_000_001, 2_000_000_002)
 
@@ -130,12 +125,12 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
         case "BIT":
             return Reading(literal=value_json, samples=_SMALL_SAMPLES, shown=value_json)
         case "TINYINT" | "SMALLINT" | "INT" as name:
-            return Reading(literal=str, samples=_SMALL_SAMPLES, limits=_RANGES.get(name))
+            return Reading(literal=str, samples=_SMALL_SAMPLES, limits=RANGES.get(name))
         case "BIGINT":
             return Reading(literal=str)
         case "UINT1" | "UINT2" | "UINT4" | "UINT8" as name:
             mask = 0xFFFFFFFF if column.physical_type == "INT32" else 0xFFFFFFFFFFFFFFFF
-            return Reading(lambda raw: raw & mask, limits=_RANGES.get(name))
+            return Reading(lambda raw: raw & mask, limits=RANGES.get(name))
         case "FLOAT4" | "FLOAT8":
             comparable = _half if kind.logical == "float16" else _number
             return Reading(

@@ -1,8 +1,12 @@
-"""Delimited text as Arrow's parser takes it: in UTF-8, with doubled quotes in place of escapes, without comments.
+"""Delimited text as Arrow's parser takes it: in UTF-8, with doubled quotes in place of escapes, only lines of records.
 
 To Arrow, an escape character stands for the next character anywhere. Spark writes and reads escapes only within quotes,
 and there only before a quote or another escape. So this module resolves escapes, piece by piece; a piece without
 escapes passes unchanged. Memory is bounded by pieces, unless a quote is opened and never closed.
+
+This module alone decides which lines are records, for names and rows alike: comments are none, and lines without
+anything but blanks are none, as in Spark and DuckDB. Empty lines after the first record are left to Arrow, which
+ignores them.
 """
 
 from __future__ import annotations
@@ -14,8 +18,13 @@ from io import RawIOBase
 from typing import Any, Final
 
 from metastore.errors import FormatError
+from metastore.formats.text_options import TextOptions
 
 _PIECE: Final = 4 << 20
+_BLANK_LINES: Final = rb"(?: *(?:\r\n?|\n))"
+_BREAKS: Final = (b"\n", b"\r", b" ")
+_BLANK_BEGINNING: Final = re.compile(rb" *[\r\n]")
+_LINE_OF_SPACES: Final = re.compile(rb"\n +[\r\n]")
 
 
 class PlainText(RawIOBase):
@@ -55,17 +64,25 @@ def _with_last_break(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield held if held.endswith((b"\n", b"\r")) else held + b"\n"
 
 
-def plain_pieces(source: Any, encoding: str, delimiter: str, quote: str, escape: str, comment: str) -> Iterator[bytes]:
-    """Yields the text of ``source`` in UTF-8 without a byte order mark, without escapes, and without comment lines.
+def plain_pieces(source: Any, delimiter: str, options: TextOptions) -> Iterator[bytes]:
+    """Yields the text of ``source`` in UTF-8 without a byte order mark, without escapes, and only lines of records.
 
-    ``quote``, ``escape`` and ``comment`` may be empty for none. Each piece but the last ends between records. Raises
-    FormatError for bytes that are not of ``encoding``.
+    The lines that ``options`` skip are any lines. Each piece but the last ends between records. Raises FormatError for
+    bytes that are not of the options' encoding.
     """
-    pieces = _decoded(source, encoding)
-    if (escape and escape != quote and quote) or comment:
-        cleaner = _Cleaner(delimiter, quote, escape, comment)
-        pieces = cleaner.cleaned(pieces)
-    yield from pieces
+    pieces = _without_lines(_decoded(source, options.encoding), options.skip_lines)
+    yield from _Cleaner(delimiter, options.quote, options.escape, options.comment).cleaned(pieces)
+
+
+def _without_lines(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
+    """Yields ``pieces`` without their first ``count`` lines."""
+    beginning = re.compile(rb"(?:[^\r\n]*(?:\r\n|\r(?!\Z)|\n)){%d}" % count)  # a line feed may follow in the next piece
+    held = b""
+    for piece in pieces:
+        held += piece
+        if (found := beginning.match(held)) is not None:
+            yield held[found.end() :]
+            yield from pieces
 
 
 def _decoded(source: Any, encoding: str) -> Iterator[bytes]:
@@ -85,15 +102,16 @@ def _decoded(source: Any, encoding: str) -> Iterator[bytes]:
 
 
 class _Cleaner:
-    """Resolves escapes within quotes, and drops lines that begin with the comment character."""
+    """Resolves escapes within quotes, and drops lines that are blank or begin with the comment character."""
 
     def __init__(self, delimiter: str, quote: str, escape: str, comment: str) -> None:
-        self._escapes = escape.encode() if escape != quote else b""
+        self._escapes = escape.encode() if quote and escape != quote else b""
         self._comment = comment.encode()
         ends = re.escape(delimiter.encode()) + rb"\r\n"
-        tokens = [rb"\n"]
+        tokens = [rb"\n" + _BLANK_LINES + rb"*", rb"\A" + _BLANK_LINES + rb"+"]
         if comment:
-            tokens.append(rb"(?:\A|(?<=\n))" + re.escape(self._comment) + rb"[^\n]*(?:\n|\Z)")
+            line = re.escape(self._comment) + rb"[^\n]*(?:\n|\Z)"
+            tokens.append(rb"(?:\A|(?<=\n))" + line + _BLANK_LINES + rb"*")
         if quote:
             own = re.escape(quote.encode())
             held = rb"[^" + own + rb"]" if not self._escapes else rb"[^" + own + re.escape(self._escapes) + rb"]"
@@ -104,7 +122,8 @@ class _Cleaner:
         # Comments and quoted fields first: a line break within one ends no record.
         self._token = re.compile(b"|".join(reversed(tokens)))
         self._quote = quote.encode()
-        self._escaped = re.compile(re.escape(self._escapes) + rb"([" + re.escape(self._escapes + self._quote) + rb"])")
+        escapable = re.escape(self._escapes + self._quote)
+        self._escaped = re.compile(re.escape(self._escapes) + rb"([" + escapable + rb"])") if self._escapes else None
 
     def cleaned(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Yields ``pieces`` cleaned, each up to a line break that ends a record."""
@@ -126,6 +145,8 @@ class _Cleaner:
         """
         if (self._escapes and self._escapes in text) or (self._comment and self._comment in text):
             return None
+        if _BLANK_BEGINNING.match(text) or _LINE_OF_SPACES.search(text):  # other blank lines are ignored by Arrow
+            return None
         end = text.rfind(b"\n") + 1
         return end if end and not (self._quote and text.count(self._quote, 0, end) % 2) else None
 
@@ -139,8 +160,8 @@ class _Cleaner:
         for match in self._token.finditer(text):
             token = match.group()
             at_end = match.end() == len(text) and not whole
-            if token == b"\n":
-                done.append(text[copied : match.end()])
+            if token.startswith(_BREAKS):
+                done.append(text[copied : match.start() + (match.start() > 0)])
             elif self._comment and token.startswith(self._comment):
                 if at_end:
                     break
@@ -148,7 +169,8 @@ class _Cleaner:
             elif at_end:  # it may continue
                 break
             else:
-                done += (text[copied : match.start()], self._escaped.sub(self._doubled, token))
+                whole_field = token if self._escaped is None else self._escaped.sub(self._doubled, token)
+                done += (text[copied : match.start()], whole_field)
                 copied = match.end()
                 continue
             copied = record_end = match.end()

@@ -3,7 +3,7 @@
 Place in the flow: readers of footers look up the doubts about a column before they trust a null count or a bound. A
 doubted number is treated as unknown, so it prunes nothing and answers no aggregate. Each entry names the public report
 of the fault. A fault that is visible in the numbers themselves (a smallest value above the largest) needs no entry:
-:mod:`metastore.formats.parquet_columns` checks every number against its type.
+:mod:`metastore.formats.claims` checks every number.
 """
 
 from __future__ import annotations
@@ -258,6 +258,7 @@ WRITER_FAULTS: Final[tuple[WriterFault, ...]] = (
     WriterFault(r".*", _of_types("TIMESTAMP"), _B, "apache/orc#91 (ORC-135)", before=(6,), format=ORC),
     WriterFault(r".*", _of_types("TIMESTAMP"), _E, "apache/orc#497 (ORC-611)", format=ORC),
     WriterFault(r".*", _TEXTS, _E, "apache/orc#342 (ORC-203)", format=ORC),
+    WriterFault(r"ORC Java", _DECIMALS, _B, "apache/orc#405 (ORC-517)", since=(6,), before=(7,), format=ORC),
     WriterFault(r"CUDF", _of_types("TIMESTAMP"), _B, "NVIDIA/cudf#14325", format=ORC),
     # Arrow counts zeros for the fields of a null struct within a struct.
     WriterFault(r"ORC C\+\+", _in_structs, _N | _E, "apache/orc#368 (ORC-471)", format=ORC),

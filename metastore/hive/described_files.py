@@ -27,7 +27,6 @@ from metastore.hive.text.lines import lines, opened
 from metastore.hive.text.serdes import TextSerde
 from metastore.hive.text.values import measured
 from metastore.hive.types import Leaf, drill_type, leaves_of
-from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.sources.provided import Measures, column_statistics
 from metastore.stores.arrow import open_location
@@ -144,12 +143,8 @@ def _of_footer(leaf: Leaf, facts: LeafFacts, rows: int) -> ColumnStatistics:
     if leaf.type.name == "varchar" and isinstance(low, str):
         low = low[: leaf.type.arguments[0]]  # readers cut longer texts off, which never makes them larger
     nulls = facts.nulls if facts.values == rows else None
-    return column_statistics(_minor(leaf), rows, Measures(low, high, nulls, exact=False), whole=True)
+    return column_statistics(str(drill_type(leaf.type)), rows, Measures(low, high, nulls, exact=False), whole=True)
 
 
 def _all_null(leaf: Leaf, rows: int) -> ColumnStatistics:
-    return column_statistics(_minor(leaf), rows, Measures(None, None, rows), whole=True)
-
-
-def _minor(leaf: Leaf) -> str:
-    return minor_type(str(drill_type(leaf.type)))
+    return column_statistics(str(drill_type(leaf.type)), rows, Measures(None, None, rows), whole=True)

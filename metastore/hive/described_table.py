@@ -94,8 +94,9 @@ class DescribedTable:
             for row in batch.to_pylist():
                 yield self._content(files[row["number"]], row["rows"], row["statistics"])
 
-    def modified_times(self) -> None:
-        """See :meth:`metastore.sources.provided.Provided.modified_times`."""
+    def modified_times(self) -> Mapping[str, int]:
+        """See :meth:`metastore.sources.provided.Provided.modified_times`; whole seconds."""
+        return {file.path: file.mtime_ns // _STATE * _STATE for file in self._listed}
 
     def _content(self, file: SourceFile, rows: int, texts: Sequence[str | None]) -> ProvidedFile:
         place = self._listed[file]
@@ -218,12 +219,12 @@ def _state(file: SourceFile, place: _Place) -> int:
 
 def _of_value(type_: HiveType, text: str, rows: int) -> ColumnStatistics:
     """Returns the statistics of a partition column in a file of ``rows`` rows; unknown for an invalid text."""
-    minor = minor_type(str(drill_type(type_)))
+    sql_type = str(drill_type(type_))
     try:
         value: Any = typed_value(text, type_)
     except FormatError:
-        return ColumnStatistics(minor, rows=rows)
+        return ColumnStatistics(minor_type(sql_type), rows=rows)
     if value is None:
-        return column_statistics(minor, rows, Measures(None, None, rows), whole=True)
+        return column_statistics(sql_type, rows, Measures(None, None, rows), whole=True)
     bound = value if rows and type_.name != "char" else None
-    return column_statistics(minor, rows, Measures(bound, bound, 0, exact=type_.name != "timestamp"), whole=True)
+    return column_statistics(sql_type, rows, Measures(bound, bound, 0, exact=type_.name != "timestamp"), whole=True)

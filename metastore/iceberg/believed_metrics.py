@@ -9,9 +9,10 @@ detected in the numbers. A bound that can be made safe is widened; everything el
 | lower bounds with zero bytes at the end | apache/beam#38580 | without them |
 | texts cut inside a character | duckdb/duckdb-iceberg#1136, #1334 | cut before it; an upper bound is rounded up |
 | upper bounds of partitions cut, and not rounded up | duckdb/duckdb-iceberg#1047 | rounded up |
-| a lower bound above the upper one | ClickHouse/ClickHouse#116499 | unknown |
 | values counted without nulls | StarRocks/starrocks#50699 | unknown |
-| more nulls than rows | none | unknown |
+
+What is left must agree by :mod:`metastore.formats.claims`: lower bounds above upper ones (ClickHouse/ClickHouse#116499)
+and more nulls than rows are unknown, for example.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pyiceberg.manifest import DataFile, ManifestFile, PartitionFieldSummary
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
+    DecimalType,
     NestedField,
     PrimitiveType,
     StringType,
@@ -35,12 +37,21 @@ from pyiceberg.types import (
 )
 from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
+from metastore.formats.claims import believed, believed_nans, decimal_limits
+
 OF_DELTA: Final = "delta-version"
 """The property of a table whose metadata Delta's UniForm writes."""
 
 _CUT_BYTES: Final = 16
 """Bounds of texts and bytes are cut to this length, unless a table says otherwise; shorter ones are whole."""
 _MILLI_MICROS: Final = 1000
+_COUNTS_AND_BOUNDS: Final = (
+    "lower_bounds",
+    "upper_bounds",
+    "value_counts",
+    "null_value_counts",
+    "nan_value_counts",
+)
 _UNDECODABLE: Final = (ValueError, TypeError, struct.error, OverflowError)
 
 
@@ -71,41 +82,48 @@ class Metrics:
         if is_cut and upper is not None and upper % _MILLI_MICROS == 0:
             upper += _MILLI_MICROS - 1
             return Bounds(lower, upper, is_exact=False)
-        if lower is not None and upper is not None and lower > upper:
-            return Bounds(is_exact=False)
         return Bounds(lower, upper)
 
     def file(self, data: DataFile, fields: Sequence[NestedField]) -> DataFile:
         """Return ``data`` with the believed metrics of ``fields``, for PyIceberg's evaluation; unchanged if all are."""
-        lows, highs = dict(data.lower_bounds or {}), dict(data.upper_bounds or {})
+        stored = [dict(getattr(data, name) or {}) for name in _COUNTS_AND_BOUNDS]
+        lows, highs, counts, nulls, nans = mine = [dict(each) for each in stored]
+        rows = data.record_count
         for field in fields:
-            type_ = field.field_type
+            type_, number = field.field_type, field.field_id
             assert isinstance(type_, PrimitiveType)
-            found = self.bounds(type_, lows.get(field.field_id), highs.get(field.field_id))
-            for bounds, bound in ((lows, found.low), (highs, found.high)):
-                if bound is None:
-                    bounds.pop(field.field_id, None)
-                else:
-                    bounds[field.field_id] = to_bytes(type_, bound)
-        rows, ids = data.record_count, [field.field_id for field in fields]
-        values, nulls = dict(data.value_counts or {}), dict(data.null_value_counts or {})
-        for number in ids:
-            if values.get(number, rows) != rows:
-                values.pop(number)
-            if not 0 <= nulls.get(number, 0) <= rows:
-                nulls.pop(number)
-        counts = (values, nulls, lows, highs)
-        stored = (data.value_counts, data.null_value_counts, data.lower_bounds, data.upper_bounds)
-        if all(mine == (theirs or {}) for mine, theirs in zip(counts, stored, strict=True)):
+            found = self.bounds(type_, lows.get(number), highs.get(number))
+            limits = decimal_limits(type_.precision, type_.scale) if isinstance(type_, DecimalType) else None
+            low, high, null, values = believed(found.low, found.high, believed_nulls(data, number), rows, limits)
+            _set(lows, number, None if low is None else to_bytes(type_, low))
+            _set(highs, number, None if high is None else to_bytes(type_, high))
+            _set(nulls, number, null)
+            _set(nans, number, believed_nans(nans.get(number), low, high, values))
+            if counts.get(number) != rows:
+                counts.pop(number, None)
+        if mine == stored:
             return data
         return DataFile.from_args(
             record_count=rows,
-            value_counts=values,
-            null_value_counts=nulls,
-            nan_value_counts=data.nan_value_counts,
             lower_bounds=lows,
             upper_bounds=highs,
+            value_counts=counts,
+            null_value_counts=nulls,
+            nan_value_counts=nans,
         )
+
+
+def believed_nulls(data: DataFile, field_id: int) -> int | None:
+    """Return the null count of a column that is in no list or map; None if the values are not counted with nulls."""
+    counted = (data.value_counts or {}).get(field_id, data.record_count)
+    return (data.null_value_counts or {}).get(field_id) if counted == data.record_count else None
+
+
+def _set(numbers: dict[int, Any], field_id: int, number: Any) -> None:
+    if number is None:
+        numbers.pop(field_id, None)
+    else:
+        numbers[field_id] = number
 
 
 def believed_manifest(manifest: ManifestFile, types: Sequence[PrimitiveType]) -> ManifestFile | None:

@@ -35,6 +35,7 @@ from pyiceberg.types import (
 )
 
 from metastore.errors import FormatError
+from metastore.formats.casts import rounded
 from metastore.formats.map_arrays import map_array
 
 _arrow: Any = pa
@@ -182,5 +183,6 @@ def _cast(array: Array, arrow: pa.DataType) -> Array:
         return pa.ExtensionArray.from_storage(arrow, storage.cast(arrow.storage_type))
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
-    # The table holds microseconds, so nanoseconds are read as microseconds.
-    return array.cast(arrow, safe=not (pa.types.is_timestamp(array.type) and array.type.unit == "ns"))
+    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+        return array.cast(arrow, safe=False)  # the table holds microseconds
+    return rounded(array, arrow)

@@ -7,6 +7,7 @@ and the ids of row groups. A plan is plain data, so it can be read here (:mod:`m
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from pyiceberg.expressions import AlwaysTrue
 from metastore.analyze.states import TableState
 from metastore.bounds.units import of_kind
 from metastore.errors import InvalidRequestError
+from metastore.formats.conforming import rounds_inside
 from metastore.formats.names import FORMATS, PARQUET
 from metastore.formats.text_options import DEFAULTS, TextOptions
 from metastore.model.column_path import ColumnPath, lowered
@@ -33,7 +35,7 @@ from metastore.pruning.listed_files import ListedFiles
 from metastore.pruning.prune import UNIT_COLUMNS, prune
 from metastore.pruning.result import PruneResult
 from metastore.pruning.table_units import Units, UnitsWithSchema
-from metastore.scan.arrow_types import arrow_schema
+from metastore.scan.arrow_types import arrow_schema, arrow_type
 from metastore.scan.directories import LEVEL, DirectoryValues
 from metastore.scan.partition_groups import (
     GROUP_COLUMNS,
@@ -45,7 +47,7 @@ from metastore.scan.partition_groups import (
 from metastore.sources.directories import directories_of
 from metastore.sources.provided import ReadableTable
 from metastore.sources.source_table import SourceTable
-from metastore.sources.spellings import AnyCase, paths_of
+from metastore.sources.spellings import InFiles, paths_of
 from metastore.sources.table_columns import ColumnFinder, is_matched
 
 PLAN_COLUMNS: Final = tuple(dict.fromkeys((*UNIT_COLUMNS, *GROUP_COLUMNS, "tableType")))
@@ -56,6 +58,8 @@ Where = Question
 
 Groups = Callable[[Collection[str]], pa.Table]
 """Returns the SEGMENT and ROW_GROUP units of the partitions with the given metadata keys, in :data:`GROUP_COLUMNS`."""
+
+_FLOATING: Final = re.compile(r"\b(FLOAT|DOUBLE)\b")
 
 
 @dataclass(frozen=True)
@@ -151,8 +155,8 @@ def plan(  # noqa: PLR0913 - all facts of one table
     scans do not read, or, with ``row_ids``, for a table not analyzed to its row groups; StaleRowIdError if a partition
     whose rows may match has changed since ANALYZE, so that its rows have no ids.
     """
+    before = units
     if kept is not None:
-        before = units
         units = UnitsWithSchema.of(units, kept.schema)
         if listing is None:
             _require_same_columns(table, before, units, by_identity=kept.provided is not None)
@@ -172,6 +176,8 @@ def plan(  # noqa: PLR0913 - all facts of one table
     asked = " ".join(("" if where is None else str(where), *names))
     times = None if kept_by is None or MODIFIED not in pseudo_columns(asked, ()) else kept_by.modified_times()
     of_files = FileColumns.asked(asked, schema.names, location, listing, is_kept=kept_by is not None, modified=times)
+    if kept is not None:
+        of_files = replace(of_files, absent={**of_files.absent, **_gone_columns(before, tuple_schema)})
     pruned = prune(
         question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None, of_files=of_files
     )
@@ -185,10 +191,8 @@ def plan(  # noqa: PLR0913 - all facts of one table
         pa.schema([*schema, *hidden]),
         case_sensitive=case_sensitive,
     )
-    found_by: ColumnFinder | None = None if kept is None else kept.columns
-    if kept is None and not case_sensitive:
-        own = (column.name for column in tuple_schema.columns if DIRECTORY not in column.properties)
-        found_by = AnyCase(tuple(own))
+    own = tuple(column.name for column in tuple_schema.columns if DIRECTORY not in column.properties)
+    found_by: ColumnFinder | None = InFiles(own, any_case=not case_sensitive) if kept is None else kept.columns
     paths = paths_of(tuple_schema)
     partitions: Mapping[str, PartitionGroups] = {}
     if row_ids:
@@ -210,7 +214,7 @@ def plan(  # noqa: PLR0913 - all facts of one table
             constants_of(file.path),
             file.schema,
             _ids(partitions, file.path, location),
-            found_by is not None and _needs_finder(found_by, paths, file.schema),
+            found_by is not None and _needs_finder(found_by, paths, unit["schema"] or "{}", file.schema),
         )
         for file in pruned.files
     ]
@@ -280,9 +284,34 @@ def _require_same_columns(table: TableInfo, before: Units, now: Units, *, by_ide
         )
 
 
-def _needs_finder(finder: ColumnFinder, paths: frozenset[ColumnPath], schema: str | None) -> bool:
-    """Whether ``finder`` must find the columns at ``paths`` in a file of this schema; exact names do not suffice."""
-    return is_matched(schema) if finder.says_types or schema is None else _spells_otherwise(paths, schema)
+def _gone_columns(analyzed: Units, now: TupleSchema) -> Mapping[str, str]:
+    """Return why each column that a table had when it was analyzed, and has no more, cannot be asked for."""
+    [text] = of_kind(analyzed.upper(), MetadataType.TABLE)["schema"].to_pylist()
+    known = {column.name.lower() for column in now.columns}
+    names = {column.name.lower() for column in TupleSchema.from_json(text or "{}").columns} - known
+    return dict.fromkeys(names, "the table had it when it was analyzed, and has it no more; run ANALYZE")
+
+
+def _needs_finder(finder: ColumnFinder, paths: frozenset[ColumnPath], schema: str, of_file: str | None) -> bool:
+    """Whether ``finder`` must find the columns at ``paths`` in a file; exact names and Arrow's casts do not suffice."""
+    if not isinstance(finder, InFiles):
+        return is_matched(of_file)
+    if finder.any_case and (of_file is None or _spells_otherwise(paths, of_file)):
+        return True
+    return _has_rounded(schema, of_file)
+
+
+@lru_cache(maxsize=256)
+def _has_rounded(schema: str, of_file: str | None) -> bool:
+    """Whether a file's numbers are rounded to those of the table, which its finder does and Arrow does not."""
+    floats = [column for column in TupleSchema.from_json(schema).columns if _FLOATING.search(column.type)]
+    if of_file is None or not floats:
+        return bool(floats)
+    own = {column.name.lower(): column for column in TupleSchema.from_json(of_file).columns}
+    pairs = [(own[column.name.lower()], column) for column in floats if column.name.lower() in own]
+    return any(
+        mine.type != theirs.type and rounds_inside(arrow_type(mine), arrow_type(theirs)) for mine, theirs in pairs
+    )
 
 
 @lru_cache(maxsize=256)

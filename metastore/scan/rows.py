@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from metastore.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.found_columns import FoundColumns, naming, read_file_found
 from metastore.scan.parquet_parts import AcceptedPart, accepted_part, fragments, probed
 from metastore.scan.plan import ScanFile
+from metastore.scan.read_by_duckdb import LIMITS, rows_by_duckdb
 from metastore.sources.provided import Reader
 from metastore.sources.table_columns import ColumnFinder
 from metastore.stores.arrow import open_location
@@ -199,11 +200,9 @@ def _taken(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa
 def reading_scanned(file: ScanFile) -> Iterator[None]:
     """Within, failures to read ``file`` become this package's errors, with the file's name and the next step."""
     try:
-        with reading_file(
-            file.path,
-            gone="the scan was planned; plan it again",
-            then="; if it is new, run ANALYZE",
-            errors=(pa.ArrowException, OSError),
+        with (
+            _advising(file),
+            reading_file(file.path, gone="the scan was planned; plan it again", errors=(pa.ArrowException, OSError)),
         ):
             yield
     except FormatError as error:
@@ -213,6 +212,17 @@ def reading_scanned(file: ScanFile) -> Iterator[None]:
             f"{file.path} has times finer than a microsecond, which its table has not, since other files lack them: "
             f"{error.__cause__}; ask for other columns, or write all files in one unit and run ANALYZE"
         ) from error.__cause__
+
+
+@contextmanager
+def _advising(file: ScanFile) -> Iterator[None]:
+    """Within, errors about the content of ``file`` say to run ANALYZE if it has not read the file as it is now."""
+    try:
+        yield
+    except FormatError as error:
+        if file.schema is not None or "ANALYZE" in str(error):
+            raise
+        raise FormatError(f"{error}; the file is new or changed: run ANALYZE") from (error.__cause__ or error)
 
 
 class _FileReader:
@@ -239,8 +249,9 @@ class _FileReader:
             opening = Opening(
                 self._chunk.format, self._chunk.location, None, self._chunk.options, text=self._chunk.text
             )
-            for batch in read_file_found(opening, self._file.path, self._schema, self._finder):
-                yield from self._finished(batch, {})
+            with _advising(self._file):
+                for batch in read_file_found(opening, self._file.path, self._schema, self._finder):
+                    yield from self._finished(batch, {})
             return
         with reading_scanned(self._file):
             rows = self._rows(self._fragment)
@@ -291,11 +302,23 @@ class _FileReader:
         schema = self._schema if found is None else found.read
         if self._accepted is not None:
             require_no_unread(self._accepted.unread, schema.names, self._file.path)
-        scanner = ds.Scanner.from_fragment(part, schema=schema, columns=schema.names, use_threads=self._chunk.threads)
-        batches = scanner.to_batches()  # in the order of the file
+        batches = self._read_parquet(part, schema)
         if found is None:
             return batches
         return found.all_as_asked(batches, self._file.path)
+
+    def _read_parquet(self, part: ds.Fragment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield rows in the order of the file, by DuckDB from where Arrow reaches a limit of its own."""
+        scanner = ds.Scanner.from_fragment(part, schema=schema, columns=schema.names, use_threads=self._chunk.threads)
+        rows = 0
+        try:
+            for batch in scanner.to_batches():
+                rows += batch.num_rows
+                yield batch
+        except (pa.ArrowException, OSError) as error:
+            if LIMITS.search(str(error)) is None or self._accepted is not None:
+                raise
+            yield from rows_by_duckdb(cast("ds.ParquetFileFragment", part), schema, rows)
 
     def _finished(
         self, batch: pa.RecordBatch, more: Mapping[str, pa.Array[Any]], mask: np.ndarray[Any, Any] | None = None

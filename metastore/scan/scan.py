@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property, lru_cache, partial
@@ -21,7 +20,7 @@ from pyiceberg.expressions import BooleanExpression
 from metastore.duck.optional import library
 from metastore.duck.session import connection, relation
 from metastore.duck.sql_filter import filtered, named_by
-from metastore.errors import InvalidRequestError, StorageError
+from metastore.errors import InvalidRequestError
 from metastore.formats.arrow_schema import require_held, require_narrow_decimals
 from metastore.formats.bloom_filters import Probes
 from metastore.formats.element_bounds import ElementProbe
@@ -178,8 +177,10 @@ class Scan:
         """Return the rows as an Arrow table."""
         if self.row_filter is None and not self._in_sql and self._is_one_dataset:
             # Arrow concatenates thousands of small files faster together than one by one.
-            with self._telling_which_file(self.chunk):
+            try:
                 return self._dataset(self.columns).scanner().to_table()
+            except (pa.ArrowException, OSError):
+                return pa.Table.from_batches(read_rows_at_once(self.chunk), self.schema)  # it names the file that fails
         return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def to_arrow_dataset(self) -> ds.Dataset:
@@ -307,27 +308,27 @@ class Scan:
 
     def _filtered_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield filtered rows in ``columns``: by one dataset if its result is the same, else file by file."""
-        chunk = replace(self.chunk, columns=columns)
         if not self._is_one_dataset:
-            yield from read_rows_at_once(chunk)
+            yield from read_rows_at_once(replace(self.chunk, columns=columns))
             return
         where = self.row_filter
-        dataset = self._dataset(list(dict.fromkeys((*columns, *sorted(where.columns if where else ())))))
-        with self._telling_which_file(chunk):
-            for batch in dataset.scanner().to_batches():
-                rows = batch if where is None else batch.filter(where.expression)
-                if rows.num_rows:
-                    yield rows.select(list(columns))
+        needed = list(dict.fromkeys((*columns, *sorted(where.columns if where else ()))))
+        for batch in self._rows_of_dataset(replace(self.chunk, columns=needed, where=None)):
+            rows = batch if where is None else batch.filter(where.expression)
+            if rows.num_rows:
+                yield rows.select(list(columns))
 
-    @contextmanager
-    def _telling_which_file(self, chunk: ReadChunk) -> Iterator[None]:
-        """Errors of a dataset that reads ``chunk`` do not name the file, so read files one by one to find it."""
+    def _rows_of_dataset(self, chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
+        """Yield unfiltered rows from one dataset, and file by file from where it fails: that names the file."""
+        seen = 0
         try:
-            yield
-        except (pa.ArrowException, OSError) as error:
-            for _ in read_rows_at_once(chunk):
-                pass
-            raise StorageError(f"{self.plan.table} could not be read: {error}; read it again") from error
+            for batch in self._dataset(chunk.columns).scanner().to_batches():
+                seen += batch.num_rows
+                yield batch
+        except (pa.ArrowException, OSError):
+            for batch in read_rows_at_once(chunk):
+                yield batch.slice(min(seen, batch.num_rows))
+                seen = max(0, seen - batch.num_rows)
 
     def _dataset(self, columns: Sequence[str]) -> ds.Dataset:
         """Return the files as an unfiltered dataset of ``columns``."""

@@ -207,13 +207,11 @@ class DeltaSource:
         for path, type_ in self.schema.leaves():
             if parse_type(type_).parts:
                 continue
-            minor = minor_type(type_)
             if rows is None:
-                statistics[path] = ColumnStatistics(minor)
+                statistics[path] = ColumnStatistics(minor_type(type_))
             else:
-                statistics[path] = column_statistics(
-                    minor, rows, self._measures(path, type_, rows, action), whole=whole
-                )
+                measures = self._measures(path, type_, rows, action)
+                statistics[path] = column_statistics(type_, rows, measures, whole=whole)
         return ProvidedFile(file, self.schema, by_key(statistics), rows or 0, whole)
 
     def _measures(self, path: ColumnPath, type_: str, rows: int, action: Mapping[str, Any]) -> Measures:

@@ -46,12 +46,11 @@ from metastore.epoch import EPOCH_DATE
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.source_file import SourceFile
-from metastore.iceberg.believed_metrics import Bounds, Metrics
+from metastore.iceberg.believed_metrics import Bounds, Metrics, believed_nulls
 from metastore.iceberg.data_file import require_readable
 from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.iceberg.scan_tasks import scan_tasks
 from metastore.model.column_path import ColumnPath, is_among
-from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.statistics_json import from_micros
 from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema, with_left_out
@@ -62,12 +61,12 @@ FORMAT: Final = "ICEBERG"
 
 
 class _Leaf(NamedTuple):
-    """A primitive column by path: its field id, its type, and its minor type."""
+    """A primitive column by path: its field id, its type, and the type's SQL spelling."""
 
     path: ColumnPath
     number: int
     type: PrimitiveType
-    minor: str
+    sql_type: str
 
 
 class IcebergSource:
@@ -149,7 +148,7 @@ class IcebergSource:
     def _leaves(self) -> list[_Leaf]:
         types = dict(self.schema.leaves())
         return [
-            _Leaf(path, field.field_id, field.field_type, minor_type(types[path]))
+            _Leaf(path, field.field_id, field.field_type, types[path])
             for path, field in _leaf_fields(self._readable.fields, ())
             if isinstance(field.field_type, PrimitiveType)
         ]
@@ -159,9 +158,9 @@ class IcebergSource:
         whole = not task.delete_files
         statistics: dict[ColumnPath, ColumnStatistics] = {}
         fixed = self._fixed(data)
-        for path, number, type_, minor in leaves:
+        for path, number, type_, sql_type in leaves:
             measures = fixed.get(number) or self._measures(data, number, type_)
-            statistics[path] = column_statistics(minor, data.record_count, measures, whole=whole)
+            statistics[path] = column_statistics(sql_type, data.record_count, measures, whole=whole)
         return ProvidedFile(file, self.schema, by_key(statistics), data.record_count, whole)
 
     def _measures(self, data: DataFile, number: int, type_: PrimitiveType) -> Measures:
@@ -175,7 +174,7 @@ class IcebergSource:
         return Measures(
             _typed(type_, bounds.low),
             _typed(type_, bounds.high),
-            (data.null_value_counts or {}).get(number),
+            believed_nulls(data, number),
             (data.nan_value_counts or {}).get(number),
             exact=bounds.is_exact and not isinstance(type_, (StringType, BinaryType, FixedType)),
         )

@@ -14,8 +14,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import pyarrow as pa
 
 from metastore.digests import number_of
+from metastore.formats.claims import believed, believed_nans, limits_of
 from metastore.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath, quote
+from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, Value, merge
 from metastore.model.tuple_schema import TupleSchema
 
@@ -109,22 +111,17 @@ class Measures(NamedTuple):
 
 
 def column_statistics(type_: str, rows: int, measures: Measures, *, whole: bool) -> ColumnStatistics:
-    """Returns the statistics of a column of minor type ``type_``.
+    """Returns the statistics of a column of the SQL type ``type_``, as far as they are believed.
 
-    For a file that is not whole, they contain only what holds for any remaining rows. Bounds whose lower one is above
-    the upper one are unknown; so is a null count above the row count.
+    For a file that is not whole, they contain only what holds for any remaining rows.
     """
-    low, high, nulls = measures.low, measures.high, measures.nulls
-    if low is not None and high is not None and low > high:  # type: ignore[operator] # both are of the column's type
-        low = high = None
-    if nulls is not None and not 0 <= nulls <= rows:
-        nulls = None
-    if nulls is not None and not whole and nulls not in (0, rows):
-        nulls = None
-    values = None if nulls is None else rows - nulls
+    low, high, nulls, values = believed(measures.low, measures.high, measures.nulls, rows, limits_of(type_))
+    nans = believed_nans(measures.nans, low, high, values)
+    if not whole and nulls not in (0, rows):
+        nulls = values = None
     exact = measures.exact and whole
     known = ColumnStatistics(
-        type_,
+        minor_type(type_),
         low,
         high,
         exact or low is None,
@@ -132,7 +129,7 @@ def column_statistics(type_: str, rows: int, measures: Measures, *, whole: bool)
         nulls,
         values,
         rows if nulls is None and whole else None,
-        measures.nans if measures.nans == 0 or whole else None,
+        nans if nans == 0 or whole else None,
     )
     return merge([known])  # a zero bound gets the sign that includes the other zero
 

@@ -97,15 +97,18 @@ def paths_of(schema: TupleSchema) -> frozenset[ColumnPath]:
 
 
 @dataclass(frozen=True)
-class AnyCase:
-    """The columns of a table of files: found in a file by their exact names, else ignoring case."""
+class InFiles:
+    """The columns of a table of files: found in a file by their exact names, else, with ``any_case``, ignoring case."""
 
     names: tuple[str, ...]
+    any_case: bool = True
     says_types: bool = False
 
     def places(self, names: Sequence[str]) -> Mapping[str, str]:
         """As :meth:`metastore.sources.table_columns.TableColumns.places`."""
-        return places_alike(self.names, names)
+        return (
+            places_alike(self.names, names) if self.any_case else {name: name for name in self.names if name in names}
+        )
 
 
 def _has_fields_to_fold(column: SchemaColumn) -> bool:

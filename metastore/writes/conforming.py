@@ -17,6 +17,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
 
 from metastore.errors import InvalidRequestError
+from metastore.formats.casts import rounded
 from metastore.iceberg.projection import in_arrow_type
 from metastore.iceberg.readable_columns import require_values_can_be_made
 
@@ -100,7 +101,7 @@ def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
             return in_arrow_type(field.field_type, stored, wanted)
         if pa.types.is_decimal(wanted) and pa.types.is_integer(stored.type):
             stored = stored.cast(_ANY_INTEGER)  # Arrow compares the digits of the types, not those of the values
-        return stored.cast(wanted)
+        return rounded(stored, wanted)
     except pa.ArrowException as error:
         raise InvalidRequestError(f"column {field.name} is {field.field_type}: {error}") from error
 

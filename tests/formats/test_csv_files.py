@@ -176,5 +176,5 @@ def test_options_are_kept_as_json() -> None:
 def test_text_without_escapes_passes_as_it_is() -> None:
     """Nothing is copied or changed where there is nothing to resolve."""
     text = b'a,b\n"x ""y""",2\n' * 10
-    pieces = plain_pieces(io.BytesIO(text), "UTF-8", ",", '"', "\\", "")
+    pieces = plain_pieces(io.BytesIO(text), ",", TextOptions())
     assert PlainText(pieces).read() == text

@@ -296,3 +296,11 @@ def test_datasets_skip_nothing_by_doubted_footers(tmp_path: Path) -> None:
     footer = content[-8 - length :].replace(number(17), b"\xff\xff\xff\xff").replace(number(34), b"\xff\xff\xff\xff")
     wrong.write_bytes(content[: -8 - length] + footer)
     assert found(right) == found(wrong) == {1}
+
+
+def test_decimals_of_orc_java_1_5_have_no_bounds() -> None:
+    """ORC-517: these releases wrote 0 as both bounds; neither earlier files nor other writers did."""
+    decimals = WrittenColumn("VARDECIMAL")
+    doubts = {version: Writer.of_orc(0, version).doubts(decimals, ORC) for version in (5, 6, 7, 9)}
+    assert doubts == {5: Doubt.NOTHING, 6: Doubt.BOUNDS, 7: Doubt.NOTHING, 9: Doubt.NOTHING}
+    assert Writer.of_orc(1, 6).doubts(decimals, ORC) is Doubt.NOTHING

@@ -87,6 +87,7 @@ FAULTS = {
     "duckdb-iceberg#1136": Fault(_bounds(3, high=b"zzzzzzzzzzzzzzz\xe2"), "cut >= 'zzzzzzzzzzzzzzzz'", [2]),
     "ClickHouse#116499": Fault(_bounds(1, low=b"\7" + bytes(7), high=b"\0" * 8), "id = 1", [1]),
     "starrocks#50699": Fault(_counts("value_counts", 6, 1), "few = 'a'", [1]),
+    "nothing but nulls, beside bounds": Fault(_counts("null_value_counts", 6, 2), "few = 'a'", [1]),
     "more nulls than rows": Fault(_counts("null_value_counts", 6, 9), "few IS NOT NULL", [1]),
 }
 

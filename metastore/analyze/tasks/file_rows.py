@@ -116,10 +116,12 @@ def file_row(
     additional: str | None = None,
     *,
     whole: bool = True,
+    modified: int | None = None,
 ) -> UnitRow:
     """The FILE row of a file, from the JSON of its columns' statistics.
 
-    ``whole`` means that no row is deleted elsewhere.
+    ``whole`` means that no row is deleted elsewhere. ``modified`` is for files whose state is no time: when they were
+    modified, in epoch nanoseconds, 0 if unknown.
     """
     return UnitRow(
         metadataType=MetadataType.FILE,
@@ -133,7 +135,7 @@ def file_row(
             holder_json(Statistic.LENGTH, file.size),
             holder_json(Statistic.MODIFICATION_TIME_NANOS, file.mtime_ns),
         ),
-        lastModifiedTime=file.mtime_ns // 1_000_000,
+        lastModifiedTime=(file.mtime_ns if modified is None else modified) // 1_000_000,
         location=file.path[: -len(file.name) - 1],
         path=file.path,
         additionalMetadata=additional,

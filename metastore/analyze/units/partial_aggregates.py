@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.analyze.units.unit_rows import of_kind, values
+from metastore.analyze.units.unit_rows import modified_times, of_kind, values
 from metastore.model.alike_statistics import merge_texts
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import NO_TYPE, minor_type, parse_type
@@ -99,7 +99,7 @@ class Part:
 
 def incomplete_segments(rows: pa.Table) -> list[str]:
     """The keys of SEGMENT rows that lack what a part needs; only units of other programs do."""
-    needed = ("schema", "columnsStatistics", "metadataStatistics", "lastModifiedTime", "locations")
+    needed = ("schema", "columnsStatistics", "metadataStatistics", "locations")
     lacking: Any = reduce(pc.or_, (pc.is_null(rows[name]) for name in needed))
     known = zip(values(rows, "metadataKey"), values(rows, "metadataStatistics"), lacking.to_pylist(), strict=True)
     return [key for key, texts, lacks in known if lacks or Statistic.ROW_COUNT not in read_holders(texts)]
@@ -115,7 +115,7 @@ def segment_parts(rows: pa.Table) -> list[Part]:
                 [key for key, _ in row["columnsStatistics"]], [text for _, text in row["columnsStatistics"]]
             ),
             rows=int(read_holders(row["metadataStatistics"])[Statistic.ROW_COUNT]),
-            modified=row["lastModifiedTime"],
+            modified=row["lastModifiedTime"] or 0,
             files=row["locations"],
             descriptions=descriptions_in(row["additionalMetadata"]),
             whole=counts_exactly(row["metadataStatistics"]),
@@ -151,7 +151,7 @@ def _part_of(files: pa.Table, directories: Directories, schema: TupleSchema) -> 
             for key, texts in _texts_by_column(files["columnsStatistics"])
         },
         rows=sum(rows),
-        modified=max(values(files, "lastModifiedTime")),
+        modified=max(modified_times(files)),
         files=values(files, "path"),
         descriptions=_of_files_described(files, schema, rows),
         whole=all(map(counts_exactly, values(files, "metadataStatistics"))),

@@ -29,7 +29,7 @@ from metastore.analyze.units.partial_aggregates import (
     without_statistics,
 )
 from metastore.analyze.units.total import Total
-from metastore.analyze.units.unit_rows import UnitRow, to_batch, values
+from metastore.analyze.units.unit_rows import UnitRow, modified_times, to_batch, values
 from metastore.errors import InvalidRequestError
 from metastore.formats.bounds_from_data import AUTO
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
@@ -261,7 +261,7 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
         return
     files = chosen.sorted()
     rows = row_counts(files)
-    paths, places, modified = values(files, "path"), values(files, "location"), values(files, "lastModifiedTime")
+    paths, places, modified = values(files, "path"), values(files, "location"), modified_times(files)
     schema = top.schema.to_json()
     for key in keys:
         statistics = _of_files(files, key)

@@ -57,6 +57,8 @@ def to_batch(schema: pa.Schema, table: TableInfo, rows: Sequence[UnitRow]) -> pa
             arrays.append(pa.repeat(pa.scalar(constants[field.name], field.type), count))
         elif field.name == "columnsStatistics" and rows:
             arrays.append(_statistics(columns["statistics_keys"], columns["statistics_texts"], field.type))
+        elif field.name == "lastModifiedTime" and rows:
+            arrays.append(pa.array([time or None for time in columns[field.name]], field.type))
         elif (values := columns.get(field.name)) is None or values.count(None) == count:
             arrays.append(pa.nulls(count, field.type))
         else:
@@ -75,6 +77,13 @@ def of_kind(units: pa.Table, *kinds: MetadataType) -> pa.Table:
 def values(units: pa.Table | pa.RecordBatch, column: str) -> list[Any]:
     """The Python values of one column."""
     return units[column].to_pylist()
+
+
+def modified_times(units: pa.Table) -> list[int]:
+    """When units were last modified, in epoch ms; 0 means unknown, which is stored as null."""
+    times: Any = units["lastModifiedTime"]
+    known: list[int] = times.fill_null(0).to_pylist()
+    return known
 
 
 def _statistics(keys: Sequence[Sequence[str]], texts: Sequence[Sequence[str]], type_: Any) -> Any:

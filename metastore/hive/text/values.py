@@ -21,7 +21,6 @@ from metastore.formats.facts import GREGORIAN
 from metastore.hive.text.fields import Raw
 from metastore.hive.text.serdes import Rows, TextSerde
 from metastore.hive.types import HiveType, drill_type
-from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics
 from metastore.sources.provided import Measures, column_statistics
 
@@ -60,8 +59,7 @@ def measured(raw: Raw | None, type_: HiveType, serde: TextSerde, rows: int) -> C
     exact = type_.name != "timestamp"
     if isinstance(high, datetime):
         high = high + _CLOCKS_APART if high.year < date.max.year else None
-    minor = minor_type(str(drill_type(type_)))
-    return column_statistics(minor, rows, Measures(low, high, found.nulls, exact=exact), whole=True)
+    return column_statistics(str(drill_type(type_)), rows, Measures(low, high, found.nulls, exact=exact), whole=True)
 
 
 def _typed_values(raw: Raw | None, type_: HiveType, serde: TextSerde) -> Values:
