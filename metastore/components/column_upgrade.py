@@ -71,10 +71,11 @@ def _write(tables: Tables, version: int, batch: Mapping[PartitionKey, _Partition
     units = [partition.rows for partition in batch.values() if _gains(partition)]
     if units:
         modify = tables.modify().overwrite(pa.concat_tables(units))
-        if modify.execute_unless_changed(version, _within(batch)) is None:
+        done = modify.execute_unless_changed(version, _within(batch))
+        if isinstance(done, ConflictError):
             raise ConflictError(
                 "partitions were changed by others while they were rewritten; run metastore upgrade again"
-            )
+            ) from done
     return len(units)
 
 
