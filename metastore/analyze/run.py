@@ -321,7 +321,7 @@ def _with_format(
 
 
 def _format(source: SourceTable, files: Sequence[SourceFile], known: KnownTable | None) -> str:
-    """The format by the workspace, else by the files' suffixes, else as before."""
+    """The format by the table's keeper, else by the files' suffixes and the configuration, else as before."""
     if source.provided is not None:
         return source.provided.format
     configured = {suffix: format_ for suffix, (format_, _) in source.by_suffix.items()}
