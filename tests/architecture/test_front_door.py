@@ -27,6 +27,7 @@ PUBLIC = [
     "OutcomeUnknownError",
     "ProcedureError",
     "Session",
+    "SparkCondition",
     "StorageError",
     "TableInfo",
     "TableMetadataUnit",
