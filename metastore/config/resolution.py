@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from metastore.errors import ConfigError
@@ -31,12 +32,27 @@ ABSENT = _Absence.ABSENT
 
 
 @dataclass(frozen=True)
+class Place:
+    """A file and a line in it; ``path`` is None for text that came from no file."""
+
+    path: Path | None
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path or 'the given text'}:{self.line}"
+
+
+@dataclass(frozen=True)
 class Substitution:
-    """``${name}``; without a path it is the overridden value, to which ``+=`` appends."""
+    """``${name}``; without a path it is the overridden value, to which ``+=`` appends.
+
+    In a file that the object ``within`` includes, the name is looked up there first.
+    """
 
     name: str
     path: KeyPath | None
     optional: bool
+    within: KeyPath = ()
 
 
 @dataclass(frozen=True)
@@ -57,6 +73,8 @@ class Unresolvable:
 def overlay(below: Node, above: Node) -> Node:
     """Returns ``above`` merged over ``below``; neither is changed."""
     if isinstance(above, dict):
+        if isinstance(below, Concatenation):  # it may be an object, whose names are then kept
+            return Concatenation([(above, "")], below)
         merged = dict(below) if isinstance(below, dict) else {}
         for name, node in above.items():
             merged[name] = overlay(merged.get(name, ABSENT), node)
@@ -157,7 +175,10 @@ class Resolution:
 
     def _substituted(self, part: Substitution, below: Node, key: KeyPath) -> Any:
         path = part.path or key
-        value = self._resolved(below, key) if path == key else self.get(path)
+        value: Any = ABSENT
+        for wanted in dict.fromkeys(((*part.within, *path), path)) if part.path else (key,):
+            if value is ABSENT:
+                value = self._resolved(below, key) if wanted == key else self.get(wanted)
         if value is ABSENT:
             value = self._environ.get(part.name, ABSENT)
         if value is ABSENT and not part.optional:
