@@ -63,6 +63,14 @@ class Concatenation:
     below: Node = ABSENT
 
 
+class Whole(dict[str, Node]):
+    """An object over a value of another kind, which hides all objects below that value."""
+
+
+class _Circle(ConfigError):
+    """A value refers to itself; an optional substitution has no value then."""
+
+
 @dataclass(frozen=True)
 class Unresolvable:
     """Stands for a value inside an object; reading the value raises this error."""
@@ -72,10 +80,14 @@ class Unresolvable:
 
 def overlay(below: Node, above: Node) -> Node:
     """Returns ``above`` merged over ``below``; neither is changed."""
+    if isinstance(above, Whole):
+        return above
     if isinstance(above, dict):
         if isinstance(below, Concatenation):  # it may be an object, whose names are then kept
             return Concatenation([(above, "")], below)
-        merged = dict(below) if isinstance(below, dict) else {}
+        merged: dict[str, Node] = {} if below is ABSENT else Whole()
+        if isinstance(below, dict):
+            merged = type(below)(below)
         for name, node in above.items():
             merged[name] = overlay(merged.get(name, ABSENT), node)
         return merged
@@ -102,18 +114,22 @@ class Resolution:
 
         Raises ConfigError for a substitution without a value, or one that refers to itself in a cycle.
         """
+        node = self._root
+        for depth, name in enumerate(key):
+            if isinstance(node, Concatenation):
+                node = self._resolved_at(node, key[:depth])
+            if not isinstance(node, dict) or name not in node:
+                return ABSENT
+            node = node[name]
+        return self._resolved_at(node, key)
+
+    def _resolved_at(self, node: Node, key: KeyPath) -> Any:
+        """Returns the value of the node at ``key``. Raises _Circle if that is being resolved already."""
         if key in self._active:
             circle = " -> ".join(".".join(path) for path in (*self._active[self._active.index(key) :], key))
-            raise ConfigError(f"{self._key_and_place(key)} refers to itself: {circle}")
+            raise _Circle(f"{self._key_and_place(key)} refers to itself: {circle}")
         self._active.append(key)
         try:
-            node = self._root
-            for depth, name in enumerate(key):
-                if isinstance(node, Concatenation):
-                    node = self._resolved(node, key[:depth])
-                if not isinstance(node, dict) or name not in node:
-                    return ABSENT
-                node = node[name]
             return self._resolved(node, key)
         finally:
             self._active.pop()
@@ -145,7 +161,7 @@ class Resolution:
 
     def _resolved_within(self, node: Node, key: KeyPath) -> Any:
         try:
-            return self._resolved(node, key)
+            return self._resolved_at(node, key)
         except ConfigError as error:
             return Unresolvable(error)
 
@@ -154,31 +170,36 @@ class Resolution:
             (self._substituted(part, node.below, key) if isinstance(part, Substitution) else part, blanks)
             for part, blanks in node.parts
         ]
-        parts = [(self._resolved(part, key), blanks) for part, blanks in resolved if part is not ABSENT]
-        values = [part for part, _ in parts]
-        if not values:
+        parts = [(ABSENT if part is ABSENT else self._resolved(part, key), blanks) for part, blanks in resolved]
+        values = [part for part, _ in parts if part is not ABSENT]
+        is_blank = not any(blanks for _, blanks in parts[:-1])
+        if not values and is_blank:
             return self._resolved(node.below, key)
-        if all(isinstance(value, dict) for value in values):
+        if values and all(isinstance(value, dict) for value in values):
             below = self._resolved(node.below, key)
             whole: Node = below if isinstance(below, dict) else {}
             for value in values:
                 whole = overlay(whole, value)
             return whole
-        if all(isinstance(value, list) for value in values):
+        if values and all(isinstance(value, list) for value in values):
             return [item for value in values for item in value]
-        if len(values) == 1:
+        if len(values) == 1 and is_blank:
             return values[0]
         if any(isinstance(value, dict | list) for value in values):
             raise ConfigError(f"{self._key_and_place(key)} joins an object or a list with a value of another kind")
         text = "".join(_spelled(value) + blanks for value, blanks in parts[:-1])
-        return text + _spelled(values[-1])
+        return text + _spelled(parts[-1][0])
 
     def _substituted(self, part: Substitution, below: Node, key: KeyPath) -> Any:
         path = part.path or key
         value: Any = ABSENT
         for wanted in dict.fromkeys(((*part.within, *path), path)) if part.path else (key,):
-            if value is ABSENT:
-                value = self._resolved(below, key) if wanted == key else self.get(wanted)
+            try:
+                if value is ABSENT:
+                    value = self._resolved(below, key) if wanted == key else self.get(wanted)
+            except _Circle:
+                if not part.optional:
+                    raise
         if value is ABSENT:
             value = self._environ.get(part.name, ABSENT)
         if value is ABSENT and not part.optional:
@@ -190,6 +211,8 @@ class Resolution:
 
 
 def _spelled(value: Any) -> str:
+    if value is ABSENT:
+        return ""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
