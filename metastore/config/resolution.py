@@ -67,7 +67,7 @@ class Whole(dict[str, Node]):
     """An object over a value of another kind, which hides all objects below that value."""
 
 
-class _Circle(ConfigError):
+class _CircleError(ConfigError):
     """A value refers to itself; an optional substitution has no value then."""
 
 
@@ -116,18 +116,31 @@ class Resolution:
         """
         node = self._root
         for depth, name in enumerate(key):
-            if isinstance(node, Concatenation):
-                node = self._resolved_at(node, key[:depth])
-            if not isinstance(node, dict) or name not in node:
+            node = self._child(node, name, key[:depth])
+            if node is ABSENT:
                 return ABSENT
-            node = node[name]
         return self._resolved_at(node, key)
 
+    def _child(self, node: Node, name: str, key: KeyPath) -> Node:
+        """Returns the node of ``name`` in the node of ``key``, without resolving the others in it."""
+        if isinstance(node, dict):
+            return node.get(name, ABSENT)
+        if not isinstance(node, Concatenation):
+            return ABSENT
+        found = self._child(node.below, name, key)
+        for part, _ in node.parts:
+            value = self._substituted(part, node.below, key) if isinstance(part, Substitution) else part
+            if isinstance(value, dict):
+                found = overlay(found, self._child(value, name, key)) if name in value else found
+            elif value is not ABSENT:
+                found = ABSENT
+        return found
+
     def _resolved_at(self, node: Node, key: KeyPath) -> Any:
-        """Returns the value of the node at ``key``. Raises _Circle if that is being resolved already."""
+        """Returns the value of the node at ``key``. Raises _CircleError if that is being resolved already."""
         if key in self._active:
             circle = " -> ".join(".".join(path) for path in (*self._active[self._active.index(key) :], key))
-            raise _Circle(f"{self._key_and_place(key)} refers to itself: {circle}")
+            raise _CircleError(f"{self._key_and_place(key)} refers to itself: {circle}")
         self._active.append(key)
         try:
             return self._resolved(node, key)
@@ -152,7 +165,8 @@ class Resolution:
     def _resolved(self, node: Node, key: KeyPath) -> Any:
         if isinstance(node, dict):
             values = {name: self._resolved_within(child, (*key, name)) for name, child in node.items()}
-            return {name: value for name, value in values.items() if value is not ABSENT}
+            kept = {name: value for name, value in values.items() if value is not ABSENT}
+            return Whole(kept) if isinstance(node, Whole) else kept
         if isinstance(node, list):
             return [value for child in node if (value := self._resolved(child, key)) is not ABSENT]
         if isinstance(node, Concatenation):
@@ -177,7 +191,7 @@ class Resolution:
             return self._resolved(node.below, key)
         if values and all(isinstance(value, dict) for value in values):
             below = self._resolved(node.below, key)
-            whole: Node = below if isinstance(below, dict) else {}
+            whole: Node = below if isinstance(below, dict) else {} if below is ABSENT else Whole()
             for value in values:
                 whole = overlay(whole, value)
             return whole
@@ -197,7 +211,7 @@ class Resolution:
             try:
                 if value is ABSENT:
                     value = self._resolved(below, key) if wanted == key else self.get(wanted)
-            except _Circle:
+            except _CircleError:  # noqa: PERF203 - two names at most
                 if not part.optional:
                     raise
         if value is ABSENT:
