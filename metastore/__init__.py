@@ -27,6 +27,7 @@ from metastore.model.vocabulary import MetadataType
 if _typing.TYPE_CHECKING:
     from metastore.metastore import Metastore as Metastore
     from metastore.metastore import MetastoreRegistry as MetastoreRegistry
+    from metastore.predicates.condition import SparkCondition as SparkCondition
     from metastore.session import Session as Session
     from metastore.session import connect as connect
 
@@ -35,7 +36,14 @@ if _conflict := _distribution.conflict():
     _warnings.warn(_conflict, RuntimeWarning, stacklevel=2)
 
 __getattr__, __dir__ = _loaded_on_use(
-    __name__, {"Metastore": "metastore", "MetastoreRegistry": "metastore", "Session": "session", "connect": "session"}
+    __name__,
+    {
+        "Metastore": "metastore",
+        "MetastoreRegistry": "metastore",
+        "Session": "session",
+        "SparkCondition": "predicates.condition",
+        "connect": "session",
+    },
 )
 
 __all__ = [
@@ -53,6 +61,7 @@ __all__ = [
     "OutcomeUnknownError",
     "ProcedureError",
     "Session",
+    "SparkCondition",
     "StorageError",
     "TableInfo",
     "TableMetadataUnit",

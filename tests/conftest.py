@@ -60,6 +60,7 @@ pytest_plugins = [
     "services.glue",
     "services.duckdb_iceberg",
     "services.iceberg_java",
+    "services.typesafe_config",
 ]
 
 MakeUnit = Callable[..., TableMetadataUnit]

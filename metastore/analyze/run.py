@@ -167,10 +167,10 @@ def _analyzed(
     parts: NamedParts | None,
     on_progress: Progress | None,
     limits: Limits,
-) -> AnalyzeResult | None:
+) -> AnalyzeResult | ConflictError:
     """Runs :func:`analyze` on top of ``version``.
 
-    Returns None if others have changed the table's metadata since, or if a surveyed directory has lost its files.
+    Returns the conflict if others have changed the table's metadata since, or a surveyed directory has lost its files.
     """
     stored = Stored(tables, source.table, version)
     modify = tables.modify()
@@ -201,13 +201,13 @@ def _analyzed(
                 outcome = execution.full(files, owner=owner, known=stored.known is not None)
             else:
                 outcome = execution.incremental(files, decision, stored, owner=owner)
-        except ConflictError:
-            return None
+        except ConflictError as error:
+            return error
         committed = modify.execute_unless_changed(version, of_table(source.table))
     finally:
         modify.abandon()
-    if committed is None:
-        return None
+    if isinstance(committed, ConflictError):
+        return committed
     return AnalyzeResult(
         status="analyzed",
         table=source.table,
@@ -321,7 +321,7 @@ def _with_format(
 
 
 def _format(source: SourceTable, files: Sequence[SourceFile], known: KnownTable | None) -> str:
-    """The format by the workspace, else by the files' suffixes, else as before."""
+    """The format by the table's keeper, else by the files' suffixes and the configuration, else as before."""
     if source.provided is not None:
         return source.provided.format
     configured = {suffix: format_ for suffix, (format_, _) in source.by_suffix.items()}

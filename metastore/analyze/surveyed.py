@@ -62,7 +62,13 @@ class Survey:
         at_once = -(-len(names) // (limits.chunks_per_task * engine.parallelism))
         chunks = [
             SurveyChunk(
-                DirectoriesToList(source.location, names[start : start + at_once], source.options, source.passed_over),
+                DirectoriesToList(
+                    source.location,
+                    names[start : start + at_once],
+                    source.options,
+                    source.passed_over,
+                    source.all_files,
+                ),
                 stored.modified if stored.known is not None else 0,
                 reach,
             )

@@ -203,11 +203,22 @@ def prune(
     time_zone: Annotated[
         str | None, typer.Option(metavar="ZONE", help="Zone of timestamps that name none, such as Europe/Berlin.")
     ] = None,
+    spark_quotes: Annotated[
+        bool, typer.Option("--spark-quotes", help="Double quotes enclose texts, even a column's name.")
+    ] = False,
 ) -> object:
     """Tell which files and row groups a query must read, and why not the others."""
     from metastore.cli.commands import pruning
 
-    return pruning.prune(invocation.session, table, where, list_files=listing, time_zone=time_zone, with_files=files)
+    return pruning.prune(
+        invocation.session,
+        table,
+        where,
+        list_files=listing,
+        time_zone=time_zone,
+        with_files=files,
+        spark_quotes=spark_quotes,
+    )
 
 
 @command

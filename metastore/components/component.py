@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 
+from metastore.errors import InvalidRequestError
 from metastore.expiration.handler import ExpirationHandler
 from metastore.expiration.worker import ExpirationWorker
 from metastore.model.fields import Unit
@@ -38,11 +39,20 @@ class Definition(Generic[U]):
     whole_types: frozenset[MetadataType]
 
 
+def require_held(name: str, types: frozenset[MetadataType], held: frozenset[MetadataType]) -> None:
+    """Raise InvalidRequestError if the component ``name``, which has the types ``held``, never has one of ``types``."""
+    if others := sorted(map(str, types - held - {MetadataType.ALL})):
+        raise InvalidRequestError(
+            f"component {name} has no metadata of type {', '.join(others)}; it has {', '.join(sorted(map(str, held)))}"
+        )
+
+
 def single_type(name: str, unit_type: type[U], kind: MetadataType) -> Definition[U]:
     """Return the definition of a component whose units have one ``kind`` and one partition each."""
 
     def rows_of(types: frozenset[MetadataType]) -> BooleanExpression:
-        return AlwaysTrue() if types & {MetadataType.ALL, kind} else AlwaysFalse()
+        require_held(name, types, frozenset({kind}))
+        return AlwaysTrue() if types else AlwaysFalse()
 
     return Definition(name, unit_type, rows_of, rows_of, frozenset({kind}))
 

@@ -158,14 +158,14 @@ class NamedComponent(Component[N]):
         """
         info = _info(name)
 
-        def attempt(_: int) -> Sequence[tuple[Version, N | None]] | None:
+        def attempt(_: int) -> Sequence[tuple[Version, N | None]] | ConflictError:
             kept = self.metadata.history()
             try:
                 return self._changes(info, kept)
-            except (NotFoundError, StorageError):
+            except (NotFoundError, StorageError) as error:
                 if all(self.metadata.keeps(version.version) for version in kept):
                     raise
-                return None  # A version expired while it was read.
+                return ConflictError(f"a version expired while it was read: {error}")
 
         lost = StorageError(f"versions of {self.noun} {info} expired faster than they could be read")
         return on_newest(self.metadata, attempt, lost)
@@ -210,7 +210,7 @@ class NamedComponent(Component[N]):
         """Commit what ``change`` stages for the unit ``name``, with compare-and-set on the version it was read in."""
         watched = named(name) if within is None else within
 
-        def attempt(version: int) -> int | None:
+        def attempt(version: int) -> int | ConflictError:
             modify = self.modify()
             if not change(modify, self.find(name, at=version), version):
                 return version

@@ -50,7 +50,7 @@ class Runs(Component[RunUnit]):
     def _add(self, day: str, runs: Sequence[RunUnit]) -> int:
         of_day = EqualTo("day", day)
 
-        def attempt(version: int) -> int | None:
+        def attempt(version: int) -> int | ConflictError:
             present = self.read().metadata_types(MetadataType.ALL).filter(of_day).at(version).execute()
             return self.modify().overwrite([*present, *runs]).execute_unless_changed(version, of_day)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cache, cached_property
+from typing import Final
 
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, NotEqualTo
 
-from metastore.components.component import Component, Definition
+from metastore.components.component import Component, Definition, require_held
 from metastore.components.requests import TablesRequests
 from metastore.model.statistics_json import read_row_count
 from metastore.model.table_unit import TableMetadataUnit
@@ -25,10 +26,21 @@ def _partitions_of(types: frozenset[MetadataType]) -> BooleanExpression:
 
 @cache
 def _rows_of(types: frozenset[MetadataType]) -> BooleanExpression:
+    require_held("tables", types, _HELD)
     if MetadataType.ALL in types:
         return AlwaysTrue()
     return And(_partitions_of(types), In("metadataType", {str(kind) for kind in types}))
 
+
+_HELD: Final = frozenset(
+    (
+        MetadataType.TABLE,
+        MetadataType.SEGMENT,
+        MetadataType.FILE,
+        MetadataType.ROW_GROUP,
+        MetadataType.PARTITION,
+    )
+)
 
 TABLES = Definition("tables", TableMetadataUnit, _rows_of, _partitions_of, frozenset({MetadataType.TABLE}))
 

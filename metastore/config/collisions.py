@@ -8,20 +8,13 @@ pairs of names. Quotes keep both. In reverse order Y is lost. Setting a key to n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
-from metastore.config.resolution import KeyPath
+from metastore.config.resolution import KeyPath, Place
 
-_PIECE: Final = re.compile(
-    r"""(?P<text>\"\"\"(?s:.*?)\"\"\"+|"(?:[^"\\\n]|\\.)*") | (?P<reference>\$\{[^}]*\})
-      | (?P<opens>[{\[]) | (?P<closes>[}\]]) | (?P<ends>[,\n]) | (?P<assigns>\+=|=|:)
-      | (?P<blank>[ \t\r]+) | (?P<plain>[^\s"{}\[\],=:$+]+|.)
-    """,
-    re.VERBOSE,
-)
 _SEGMENT: Final = re.compile(r'"([^"]*)"|([^".]+)')
 
 
@@ -36,11 +29,11 @@ class Written(Enum):
 
 @dataclass(frozen=True)
 class Assignment:
-    """One statement of a document: the full key, and its line, counted from 0; None for a value given in code."""
+    """One statement of a document: the full key, and its place; None for a value given in code."""
 
     key: KeyPath
     written: Written
-    line: int | None = None
+    place: Place | None = None
 
 
 @dataclass(frozen=True)
@@ -53,15 +46,10 @@ class Collision:
     owner_of_other: Any
 
 
-def assignments(lines: Sequence[str]) -> Iterator[Assignment]:
-    """Returns every statement of a HOCON text without comments and includes, in order, except those inside lists."""
-    yield from _Scan().statements("\n".join(lines))
-
-
 def assignments_in(mapping: Mapping[str, Any], above: KeyPath = ()) -> Iterator[Assignment]:
     """Returns the statements of a mapping given in code, whose keys may be dotted paths."""
     for name, value in mapping.items():
-        key = (*above, *_segments(name))
+        key = (*above, *segments(name))
         if isinstance(value, Mapping):
             yield from assignments_in(value, key)
         else:
@@ -94,54 +82,6 @@ def said_of_lost(lost: str, other: str) -> str:
     )
 
 
-@dataclass
-class _Scan:
-    """State of the scan of one text: the enclosing objects, and the current statement."""
-
-    around: list[KeyPath | None] = field(default_factory=lambda: [()])
-    key: str = ""
-    value: str | None = None
-    begun: int = 0
-
-    def statements(self, text: str) -> Iterator[Assignment]:
-        line = 0
-        for piece in _PIECE.finditer(text):
-            awaits_value = self.value is not None and not self.value.strip()
-            if piece["closes"] or (piece["ends"] and not (piece["ends"] == "\n" and awaits_value)):
-                yield from self._ended()
-            if piece["opens"]:
-                self._open(piece["opens"])
-            elif piece["closes"]:
-                self._close()
-            elif piece["assigns"] and self.value is None:
-                self.value, self.begun = "", line
-            elif self.value is not None:
-                self.value += piece[0]
-            elif not piece["ends"]:
-                self.key += piece[0]
-            line += piece[0].count("\n")
-        yield from self._ended()
-
-    def _open(self, bracket: str) -> None:
-        inner = self.around[-1]
-        self.around.append(None if inner is None or bracket == "[" else (*inner, *_segments(self.key)))
-        self.key, self.value = "", None
-
-    def _close(self) -> None:
-        if len(self.around) > 1:
-            self.around.pop()
-
-    def _ended(self) -> Iterator[Assignment]:
-        prefix, key, value = self.around[-1], self.key, self.value
-        self.key, self.value = "", None
-        if prefix is None or value is None or not value.strip():
-            return
-        written = Written.NULL if value.strip() == "null" else Written.VALUE
-        if value.strip().startswith("${"):
-            written = Written.REFERENCE
-        yield Assignment((*prefix, *_segments(key)), written, self.begun)
-
-
-def _segments(key: str) -> KeyPath:
+def segments(key: str) -> KeyPath:
     """Returns the names of a key path; quoted dots are part of a name."""
     return tuple(quoted or plain.strip() for quoted, plain in _SEGMENT.findall(key) if (quoted or plain).strip())

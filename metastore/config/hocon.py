@@ -1,76 +1,56 @@
-"""The only user of pyhocon: turns HOCON text into nodes for ``resolution``, with the place of every key.
+"""Parses HOCON text into nodes for ``resolution``, with the place of every statement.
 
-It uses only pyhocon's grammar. Promises beyond pyhocon:
+The grammar is that of Typesafe's library, which a test compares. It is wider in two ways: the characters ``: = + *``
+may stand in unquoted text, and a backslash keeps the character behind it. Promises:
 
-- No network access: pyhocon sees no ``include``. Includes are inserted here, from local files only; any other include
-  is refused before a byte of it is read.
-- ``512m`` stays the text ``512m``. pyhocon would read 512 minutes, in a class that depends on installed packages.
-- A number keeps its spelling if that matters: ``0042`` and ``1.10`` stay these texts.
-- A quoted string has JSON's escapes and no others, as in Typesafe's library. pyhocon replaces some escapes one after
-  the other, so that a Windows path with doubled backslashes would get tabs.
-- ``a."b.c".d = 1`` and ``a += 1`` work; pyhocon supports neither.
-- Errors can name a key's file and line, through includes too, unless several lines are possible.
+- No network access. Only local files are included; any other include is refused before a byte of it is read.
+- ``512m`` stays the text ``512m``. A number keeps its spelling if that matters: ``0042`` and ``1.10`` stay these texts.
+- A quoted string has JSON's escapes and no others.
+- Errors name a key's file and line, through includes too, and no value, which may be a secret.
 - Text that is nested too deeply is a ConfigError, not a stack overflow.
-- pyparsing's global whitespace setting is restored, also after a syntax error; other parsers in the process use it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn
 
-from pyhocon import ConfigFactory, ConfigTree
-from pyhocon.config_parser import NO_SUBSTITUTION
-from pyhocon.config_tree import ConfigQuotedString, ConfigSubstitution, ConfigValues, NoneValue
-from pyhocon.exceptions import ConfigException
-from pyparsing import ParseBaseException, ParserElement
-
-from metastore.config.collisions import Assignment, assignments, assignments_in, collisions, said_of_lost
-from metastore.config.resolution import ABSENT, Concatenation, KeyPath, Node, Substitution
+from metastore.config.collisions import Assignment, Written, assignments_in, segments
+from metastore.config.included_files import candidates, is_present, properties_in, read_text
+from metastore.config.resolution import ABSENT, Concatenation, KeyPath, Node, Place, Substitution, overlay
 from metastore.errors import ConfigError
 
-_QUOTED = r'"(?:[^"\\\n]|\\.)*"'
-_SEGMENT = r'(?:[\w-]+|"[^"\\\n]*")'
-_TOKEN = re.compile(
+_QUOTED: Final = r'"(?:[^"\\\n]|\\.)*"'
+_CHARACTER: Final = r'(?:\\.|\$(?!\{)|[^\s,{}\[\]"\#$\\])'
+_BLANKS: Final = re.compile(r"[^\S\n]*")
+_SKIPPED: Final = re.compile(r"(?:[\s,\ufeff]|(?:\#|//)[^\n]*)*")
+_COMMENT: Final = re.compile(r"\#|//")
+_TOKEN: Final = re.compile(
     rf"""
-      (?P<comment> \#[^\n]* | (?<![^\s,{{}}\[\]"])//[^\n]* )
-    | (?P<path> (?<![\w."-]) {_SEGMENT}(?:\.{_SEGMENT})+ (?=[ \t]*(?:[:={{]|\+=)) )
-    | (?P<literal> \$\{{[^}}]+\}} | \"\"\"(?s:.*?)\"\"\"+ | {_QUOTED} | \\. )
-    | (?P<include> (?<![\w$."-]) (?i:include) [ \t]* (?=["(]|(?:required|url|file|classpath|package)\b)
-        (?: (?P<required>required[ \t]*\()? [ \t]* (?:(?P<kind>[a-z]+)[ \t]*\()? [ \t]* (?P<name>{_QUOTED})[ \t)]* )? )
-    | (?P<append> \+=[ \t]* (?P<element> {_QUOTED} | (?![\s\[{{"$]) (?:(?!(?i:\binclude\b))[^\n}},\#])+ ) )
-    | (?P<number> (?<![^\s=:,\[\]}}"]) [+-]?(?:\d*\.\d+|\d+)(?:[eE][+-]?\d+)? (?=$|[ \t]*(?:[$}}\],\#\n\r]|//)) )
-    | (?P<period> (?<![^\s=:,\[]) \d+[ ]*[a-z]+ (?![\w.-]|[ \t]*[:={{]) )
+      \"\"\"(?P<raw>(?s:.*?)\"\"\"\"*) | (?P<quoted>{_QUOTED}) | \$\{{(?P<optional>\??)(?P<name>[^}}]*)\}}
+    | (?P<word>(?:(?!//){_CHARACTER})*://{_CHARACTER}* | (?:(?!//){_CHARACTER})+)
     """,
     re.VERBOSE,
 )
-_DOT_IN_NAME = "ÿþ"  # stands for a quoted dot while pyhocon looks at a key path; its grammar takes these two letters
-_INCLUDED_HERE = "\0"
-_MARK = "\x02"  # before the number of a character that pyhocon would take for something else, in a quoted string
-_MARKED = re.compile(rf"{_MARK}(\d+);")
-_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(?P<unknown>.))')
-_DEEPEST = 100
-"""Maximum nesting of objects and lists, so that later recursive functions do not exceed Python's stack."""
-
-_PARSER_STATE = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Place:
-    """A file and a line in it; ``path`` is None for text that came from no file."""
-
-    path: Path | None
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.path or 'the given text'}:{self.line}"
+_KEY: Final = re.compile(rf'(?P<quoted>{_QUOTED})|(?P<word>(?:\\.|\+(?!=)|[^\s:={{}}\[\],"\#$\\+])+)')
+_PATH: Final = re.compile(rf"(?P<quoted>{_QUOTED})|(?P<word>[^.]+)")
+_ASSIGNS: Final = re.compile(r"\+=|[:=]|(?=\{)")
+_INCLUDE: Final = re.compile(
+    rf"""(?i:include)[ \t]*(?=["(]|(?:required|url|file|classpath|package)\b)
+    (?:(?P<required>required[ \t]*\()?[ \t]*(?:(?P<kind>[a-z]+)[ \t]*\()?[ \t]*(?P<name>{_QUOTED})[ \t)]*)?""",
+    re.VERBOSE,
+)
+_NUMBER: Final = re.compile(r"[+-]?(?:\d*\.\d+|\d+)(?:[eE][+-]?\d+)?")
+_ESCAPE: Final = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(?P<unknown>.))')
+_WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
+_DEEPEST: Final = 100
+"""Maximum nesting of objects and lists, so that recursive functions do not exceed Python's stack."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +58,7 @@ class Document:
     """One parsed text; its substitutions are not resolved yet."""
 
     root: dict[str, Node]
-    lines: Sequence[str] = ()
-    places: Sequence[Place] = ()
+    statements: Sequence[Assignment] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
     """The original mapping of a tier that was given in code."""
     below: KeyPath = ()
@@ -87,18 +66,13 @@ class Document:
 
     @cached_property
     def is_of_files(self) -> bool:
-        """Whether some of its lines come from a file: the text's own, or an included one."""
-        return any(place.path is not None for place in self.places)
+        """Whether some of its statements come from a file: the text's own, or an included one."""
+        return any(each.place is not None and each.place.path is not None for each in self.statements)
 
     @cached_property
     def assigned(self) -> Sequence[Assignment]:
         """Returns every statement, in order."""
-        found = (*assignments(self.lines), *assignments_in(self.given))
-        return [replace(each, key=(*self.below, *map(_name, each.key))) for each in found]
-
-    @cached_property
-    def _plain_lines(self) -> Sequence[str]:
-        return [_unmarked(line.replace(_DOT_IN_NAME, ".")) for line in self.lines]
+        return [replace(each, key=(*self.below, *each.key)) for each in (*self.statements, *assignments_in(self.given))]
 
     def node(self, key: KeyPath) -> Node:
         """Returns the node of ``key``, or of an object around it; ABSENT if the document does not mention it."""
@@ -112,35 +86,9 @@ class Document:
     def place(self, key: KeyPath) -> Place | None:
         """Returns the line that sets ``key`` or an object around it; None if several lines are possible."""
         depth = next((depth for depth in range(len(key)) if not isinstance(self.node(key[:depth]), dict)), len(key))
-        tails = "|".join(r'"?\."?'.join(map(re.escape, key[start:depth])) for start in range(depth))
-        ends = (
-            r"[:={.]|\+=" if isinstance(self.node(key), dict) else r"[:={]|\+="
-        )  # several statements may set parts of an object
-        statement = re.compile(rf'(?:^|[{{,])\s*"?(?:{tails})"?\s*(?:{ends})')
-        found = [place for line, place in zip(self._plain_lines, self.places, strict=True) if statement.search(line)]
-        return found[0] if len(found) == 1 else None
-
-
-def is_file(path: Path) -> bool:
-    """Returns whether the file exists. Raises ConfigError if that is unknown, as in a folder without permission."""
-    try:
-        return path.is_file()
-    except OSError as error:
-        raise ConfigError(f"the configuration file {path} cannot be looked up: {error.strerror}") from error
-
-
-def is_present(path: Path) -> bool:
-    """Returns whether the file exists. Raises ConfigError also for a directory or a broken link of that name.
-
-    Ignoring these would hide a mistake: containers create such directories for files that are missing when mounted.
-    """
-    if is_file(path):
-        return True
-    if path.is_dir():
-        raise ConfigError(f"the configuration file {path} is a directory")
-    if path.is_symlink() and not path.exists():
-        raise ConfigError(f"the configuration file {path} is a symbolic link whose target does not exist")
-    return False
+        own = [each.place for each in self.assigned if each.key == key[:depth]]
+        parts = own or [each.place for each in self.assigned if each.key[:depth] == key[:depth]]
+        return parts[0] if len(set(parts)) == 1 else None
 
 
 def read_document(path: Path) -> Document:
@@ -150,113 +98,253 @@ def read_document(path: Path) -> Document:
 
 def parse_document(text: str, path: Path | None = None) -> Document:
     """Parse HOCON; includes are relative to the folder of ``path``. Raises ConfigError with file and line."""
-    lines: list[str] = []
-    places: list[Place] = []
-    for line, place in _prepared(text.removeprefix("\ufeff"), path, () if path is None else (path.resolve(),)):
-        lines.append(line)
-        places.append(place)
-    try:
-        with _pyparsing_restored():
-            tree = ConfigFactory.parse_string("\n".join(lines), resolve=False, unresolved_value=NO_SUBSTITUTION)
-        if not isinstance(tree, ConfigTree):
-            raise ConfigError(f"{path or 'the given text'} holds a list; a configuration is an object of keys")
-        return Document(_node(tree), lines, places)
-    except RecursionError as error:
-        raise ConfigError(f"{path or 'the given text'} nests objects or lists too deep") from error
-    except ParseBaseException as error:
-        place = places[min(error.lineno, len(places)) - 1]
-        key = re.split(r"[:=]", error.line)[0].strip()  # without the value, which may be a secret
-        raise ConfigError(f"{place} is not HOCON, at or before {key!r}") from error
-    except ConfigException:
-        # The message and traceback of pyhocon repeat values, which may be secrets.
-        raise _unjoinable(path, Document({}, lines, places)) from None
-
-
-def _unjoinable(path: Path | None, document: Document) -> ConfigError:
-    """Returns the error for a document that gives one key a value and an object, or concatenates them."""
-    for found in collisions((each, None) for each in document.assigned):
-        lost, other = (
-            f"{'.'.join(each.key)} ({document.places[each.line]})"
-            for each in (found.lost, found.other)
-            if each.line is not None
-        )
-        return ConfigError(said_of_lost(lost, other))
-    return ConfigError(
-        f"{path or 'the given text'} is not HOCON: it joins an object or a list with a value of another kind"
-    )
+    parser = _Parser(text.removeprefix("\ufeff"), path, () if path is None else (path.resolve(),))
+    return Document(parser.document(), parser.statements)
 
 
 def document_of(mapping: Mapping[str, Any]) -> Document:
     """Returns the document of a tier given in code: nested mappings, whose keys may be dotted paths."""
-    return Document(_node(ConfigFactory.from_dict(dict(mapping))), given=mapping)
+    return Document(_of_mapping(mapping), given=mapping)
 
 
-def read_text(path: Path) -> str:
-    """Returns the text of a configuration file. Raises ConfigError if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8-sig")  # Windows editors write a byte order mark
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the configuration file {path} cannot be read: {error}") from error
+def _of_mapping(given: Any) -> Node:
+    if isinstance(given, Mapping):
+        parts = (_nested(segments(str(name)), _of_mapping(value)) for name, value in given.items())
+        return reduce(overlay, parts, {})
+    return [_of_mapping(each) for each in given] if isinstance(given, list | tuple) else given
 
 
-@contextmanager
-def _pyparsing_restored() -> Iterator[None]:
-    with _PARSER_STATE:
-        before = ParserElement.DEFAULT_WHITE_CHARS
-        try:
-            yield
-        finally:
-            ParserElement.set_default_whitespace_chars(before)
+def _nested(key: KeyPath, value: Node) -> Node:
+    for name in reversed(key):
+        value = {name: value}
+    return value
 
 
-def _prepared(text: str, path: Path | None, including: tuple[Path, ...]) -> Iterator[tuple[str, Place]]:
-    """Returns the lines for pyhocon, with included files inserted; each line has its origin."""
-    if _INCLUDED_HERE in text or _MARK in text:
-        raise ConfigError(f"{path or 'the given text'} is not HOCON: it contains the character U+0000 or U+0002")
-    included: list[Path | None] = []
+class _Parser:
+    """Reads one text from its start to its end; ``above`` is the key of the object that includes it."""
 
-    def rewrite(token: re.Match[str]) -> str:
-        if token["include"] is not None:
-            included.append(_included(token, path, including))
-            return _INCLUDED_HERE
-        return _rewritten(token, _place(token, path))
+    def __init__(self, text: str, path: Path | None, including: tuple[Path, ...], above: KeyPath = ()) -> None:
+        self.statements: list[Assignment] = []
+        self._text = text
+        self._path = path
+        self._including = including
+        self._above = above
+        self._at = 0
 
-    files = iter(included)
-    for number, line in enumerate(_TOKEN.sub(rewrite, text).split("\n"), start=1):
-        first, *after_includes = line.split(_INCLUDED_HERE)
-        yield first, Place(path, number)
-        for rest in after_includes:
-            file = next(files)
-            if file is not None:
-                yield from _prepared(_without_braces(read_text(file)), file, (*including, file))
-            yield rest, Place(path, number)
+    def document(self) -> dict[str, Node]:
+        self._skip()
+        if self._text.startswith("[", self._at):
+            raise ConfigError(f"{self._path or 'the given text'} holds a list; a configuration is an object of keys")
+        is_braced = self._accept("{")
+        root = self._fields(self._above, is_braced=is_braced)
+        self._skip()
+        if self._at < len(self._text):
+            self._fail()
+        return root
+
+    def _fields(self, above: KeyPath | None, *, is_braced: bool, depth: int = 0) -> dict[str, Node]:
+        """Returns the fields up to the closing brace or the end; ``above`` is their object's key, None in a list."""
+        found: dict[str, Node] = {}
+        while True:
+            self._skip()
+            if self._at == len(self._text) and not is_braced:
+                return found
+            if is_braced and self._accept("}"):
+                return found
+            if include := _INCLUDE.match(self._text, self._at):
+                self._at = include.end()
+                for node in self._included(include, above or ()):
+                    found = overlay(found, node)
+            else:
+                found = overlay(found, self._field(above, depth))
+
+    def _field(self, above: KeyPath | None, depth: int) -> Node:
+        place = self._place()
+        key = self._key()
+        whole = None if above is None else (*above, *key)
+        if depth + len(key) > _DEEPEST:
+            raise ConfigError(f"{place} nests objects or lists too deep")
+        _, assigns = self._blanks(), _ASSIGNS.match(self._text, self._at)
+        if assigns is None:
+            self._fail()
+        self._at = assigns.end()
+        position = len(self.statements)
+        value = self._value(whole, depth + len(key))
+        if assigns[0] == "+=":
+            own = Substitution(".".join(key), None, optional=True)
+            value = Concatenation([(own, ""), ([value], "")])
+        if whole is not None:
+            self.statements.insert(position, Assignment(whole, _written(value), place))
+        return _nested(key, value)
+
+    def _key(self) -> KeyPath:
+        """Reads a key path: names with dots between them, which in quotes are part of a name."""
+        names: list[str] = [""]
+        blanks = ""
+        while found := _KEY.match(self._text, self._at):
+            self._at = found.end()
+            first, *more = [self._text_of(found[0])] if found["quoted"] else found[0].split(".")
+            names[-1] += (blanks if names[-1] else "") + first
+            names += more
+            blanks = self._blanks()
+        if "" in names and '""' not in self._text[: self._at]:
+            self._fail()
+        return tuple(names)
+
+    def _value(self, key: KeyPath | None, depth: int) -> Node:
+        """Reads a value: its parts up to the end of the line, a comma, or a closing bracket."""
+        while self._blanks() or self._accept("\n") or self._comment():
+            pass
+        parts: list[tuple[Node, str]] = []
+        is_text = False
+        while self._at < len(self._text) and self._text[self._at] not in "\n,}]" and not self._begins_comment():
+            part, is_word = self._part(key, depth + 1)
+            is_text = is_text or is_word
+            parts.append((part, self._blanks()))
+        if not parts:
+            self._fail()
+        return self._joined(parts)
+
+    def _part(self, key: KeyPath | None, depth: int) -> tuple[Node, bool]:
+        """Reads a part of a value; True if it is unquoted text."""
+        if depth > _DEEPEST:
+            raise ConfigError(f"{self._place()} nests objects or lists too deep")
+        if self._accept("{"):
+            return self._fields(key, is_braced=True, depth=depth), False
+        if self._accept("["):
+            return self._elements(depth), False
+        if (include := _INCLUDE.match(self._text, self._at)) is not None:
+            statement = f"{self._place()}: {include[0].strip()!r}"
+            raise ConfigError(f"{statement} is inside a value; write include as a separate statement")
+        token = _TOKEN.match(self._text, self._at)
+        if token is None:
+            self._fail()
+        place, self._at = self._place(), token.end()
+        if token["raw"] is not None:
+            return token["raw"][:-3], False
+        if token["quoted"] is not None:
+            return _Quoted(_text_of(token[0], place)), False
+        if token["name"] is not None:
+            names = _PATH.finditer(token["name"])
+            path = tuple(_text_of(each[0], place) if each["quoted"] else each[0].strip() for each in names)
+            return Substitution(token["name"], path, bool(token["optional"]), self._above), False
+        return _Word(token[0]), True
+
+    def _elements(self, depth: int) -> list[Node]:
+        found: list[Node] = []
+        while True:
+            self._skip()
+            if self._accept("]"):
+                return found
+            if self._at == len(self._text):
+                self._fail()
+            found.append(self._value(None, depth))
+
+    def _joined(self, parts: list[tuple[Node, str]]) -> Node:
+        values = [value for value, _ in parts]
+        kinds = {
+            dict if isinstance(each, dict) else list if isinstance(each, list) else str
+            for each in values
+            if not isinstance(each, Substitution)
+        }
+        if len(kinds) > 1:
+            raise ConfigError(
+                f"{self._place()} is not HOCON: it joins an object or a list with a value of another kind"
+            )
+        if any(isinstance(each, Substitution) for each in values):
+            return Concatenation([(str(each) if isinstance(each, str) else each, blanks) for each, blanks in parts])
+        if kinds == {dict}:
+            return reduce(overlay, values)
+        if kinds == {list}:
+            return list(chain.from_iterable(values))
+        if len(values) == 1:
+            return _scalar(values[0]) if isinstance(values[0], _Word) else str(values[0])
+        return "".join(f"{value}{blanks}" for value, blanks in parts[:-1]) + values[-1]
+
+    def _included(self, token: re.Match[str], above: KeyPath) -> Iterator[Node]:
+        """Yields the objects of an include, the weakest first; none if the file is absent and not required."""
+        statement = f"{self._place(token.start())}: {token[0].strip()!r}"
+        if token["name"] is None or token["kind"] not in {None, "file"} or "://" in token["name"]:
+            raise ConfigError(f'{statement} is refused: only local files are included, as in include "common.conf"')
+        name = Path(self._path.parent if self._path else "", token["name"][1:-1]).resolve()
+        found = [file for file in candidates(name) if is_present(file)]
+        if not found and token["required"]:
+            raise ConfigError(f"{statement} is required, and {name} does not exist")
+        for file in found:
+            if file in self._including:
+                raise ConfigError(f"{statement} is circular: {file} is being read already")
+            if file.suffix == ".properties":
+                yield _of_mapping(properties_in(file))
+                continue
+            inner = _Parser(read_text(file), file, (*self._including, file), above)
+            yield inner.document()
+            self.statements += inner.statements
+
+    def _skip(self) -> None:
+        found = _SKIPPED.match(self._text, self._at)
+        self._at = found.end() if found else self._at
+
+    def _blanks(self) -> str:
+        found = _BLANKS.match(self._text, self._at)
+        self._at += len(found[0]) if found else 0
+        return found[0] if found else ""
+
+    def _begins_comment(self) -> bool:
+        return _COMMENT.match(self._text, self._at) is not None
+
+    def _comment(self) -> bool:
+        """Passes over a comment, if one begins here."""
+        if not self._begins_comment():
+            return False
+        end = self._text.find("\n", self._at)
+        self._at = len(self._text) if end < 0 else end
+        return True
+
+    def _accept(self, character: str) -> bool:
+        found = self._text.startswith(character, self._at)
+        self._at += found
+        return found
+
+    def _text_of(self, quoted: str) -> str:
+        return _text_of(quoted, self._place())
+
+    def _place(self, position: int | None = None) -> Place:
+        return Place(self._path, self._text.count("\n", 0, self._at if position is None else position) + 1)
+
+    def _fail(self) -> NoReturn:
+        line = self._text[self._text.rfind("\n", 0, self._at) + 1 :].partition("\n")[0]
+        key = re.split(r"[:=]", line)[0].strip()  # without the value, which may be a secret
+        raise ConfigError(f"{self._place()} is not HOCON, at or before {key!r}")
 
 
-def _place(token: re.Match[str], path: Path | None) -> Place:
-    return Place(path, token.string.count("\n", 0, token.start()) + 1)
+class _Word(str):
+    """Unquoted text, which alone may be a number, a boolean or null."""
+
+    __slots__ = ()
 
 
-def _rewritten(token: re.Match[str], place: Place) -> str:
-    if token["comment"] is not None:
-        return ""
-    if token["period"] is not None:
-        return f'"{token["period"]}"'
-    if token["number"] is not None:
-        return token["number"] if _counts_as_spelled(token["number"]) else f'"{token["number"]}"'
-    if token["literal"] is not None and token[0][0] == '"' and not token[0].startswith('"""'):
-        return f'"{_marked(_text_of(token[0], place))}"'
-    if token["append"] is not None:
-        return f"+= [{_TOKEN.sub(lambda inner: _rewritten(inner, place), token['element'].rstrip())}]"
-    if token["path"] is not None and '"' in token["path"]:
-        segments = re.findall(_SEGMENT, token["path"])
-        return ".".join(part.strip('"').replace(".", _DOT_IN_NAME) if part[0] == '"' else part for part in segments)
-    return token[0]
+class _Quoted(str):
+    """A text in quotes."""
+
+    __slots__ = ()
 
 
-def _counts_as_spelled(number: str) -> bool:
-    """Returns whether Python writes the number in the same way, so that converting the text loses nothing."""
-    read = int(number) if number.lstrip("+-").isdecimal() else float(number)
-    return number == str(read)
+def _scalar(word: str) -> Node:
+    if word in _WORDS:
+        return _WORDS[word]
+    if not _NUMBER.fullmatch(word):
+        return str(word)
+    read = int(word) if word.lstrip("+-").isdecimal() else float(word)
+    return read if word == str(read) else str(word)  # a number that Python would write in another way stays text
+
+
+def _written(value: Node) -> Written:
+    if value is None:
+        return Written.NULL
+    if isinstance(value, dict):
+        return Written.OBJECT
+    is_reference = isinstance(value, Concatenation) and isinstance(value.parts[0][0], Substitution)
+    return Written.REFERENCE if is_reference else Written.VALUE
 
 
 def _text_of(quoted: str, place: Place) -> str:
@@ -271,64 +359,3 @@ def _text_of(quoted: str, place: Place) -> str:
             f"{place}: a quoted string holds {what}, which is not an escape sequence; write each backslash twice"
         ) from error
     return text
-
-
-def _marked(text: str) -> str:
-    return re.sub(rf'[\\"\0\t\n\r{_MARK}]', lambda character: f"{_MARK}{ord(character[0])};", text)
-
-
-def _unmarked(text: str) -> str:
-    return _MARKED.sub(lambda mark: chr(int(mark[1])), text)
-
-
-def _included(token: re.Match[str], path: Path | None, including: tuple[Path, ...]) -> Path | None:
-    """Returns the local file of an include; None if it is absent and not required."""
-    statement = f"{_place(token, path)}: {token[0].strip()!r}"
-    before = token.string[: token.start()].rstrip(" \t")
-    if before and before[-1] not in "\n\r{},":
-        raise ConfigError(f"{statement} is inside a value; write include as a separate statement")
-    if token["name"] is None or token["kind"] not in {None, "file"} or "://" in token["name"]:
-        raise ConfigError(f'{statement} is refused: only local files are included, as in include "common.conf"')
-    file = Path(path.parent if path else "", token["name"][1:-1]).resolve()
-    if file in including:
-        raise ConfigError(f"{statement} is circular: {file} is being read already")
-    if is_present(file):
-        return file
-    if token["required"]:
-        raise ConfigError(f"{statement} is required, and {file} does not exist")
-    return None
-
-
-def _without_braces(text: str) -> str:
-    """Returns the body of an included file; its outermost braces are optional."""
-    bare = _TOKEN.sub(lambda token: " " * len(token[0]) if token["comment"] else token[0].replace("{", "x"), text)
-    opened, closed = len(bare) - len(bare.lstrip()), len(bare.rstrip()) - 1
-    if not bare.lstrip().startswith("{"):
-        return text
-    return f"{text[:opened]} {text[opened + 1 : closed]} {text[closed + 1 :]}"
-
-
-def _node(parsed: Any, level: int = 0) -> Node:
-    """Converts pyhocon's result into own nodes. Raises RecursionError if it is nested too deeply."""
-    if level > _DEEPEST:
-        raise RecursionError
-    if isinstance(parsed, ConfigTree):
-        return {_name(name): _node(value, level + 1) for name, value in parsed.items()}
-    if isinstance(parsed, list):
-        return [_node(value, level + 1) for value in parsed]
-    if isinstance(parsed, ConfigValues):
-        below = ABSENT if parsed.overridden_value is None else _node(parsed.overridden_value, level)
-        return Concatenation([(_node(token, level), getattr(token, "ws", "")) for token in parsed.tokens], below)
-    if isinstance(parsed, ConfigSubstitution):
-        appends = isinstance(parsed.instring, bool)  # pyhocon's mark of the substitution that it makes for a +=
-        path = None if appends else tuple(_name(part) for part in ConfigTree.parse_key(parsed.variable))
-        return Substitution(parsed.variable, path, parsed.optional)
-    if isinstance(parsed, ConfigQuotedString):
-        return _unmarked(parsed.value)
-    if isinstance(parsed, NoneValue):
-        return None
-    return _unmarked(parsed) if isinstance(parsed, str) else parsed
-
-
-def _name(key: str) -> str:
-    return _unmarked(key.strip('"').replace(_DOT_IN_NAME, "."))

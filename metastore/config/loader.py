@@ -17,7 +17,8 @@ from typing import Any
 
 from metastore.config.collisions import Assignment, collisions, said_of_lost
 from metastore.config.drill_plugins import FILE_NAME, storage_plugins
-from metastore.config.hocon import Document, Place, is_file, is_present, parse_document, read_document
+from metastore.config.hocon import Document, parse_document, read_document
+from metastore.config.included_files import is_file, is_present
 from metastore.config.java_properties import JavaEnvironment
 from metastore.config.resolution import ABSENT, KeyPath, Node, Resolution, overlay
 from metastore.errors import ConfigError
@@ -107,9 +108,9 @@ class Configuration:
             raise ConfigError(said_of_lost(lost, other))
 
     def names(self, key: KeyPath) -> list[str]:
-        """Returns the names in the object at ``key``, without resolving anything."""
-        written = (tier.document.node(key) for tier in self._tiers)
-        return list(dict.fromkeys(name for node in written if isinstance(node, dict) for name in node))
+        """Returns the names in the object at ``key``. Raises ConfigError if it cannot be resolved."""
+        found = self._resolution.get(key)
+        return list(found) if isinstance(found, dict) else []
 
     def origin(self, key: KeyPath) -> Origin:
         """Returns the tier whose value of ``key`` is in effect, else the highest that mentions the key's object."""
@@ -194,15 +195,15 @@ def _present(names: Sequence[tuple[str, str]], directory: Path) -> Iterator[tupl
 
 
 def _place_of(tier: Tier, assignment: Assignment) -> Origin:
-    if assignment.line is None or not tier.document.is_of_files:
+    place = assignment.place
+    if place is None or not tier.document.is_of_files:
         return Origin(tier.name, tier.path)
-    place = tier.document.places[assignment.line]
     return Origin(tier.name, place.path, place.line)
 
 
 def _origin(tier: Tier, key: KeyPath) -> Origin:
     # The shipped defaults have the most lines by far, and no message names a line of them.
-    place: Place | None = tier.document.place(key) if tier.document.is_of_files else None
+    place = tier.document.place(key) if tier.document.is_of_files else None
     if place is None or place.path is None:
         return Origin(tier.name, tier.path)
     return Origin(tier.name, place.path, place.line)

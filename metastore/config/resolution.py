@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from metastore.errors import ConfigError
@@ -31,12 +32,27 @@ ABSENT = _Absence.ABSENT
 
 
 @dataclass(frozen=True)
+class Place:
+    """A file and a line in it; ``path`` is None for text that came from no file."""
+
+    path: Path | None
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path or 'the given text'}:{self.line}"
+
+
+@dataclass(frozen=True)
 class Substitution:
-    """``${name}``; without a path it is the overridden value, to which ``+=`` appends."""
+    """``${name}``; without a path it is the overridden value, to which ``+=`` appends.
+
+    In a file that the object ``within`` includes, the name is looked up there first.
+    """
 
     name: str
     path: KeyPath | None
     optional: bool
+    within: KeyPath = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +61,14 @@ class Concatenation:
 
     parts: Sequence[tuple[Node, str]]
     below: Node = ABSENT
+
+
+class Whole(dict[str, Node]):
+    """An object over a value of another kind, which hides all objects below that value."""
+
+
+class _CircleError(ConfigError):
+    """A value refers to itself; an optional substitution has no value then."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +80,14 @@ class Unresolvable:
 
 def overlay(below: Node, above: Node) -> Node:
     """Returns ``above`` merged over ``below``; neither is changed."""
+    if isinstance(above, Whole):
+        return above
     if isinstance(above, dict):
-        merged = dict(below) if isinstance(below, dict) else {}
+        if isinstance(below, Concatenation):  # it may be an object, whose names are then kept
+            return Concatenation([(above, "")], below)
+        merged: dict[str, Node] = {} if below is ABSENT else Whole()
+        if isinstance(below, dict):
+            merged = type(below)(below)
         for name, node in above.items():
             merged[name] = overlay(merged.get(name, ABSENT), node)
         return merged
@@ -84,18 +114,35 @@ class Resolution:
 
         Raises ConfigError for a substitution without a value, or one that refers to itself in a cycle.
         """
+        node = self._root
+        for depth, name in enumerate(key):
+            node = self._child(node, name, key[:depth])
+            if node is ABSENT:
+                return ABSENT
+        return self._resolved_at(node, key)
+
+    def _child(self, node: Node, name: str, key: KeyPath) -> Node:
+        """Returns the node of ``name`` in the node of ``key``, without resolving the others in it."""
+        if isinstance(node, dict):
+            return node.get(name, ABSENT)
+        if not isinstance(node, Concatenation):
+            return ABSENT
+        found = self._child(node.below, name, key)
+        for part, _ in node.parts:
+            value = self._substituted(part, node.below, key) if isinstance(part, Substitution) else part
+            if isinstance(value, dict):
+                found = overlay(found, self._child(value, name, key)) if name in value else found
+            elif value is not ABSENT:
+                found = ABSENT
+        return found
+
+    def _resolved_at(self, node: Node, key: KeyPath) -> Any:
+        """Returns the value of the node at ``key``. Raises _CircleError if that is being resolved already."""
         if key in self._active:
             circle = " -> ".join(".".join(path) for path in (*self._active[self._active.index(key) :], key))
-            raise ConfigError(f"{self._key_and_place(key)} refers to itself: {circle}")
+            raise _CircleError(f"{self._key_and_place(key)} refers to itself: {circle}")
         self._active.append(key)
         try:
-            node = self._root
-            for depth, name in enumerate(key):
-                if isinstance(node, Concatenation):
-                    node = self._resolved(node, key[:depth])
-                if not isinstance(node, dict) or name not in node:
-                    return ABSENT
-                node = node[name]
             return self._resolved(node, key)
         finally:
             self._active.pop()
@@ -118,7 +165,8 @@ class Resolution:
     def _resolved(self, node: Node, key: KeyPath) -> Any:
         if isinstance(node, dict):
             values = {name: self._resolved_within(child, (*key, name)) for name, child in node.items()}
-            return {name: value for name, value in values.items() if value is not ABSENT}
+            kept = {name: value for name, value in values.items() if value is not ABSENT}
+            return Whole(kept) if isinstance(node, Whole) else kept
         if isinstance(node, list):
             return [value for child in node if (value := self._resolved(child, key)) is not ABSENT]
         if isinstance(node, Concatenation):
@@ -127,7 +175,7 @@ class Resolution:
 
     def _resolved_within(self, node: Node, key: KeyPath) -> Any:
         try:
-            return self._resolved(node, key)
+            return self._resolved_at(node, key)
         except ConfigError as error:
             return Unresolvable(error)
 
@@ -136,28 +184,36 @@ class Resolution:
             (self._substituted(part, node.below, key) if isinstance(part, Substitution) else part, blanks)
             for part, blanks in node.parts
         ]
-        parts = [(self._resolved(part, key), blanks) for part, blanks in resolved if part is not ABSENT]
-        values = [part for part, _ in parts]
-        if not values:
+        parts = [(ABSENT if part is ABSENT else self._resolved(part, key), blanks) for part, blanks in resolved]
+        values = [part for part, _ in parts if part is not ABSENT]
+        is_blank = not any(blanks for _, blanks in parts[:-1])
+        if not values and is_blank:
             return self._resolved(node.below, key)
-        if all(isinstance(value, dict) for value in values):
+        if values and all(isinstance(value, dict) for value in values):
             below = self._resolved(node.below, key)
-            whole: Node = below if isinstance(below, dict) else {}
+            whole: Node = below if isinstance(below, dict) else {} if below is ABSENT else Whole()
             for value in values:
                 whole = overlay(whole, value)
             return whole
-        if all(isinstance(value, list) for value in values):
+        if values and all(isinstance(value, list) for value in values):
             return [item for value in values for item in value]
-        if len(values) == 1:
+        if len(values) == 1 and is_blank:
             return values[0]
         if any(isinstance(value, dict | list) for value in values):
             raise ConfigError(f"{self._key_and_place(key)} joins an object or a list with a value of another kind")
         text = "".join(_spelled(value) + blanks for value, blanks in parts[:-1])
-        return text + _spelled(values[-1])
+        return text + _spelled(parts[-1][0])
 
     def _substituted(self, part: Substitution, below: Node, key: KeyPath) -> Any:
         path = part.path or key
-        value = self._resolved(below, key) if path == key else self.get(path)
+        value: Any = ABSENT
+        for wanted in dict.fromkeys(((*part.within, *path), path)) if part.path else (key,):
+            try:
+                if value is ABSENT:
+                    value = self._resolved(below, key) if wanted == key else self.get(wanted)
+            except _CircleError:  # noqa: PERF203 - two names at most
+                if not part.optional:
+                    raise
         if value is ABSENT:
             value = self._environ.get(part.name, ABSENT)
         if value is ABSENT and not part.optional:
@@ -169,6 +225,8 @@ class Resolution:
 
 
 def _spelled(value: Any) -> str:
+    if value is ABSENT:
+        return ""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

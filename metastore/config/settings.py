@@ -102,7 +102,10 @@ _BOUNDS: Final[Mapping[str, Bounds]] = {"auto": "auto", "footers": "footers", "d
 
 @dataclass(frozen=True)
 class WorkspaceSettings:
-    """``default_format`` None: a file's suffix decides. ``options``: for delimited text. ``bounds`` None: auto."""
+    """``default_format``: of files whose suffix says nothing. ``options``: for delimited text. ``bounds`` None: auto.
+
+    ``all_files``: folders are plain directories, even where the log of a table format stands.
+    """
 
     name: str
     location: str
@@ -110,6 +113,7 @@ class WorkspaceSettings:
     default_format: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     bounds: Bounds | None = None
+    all_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -352,6 +356,7 @@ def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -
         default_format=section.optional_text("default_format"),
         options=_set(section.properties("options")),
         bounds=section.choice("bounds", _BOUNDS) if section.optional_text("bounds") else None,
+        all_files=section.flag("all_files", default=False),
     )
 
 

@@ -22,7 +22,6 @@ _LONGEST = timedelta(days=100_000)
 """The longest duration, 273 years: now plus or minus it is still a date, and a thread can wait that long."""
 
 _DAY_MILLIS = 86_400_000
-_YEAR_MILLIS = 31_556_952_000
 _PERIOD_MILLIS = {
     "nanos": Decimal(1).scaleb(-6),
     "micros": Decimal(1).scaleb(-3),
@@ -32,15 +31,8 @@ _PERIOD_MILLIS = {
     "hours": Decimal(3_600_000),
     "half_days": Decimal(_DAY_MILLIS // 2),
     "days": Decimal(_DAY_MILLIS),
-    "weeks": Decimal(7 * _DAY_MILLIS),
-    "months": Decimal(_YEAR_MILLIS // 12),
-    "years": Decimal(_YEAR_MILLIS),
-    "decades": Decimal(10 * _YEAR_MILLIS),
-    "centuries": Decimal(100 * _YEAR_MILLIS),
-    "millennia": Decimal(1_000 * _YEAR_MILLIS),
-    "eras": Decimal(1_000_000_000 * _YEAR_MILLIS),
 }
-"""Java's ChronoUnit. Drill accepts its names in any case; months and longer units have their mean length."""
+"""Those of Java's ChronoUnit whose length is not estimated, as in Drill, with days of 24 hours; names in any case."""
 
 _DURATION_NANOS = {
     spelling: nanos

@@ -27,7 +27,14 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotsUpdate, SetPropertiesUpdate, TableUpdate
 
 from metastore.clock import Clock
-from metastore.errors import ConflictError, DamageError, FormatError, OutcomeUnknownError, StorageError
+from metastore.errors import (
+    ConflictError,
+    DamageError,
+    FormatError,
+    InvalidRequestError,
+    OutcomeUnknownError,
+    StorageError,
+)
 from metastore.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
 from metastore.expiration.reachability import ComponentLister
 from metastore.iceberg.catalog_errors import UNREADABLE, error_text
@@ -104,6 +111,7 @@ class ExpirationHandler:
         Raises OutcomeUnknownError if the outcome of the commit is unknown; no file was removed then. If the table has
         ``gc.enabled=false``, its files belong to others too, and nothing is done.
         """
+        lost: CommitFailedException | None = None
         for attempt in range(_ATTEMPTS):
             # Marking takes much longer than a commit. After a lost race most of the marking is cached, so the rest is
             # done under the table's turn. Then writers of this machine cannot win again and again.
@@ -115,12 +123,15 @@ class ExpirationHandler:
                     return marked
                 if dry_run:
                     return _result(marked.versions, marked.doomed)
-                current = self._commit(marked)
-            if current is not None:
-                return self._sweep(current, marked.versions, self._still_doomed(marked, current))
+                try:
+                    current = self._commit(marked)
+                except CommitFailedException as error:
+                    lost = error
+                    continue
+            return self._sweep(current, marked.versions, self._still_doomed(marked, current))
         raise ConflictError(
             f"{self.table.name} was written to {_ATTEMPTS} times while its versions were being expired; try again later"
-        )
+        ) from lost
 
     def _turn(self) -> AbstractContextManager[None]:
         return self.table.turn(self._clock.monotonic, self._clock.pause, math.inf)
@@ -191,8 +202,8 @@ class ExpirationHandler:
         place = Place(table.metadata.location)
         return [file for file in doomed if _is_inside(place, file)]
 
-    def _commit(self, marked: _Marked) -> Table | None:
-        """Returns the table without the marked versions, or None if another writer won. Raises OutcomeUnknownError."""
+    def _commit(self, marked: _Marked) -> Table:
+        """Returns the table without the marked versions. Raises CommitFailedException, OutcomeUnknownError."""
         table = marked.table
         requirements = unchanged_history(table.metadata, validates_here=self.table.entry.source.validates_here)
         to_sweep = "\n".join((*marked.unswept, table.metadata_location))
@@ -203,9 +214,7 @@ class ExpirationHandler:
             updates.append(RemoveSnapshotsUpdate(snapshot_ids=marked.versions))
         try:
             done = self.table.entry.commit(table, requirements, updates)
-        except CommitFailedException:
-            return None
-        except (StorageError, DamageError):
+        except (CommitFailedException, StorageError, DamageError, InvalidRequestError):
             raise
         except Exception as error:
             raise OutcomeUnknownError(

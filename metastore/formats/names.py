@@ -30,6 +30,10 @@ _SUFFIXES: Final = {
 }
 SUFFIXES: Final = frozenset(_SUFFIXES)
 """The suffixes, in lower case, that determine a format."""
+ANY_SUFFIX: Final = "*"
+"""Stands among configured suffixes for all that determine no format."""
+PROSE: Final = frozenset(("txt", "text", "log", "doc", "docx", "odt", "rtf", "xls", "xlsx", "xml"))
+"""Suffixes of texts for people, which are data only if the configuration says so or nothing else is there."""
 _COMPRESSIONS: Final = {"gz": "gzip", "bz2": "bz2", "zst": "zstd", "lz4": "lz4"}
 
 
@@ -64,15 +68,17 @@ def compression_of_suffix(name: str) -> str | None:
 def format_of_files(files: Iterable[SourceFile], configured: Mapping[str, str] | None = None) -> str | None:
     """Returns the one format that the files' suffixes determine; None if no file's does.
 
-    ``configured`` has formats by suffix that take precedence over those known here. Raises InvalidRequestError for
-    files of several formats, because some of them may be in the directory by mistake.
+    ``configured`` has formats by suffix that take precedence over those known here, and at :data:`ANY_SUFFIX` the
+    format of files whose suffix determines none. Raises InvalidRequestError for files of several formats, because some
+    of them may be in the directory by mistake.
     """
     first: dict[str, str] = {}
     for file in files:
         first.setdefault(suffix_of(file.name), file.path)
     found: dict[str, str] = {}
+    known = {ANY_SUFFIX: None, **_SUFFIXES, **(configured or {})}
     for suffix, path in first.items():
-        if (format_ := (configured or {}).get(suffix) or _SUFFIXES.get(suffix)) is not None:
+        if (format_ := known.get(suffix, known[ANY_SUFFIX])) is not None:
             found.setdefault(format_, path)
     if len(found) > 1:
         formats = ", ".join(f"{format_} ({path})" for format_, path in sorted(found.items()))

@@ -27,7 +27,7 @@ from pyiceberg.io import load_file_io
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableResponse, Table
-from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.table.update import AssertCreate, TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier
 
 from metastore.config.limits import LIMIT_PROPERTY
@@ -38,7 +38,9 @@ from metastore.iceberg.catalogs import CatalogSource, ConfiguredCatalog
 from metastore.iceberg.expiring_versions import looked_at_again
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.iceberg.metadata_document import newest_document
+from metastore.iceberg.next_metadata import updated
 from metastore.iceberg.unknown_types import unknown_types
+from metastore.iceberg.valid_updates import require_valid
 from metastore.iceberg.version_files import is_version_file
 from metastore.redaction import showable
 from metastore.stores.bounded_reading import table_metadata
@@ -140,8 +142,8 @@ class CatalogEntry:
     ) -> CommitTableResponse:
         """Publish the next version.
 
-        CommitFailedException: a race was lost, certainly not committed. StorageError: refused, certainly not committed.
-        After any other error the outcome is unknown.
+        Certainly not committed: CommitFailedException for a lost race, StorageError for a refusal, InvalidRequestError
+        for updates of which no valid metadata can be made. After any other error the outcome is unknown.
         """
         return publish(self.source, table, requirements, updates)
 
@@ -290,12 +292,18 @@ def publish(
     source: CatalogSource, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
 ) -> CommitTableResponse:
     """Publish the next version of any table of ``source``. Raises the errors of :meth:`CatalogEntry.commit`."""
+    is_new = any(isinstance(each, AssertCreate) for each in requirements)
+    require_valid(".".join(table.name()), None if is_new else table.metadata, updates)
     try:
         with source.turn:
             return source.opened.commit_table(table, tuple(requirements), tuple(updates))
     except MetastoreError:
         raise
     except Exception as error:
+        if source.validates_here and not is_new and (fault := _cannot_be_made(table, updates, error)):
+            raise InvalidRequestError(
+                f"the commit to {'.'.join(table.name())} is refused: {fault}; nothing was changed"
+            ) from showable(error)
         match fate_of_commit(error, validated_here=source.validates_here):
             case "lost" if isinstance(error, CommitFailedException):
                 raise
@@ -310,6 +318,16 @@ def publish(
         if isinstance(error, CommitFailedException):
             raise OSError(errno.EIO, f"it is unknown whether {source} took the commit: {error_text(error)}") from error
         raise
+
+
+def _cannot_be_made(table: Table, updates: Sequence[TableUpdate], error: Exception) -> str | None:
+    """Return the text of ``error`` if it comes from the updates themselves, and not from what others committed."""
+    try:
+        updated(table.metadata, tuple(updates), table.metadata_location)
+    except Exception as fault:  # noqa: BLE001 - computed in memory: whatever fails here fails again
+        if (type(fault), str(fault)) == (type(error), str(error)):
+            return error_text(fault)
+    return None
 
 
 def _is_written(name: str) -> bool:

@@ -93,8 +93,8 @@ def fate_of_commit(error: Exception, *, validated_here: bool) -> Fate:
     if isinstance(error, FileNotFoundError):
         # Others expired the base version before the catalog read it: nothing was published.
         return "lost"
-    if validated_here and type(error) in (KeyError, ValueError):
-        # The updates do not fit the table as others changed it: no next version was written.
+    if validated_here and type(error) in (KeyError, ValueError, ValidationError):
+        # The updates fit the table that they were made for, so others changed it: no next version was written.
         return "lost"
     if isinstance(error, BadRequestError) and _OUT_OF_ORDER in str(error):
         # Another branch took the snapshot's sequence number or row ids first; the server answers as for a bad request.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -13,6 +12,7 @@ from pyiceberg.table import Table
 
 from metastore.clock import Clock
 from metastore.errors import ConflictError
+from metastore.iceberg.catalog_errors import error_text
 from metastore.iceberg.target import TargetTable
 
 T = TypeVar("T")
@@ -22,19 +22,26 @@ _LONGEST_PAUSE_S: Final = 1.0
 _CLOCK: Final = Clock()
 
 
+def kept_losing(table: str, timeout: timedelta, last: Exception | None) -> ConflictError:
+    """Return the error of a writer of ``table`` that lost every race for ``timeout``; ``last`` is the last cause."""
+    cause = f", at last: {error_text(last)}" if last else ""
+    return ConflictError(f"other writers of {table} kept winning for {timeout}{cause}; nothing was changed")
+
+
 def until_won(target: TargetTable, timeout: timedelta, attempt: Callable[[Table], T], clock: Clock = _CLOCK) -> T:
     """Return the result of ``attempt`` on the newest table, repeated as long as other writers win.
 
     ``attempt`` signals a lost race by CommitFailedException, after it removed what it wrote. There are pauses with
-    jitter between attempts. Raises ConflictError if others keep winning for ``timeout``, and any other error of
-    ``attempt``.
+    jitter between attempts. Raises ConflictError with the last cause if others keep winning for ``timeout``, and any
+    other error of ``attempt``.
     """
     deadline = clock.monotonic() + timeout.total_seconds()
     pause = _FIRST_PAUSE_S
     while True:
-        with suppress(CommitFailedException):
+        try:
             return attempt(target.load())
-        if clock.monotonic() >= deadline:
-            raise ConflictError(f"other writers of {target} kept winning for {timeout}; nothing was changed")
+        except CommitFailedException as error:
+            if clock.monotonic() >= deadline:
+                raise kept_losing(str(target), timeout, error) from error
         clock.pause(random.uniform(pause / 2, pause))  # noqa: S311 - jitter, not a secret
         pause = min(2 * pause, _LONGEST_PAUSE_S)

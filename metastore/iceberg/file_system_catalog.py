@@ -212,10 +212,7 @@ class FileSystemCatalog(CatalogWithoutViews):
         mark = uuid.uuid4().hex[:_MARK_DIGITS]
         recent = (*current.metadata.properties.get(RECENT_COMMITS, "").split(), mark)[-_MARKS_KEPT:]
         marking = SetPropertiesUpdate(updates={RECENT_COMMITS: " ".join(recent)})
-        try:
-            metadata = in_order(updated(current.metadata, (*updates, marking), base), current.metadata)
-        except ValueError as error:
-            raise CommitFailedException(f"the table changed since the updates were made for it: {error}") from error
+        metadata = in_order(updated(current.metadata, (*updates, marking), base), current.metadata)
         content = self._content(base, metadata)
         versions = self._versions(metadata.location)
         version = _version_of(base) + 1

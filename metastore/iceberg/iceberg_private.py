@@ -6,6 +6,7 @@ the table properties for writing data files. ``MetastoreCatalog._write_metadata`
 that stores a pointer to it. ``_pyarrow_to_schema_without_ids`` creates a schema for the columns of a query, which get
 their ids afterwards. ``Transaction._updates`` are the updates that a transaction would commit; this package commits
 them by its own rules. ``_apply_table_update`` applies one update; here it learns the upgrade to format version 3.
+``UpdateSpec._partition_field`` chooses the id and the name of a new partition field.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
 from pyiceberg.io.pyarrow import _get_parquet_writer_kwargs, _pyarrow_to_schema_without_ids
 from pyiceberg.manifest import DataFile
+from pyiceberg.partitioning import PartitionField, _PartitionNameGenerator, _visit_partition_field
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
@@ -31,6 +33,8 @@ from pyiceberg.table.update import (
     _apply_table_update,
     _TableMetadataUpdateContext,
 )
+from pyiceberg.table.update.spec import UpdateSpec
+from pyiceberg.transforms import Transform
 from pyiceberg.typedef import TableVersion
 
 
@@ -75,6 +79,29 @@ def upgrade(transaction: Transaction, version: TableVersion) -> None:
         transaction._apply((UpgradeToVersion3(),))  # noqa: SLF001
     else:
         transaction.upgrade_table_version(version)
+
+
+class PartitionUpdate(UpdateSpec):
+    """PyIceberg's change of a partition spec, which takes up the id of an earlier field again.
+
+    PyIceberg also takes up an id that the spec still has: a table of format version 1 keeps a dropped field as void.
+    In version 3 it takes up none, so two fields of one name have different ids.
+    """
+
+    def _partition_field(self, transform_key: tuple[int, Transform[Any, Any]], name: str | None) -> PartitionField:
+        metadata = self._transaction.table_metadata
+        source_id, transform = transform_key
+        taken = {field.field_id for field in metadata.spec().fields}
+        specs = metadata.partition_specs if metadata.format_version > 1 else []
+        for field in (field for spec in specs for field in spec.fields):
+            is_alike = (field.source_id, field.transform) == transform_key and name in (None, field.name)
+            if is_alike and field.field_id not in taken:
+                return field
+        new = PartitionField(source_id, self._new_field_id(), transform, name or "unnamed")
+        if name is None:
+            generated = _visit_partition_field(metadata.schema(), new, _PartitionNameGenerator())
+            return new.model_copy(update={"name": generated})
+        return new
 
 
 def pending(transaction: Transaction) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:

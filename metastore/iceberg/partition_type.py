@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.table import Table
-from pyiceberg.transforms import VoidTransform
+from pyiceberg.transforms import UnknownTransform, VoidTransform
 from pyiceberg.types import IcebergType, UnknownType
 
 
@@ -31,7 +31,12 @@ def partition_fields(table: Table) -> dict[int, tuple[str, IcebergType]]:
 
 
 def type_of(table: Table, field: PartitionField) -> IcebergType:
-    """Return the type of a partition field's values, by the newest schema that knows its source."""
+    """Return the type of a partition field's values, by the newest schema that knows its source.
+
+    It is the unknown type if no schema has the source, or if the transform is not known.
+    """
+    if isinstance(field.transform, UnknownTransform):
+        return UnknownType()
     for schema in (table.schema(), *sorted(table.metadata.schemas, key=lambda each: -each.schema_id)):
         if field.source_id in schema.field_ids:
             return field.transform.result_type(schema.find_type(field.source_id))

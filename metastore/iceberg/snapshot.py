@@ -36,6 +36,7 @@ from metastore.iceberg.manifest_writer import write_manifest_file
 from metastore.iceberg.manifests import with_row_ids, write_list
 from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.target import TargetTable
+from metastore.iceberg.valid_updates import require_known_transforms
 from metastore.stores.files import flush
 from metastore.stores.new_files import NewFiles
 
@@ -59,9 +60,13 @@ class NewSnapshot:
     def write_manifest(
         self, entries: Sequence[ManifestEntry], spec_id: int, content: ManifestContent = ManifestContent.DATA
     ) -> ManifestFile:
-        """Write ``entries``, at least one and all of one spec; ``content`` is the kind of their files."""
+        """Write ``entries``, at least one and all of one spec; ``content`` is the kind of their files.
+
+        Raises InvalidRequestError for a spec with a transform that is not known.
+        """
         metadata = self.table.metadata
         spec = metadata.specs()[spec_id]
+        require_known_transforms(".".join(self.table.name()), metadata, [spec_id])
         path = self._path(f"m{len(self._files.created)}")
         return write_manifest_file(
             self._files, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries, content

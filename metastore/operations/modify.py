@@ -174,12 +174,12 @@ class Modify(Generic[U]):
         self._failed = None
         return version
 
-    def execute_unless_changed(self, version: int, within: BooleanExpression) -> int | None:
-        """As :meth:`execute`, based on ``version``; returns None if others have since changed units ``within``."""
+    def execute_unless_changed(self, version: int, within: BooleanExpression) -> int | ConflictError:
+        """As :meth:`execute` upon ``version``; returns the conflict if others have since changed units ``within``."""
         try:
             return self.execute(if_version=version, within=within)
-        except ConflictError:
-            return None
+        except ConflictError as error:
+            return error
 
     def purge(self) -> int:
         """Remove all rows, as one snapshot; table, history and files remain until they expire.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 U = TypeVar("U", bound=Unit)
 
 RowsOf = Callable[[frozenset[MetadataType]], BooleanExpression]
-"""Returns a filter for the rows of the given types; its conditions on partition columns prune."""
+"""Returns a filter for the rows of the given types; its conditions on partition columns prune.
+
+Raises InvalidRequestError for a type that the component never has.
+"""
 
 
 class Read(Generic[U]):
@@ -44,15 +47,20 @@ class Read(Generic[U]):
         self._choose: SnapshotChoice = newest
 
     def metadata_types(self, *types: MetadataType) -> Read[U]:
-        """The metadata types to read: at least one, or ALL."""
+        """The metadata types to read: at least one, or ALL. InvalidRequestError for one that it never has."""
         self._types = frozenset(MetadataType(kind) for kind in types)
+        self._rows_of(self._types)
         return self
 
-    def columns(self, *names: str) -> Read[U]:
-        """On-disk columns to read, at least one; by default all. InvalidRequestError names an unknown column."""
-        if not names:
+    def columns(self, *names: str | Sequence[str]) -> Read[U]:
+        """On-disk columns to read, as names or lists of names, at least one; by default all.
+
+        InvalidRequestError names an unknown column.
+        """
+        wanted = [name for each in names for name in ([each] if isinstance(each, str) else each)]
+        if not wanted:
             raise InvalidRequestError("name the columns to read, at least one; without the call all are read")
-        self._columns = require_columns(self._unit_type, names)
+        self._columns = require_columns(self._unit_type, wanted)
         return self
 
     def filter(self, filter_: Filter) -> Read[U]:

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, TypeVar
 
 from pyiceberg.table.snapshots import ancestors_of
 
-from metastore.errors import MetastoreError, NotFoundError, StorageError
+from metastore.errors import ConflictError, MetastoreError, NotFoundError, StorageError
 from metastore.notebook import grid
 from metastore.storage.table import ComponentTable
 
@@ -88,12 +88,16 @@ class ComponentMetadata:
 
 
 def on_newest(
-    metadata: ComponentMetadata, attempt: Callable[[int], T | None], lost: MetastoreError, *, attempts: int = _ATTEMPTS
+    metadata: ComponentMetadata,
+    attempt: Callable[[int], T | ConflictError],
+    lost: MetastoreError,
+    *,
+    attempts: int = _ATTEMPTS,
 ) -> T:
-    """Return the result of ``attempt`` on the newest version; None from it means a lost race, and it is tried again.
+    """Return the result of ``attempt`` on the newest version, repeated while it returns the cause of a lost race.
 
     It is also tried again if the version expired while it was read. Raises the errors of ``attempt``, and ``lost`` if
-    no attempt succeeds.
+    no attempt succeeds; the last cause is its ``__cause__``.
     """
     for _ in range(attempts):
         version = metadata.version
@@ -104,6 +108,7 @@ def on_newest(
                 raise
             lost.__cause__ = error
         else:
-            if done is not None:
+            if not isinstance(done, ConflictError):
                 return done
+            lost.__cause__ = done
     raise lost

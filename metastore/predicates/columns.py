@@ -106,6 +106,10 @@ class Columns:
         nanos = type_.name == "TIMESTAMP" and column.leaf_property(LOGICAL_TYPE, inside) in IN_NANOSECONDS
         return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous, nanos=nanos)
 
+    def named(self, name: str) -> str | None:
+        """The column called ``name``, in any case; None if there is none."""
+        return next(iter(self._names.alike(name)), None)
+
     def resolve_reference(self, name: str) -> PredicateColumn:
         """The column that a PyIceberg reference names; a whole name (with its dots) takes precedence over a path."""
         if self._names.alike(name):

@@ -71,6 +71,15 @@ DUCKDB: Final = Dialect(
 )
 
 
+class SparkCondition(str):
+    """A Spark SQL condition whose texts in double quotes are texts, as Spark has it, also if a column has that name.
+
+    In a plain ``str`` a double-quoted text that is a column's name is an error: SQL reads the column, Spark the text.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Condition:
     """A tree of ``dialect``, parsed from ``text``.

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 
 from pyiceberg.expressions import And, BooleanExpression
 
+from metastore.errors import InvalidRequestError
 from metastore.mapping.filters import all_of
 from metastore.predicates import iceberg_predicate, sql_predicate
 from metastore.predicates.columns import Columns, PredicateColumn
-from metastore.predicates.condition import AllOf, Condition
+from metastore.predicates.condition import AllOf, Condition, SparkCondition
 from metastore.predicates.conjunctions import judged_together
 from metastore.predicates.leaves import Leaves
+from metastore.predicates.spark_sql import double_quoted
 from metastore.predicates.time_zones import zone_named
 
 Question = str | BooleanExpression | Condition | AllOf
@@ -48,8 +50,8 @@ def parse(question: Question, columns: Columns, time_zone: str | None = None) ->
     """Parses ``question``: a Spark SQL predicate, a parsed condition, or a PyIceberg expression.
 
     ``time_zone`` is the session's, for timestamp literals without a zone. With None, such literals exclude only what
-    they exclude in every zone. Raises InvalidRequestError for a syntax error, an unknown column or an unknown time
-    zone.
+    they exclude in every zone. Raises InvalidRequestError for a syntax error, an unknown column, an unknown time zone,
+    or a text in double quotes that is a column's name, unless the question is a :class:`SparkCondition`.
     """
     leaves = Leaves(None if time_zone is None else zone_named(time_zone))
     condition = judged_together(resolved(question, columns, leaves), leaves.columns)
@@ -76,5 +78,19 @@ def resolved(question: Question, columns: Columns, leaves: Leaves) -> BooleanExp
         return iceberg_predicate.resolve(question, columns, leaves)
     if isinstance(question, AllOf):
         return all_of(sql_predicate.translate(part, columns, leaves) for part in question.parts)
-    condition = Condition.of_spark(question) if isinstance(question, str) else question
-    return sql_predicate.translate(condition, columns, leaves)
+    if isinstance(question, str):
+        if '"' in question and not isinstance(question, SparkCondition):
+            _require_one_reading(question, columns)
+        question = Condition.of_spark(question)
+    return sql_predicate.translate(question, columns, leaves)
+
+
+def _require_one_reading(text: str, columns: Columns) -> None:
+    """Raise InvalidRequestError for a text in double quotes that is a column's name."""
+    for start, _, value in double_quoted(text):
+        if column := columns.named(value):
+            raise InvalidRequestError(
+                f'"{value}" at position {start + 1} of {text!r} has two readings: SQL reads the column {column}, Spark '
+                f"the text '{value}'. Write `{column}` for the column or '{value}' for the text; "
+                "metastore.SparkCondition(…) and --spark-quotes keep Spark's reading"
+            )

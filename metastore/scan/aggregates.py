@@ -184,7 +184,9 @@ def _negated(where: Question) -> Question | None:
     if not isinstance(where, str):
         return None
     tree = condition_of(where)
-    return None if any(not isinstance(null.parent, exp.Is) for null in tree.find_all(exp.Null)) else f"NOT ({where}\n)"
+    if any(not isinstance(null.parent, exp.Is) for null in tree.find_all(exp.Null)):
+        return None
+    return type(where)(f"NOT ({where}\n)")
 
 
 def _with_nulls(units: pa.Table, files: Sequence[ScanFile], names: Iterable[str]) -> set[str]:

@@ -24,12 +24,14 @@ from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.formats.names import SUFFIXES, format_of_suffix
 from metastore.formats.source_file import SourceFile
 from metastore.redaction import showable
+from metastore.sources.kept_folders import LOG_FOLDERS, require_not_kept
 from metastore.sources.local_walk import Entry, walk
 from metastore.stores.arrow import lists_by_prefix, open_location
 
 SINK_LOG = "_spark_metadata"
 """The directory of a streaming sink's log, inside the table's own directory."""
 
+_LOGS = frozenset((SINK_LOG, *LOG_FOLDERS))
 _VIEW_SUFFIX = ".view.drill"
 _BESIDE_DATA = frozenset(
     ("crc", "md5", "sha1", "sha256", "sha512", "sql", "md", "rst", "html", "htm", "pdf", "sh", "py", "yaml", "yml")
@@ -46,12 +48,14 @@ _LISTING_THREADS_ON_OBJECT_STORES = 64
 class Listing:
     """The data files of a table, sorted by directories and name.
 
-    ``is_logged``: a stream wrote the table, and its log says which of the files hold its rows.
+    ``is_logged``: a stream wrote the table, and its log says which of the files hold its rows. ``has_others``: some
+    files may have no suffix of a format.
     """
 
     location: str
     files: Sequence[SourceFile]
     is_logged: bool = False
+    has_others: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,16 +72,17 @@ def list_files(
     *,
     options: Mapping[str, str] | None = None,
     passed_over: Sequence[str] = (),
+    all_files: bool = True,
 ) -> Listing:
     """List the data files below ``location``, or the one file that ``location`` is.
 
     With ``only_directories``, only first-level directories whose name it accepts are listed; files in no directory are
     always listed. Files in directories of ``passed_over`` (relative paths) are left out. Symbolic links are followed.
-    Raises NotFoundError if nothing exists there, InvalidRequestError if it is a view, StorageError if the store fails
-    or a name is not UTF-8.
+    Raises NotFoundError if nothing exists there, InvalidRequestError if it is a view or, unless ``all_files``, if a
+    table format keeps the folder or one below it; StorageError if the store fails or a name is not UTF-8.
     """
     with _naming(location):
-        return _listed(location, only_directories, options or {}, passed_over)
+        return _listed(location, only_directories, options or {}, passed_over, all_files)
 
 
 def list_first_level(
@@ -87,8 +92,9 @@ def list_first_level(
     options: Mapping[str, str] | None = None,
     passed_over: Sequence[str] = (),
 ) -> FirstLevel | None:
-    """List what lies directly in ``location``; None if it has fewer directories, or if a stream writes it.
+    """List what lies directly in ``location``; None if it has fewer directories, or if others keep it.
 
+    Others are a stream, and table formats whose log is there; a full listing finds out more.
     Raises InvalidRequestError if one of the files is a view, StorageError as :func:`list_files`.
     """
     with _naming(location):
@@ -104,7 +110,7 @@ def list_first_level(
             except NotADirectoryError:
                 return None
         names = {name for _, name, size, _ in entries if size is None}
-        if SINK_LOG in names:
+        if names & _LOGS or names >= {"snapshot", "manifest"}:
             return None
         loose = (entry for entry in entries if entry[2] is not None)
         files = _sorted_out(location, root, loose, passed_over).files
@@ -113,12 +119,17 @@ def list_first_level(
 
 
 def list_directories(
-    location: str, names: Sequence[str], *, options: Mapping[str, str] | None = None, passed_over: Sequence[str] = ()
+    location: str,
+    names: Sequence[str],
+    *,
+    options: Mapping[str, str] | None = None,
+    passed_over: Sequence[str] = (),
+    all_files: bool = True,
 ) -> Sequence[SourceFile]:
     """List the data files below the directories ``names`` of :func:`list_first_level`, sorted.
 
     Together with the files of the first level, these are the files of :func:`list_files`. A directory that is gone is
-    empty. Raises as :func:`list_first_level`.
+    empty. Raises as :func:`list_files`.
     """
     with _naming(location):
         store, root = open_location(location, options or {})
@@ -127,7 +138,7 @@ def list_directories(
         else:
             paths = [f"{root.rstrip('/')}/{name}" for name in names]
             entries = _entries(chain.from_iterable(_trees(store, paths)))
-        return _sorted_out(location, root, entries, passed_over).files
+        return _sorted_out(location, root, entries, passed_over, all_files=all_files).files
 
 
 @contextmanager
@@ -171,11 +182,12 @@ def _listed(
     only_directories: Callable[[str], bool] | None,
     options: Mapping[str, str],
     passed_over: Sequence[str],
+    all_files: bool,
 ) -> Listing:
     store, root = open_location(location, options)
     found = _below(store, root, only_directories) if lists_by_prefix(store) else []
     if found:
-        return _sorted_out(location, root, _entries(found), passed_over)
+        return _sorted_out(location, root, _entries(found), passed_over, all_files=all_files)
     top = store.get_file_info(root)
     if top.type == fs.FileType.NotFound:
         if store.get_file_info(root + _VIEW_SUFFIX).is_file:
@@ -190,7 +202,7 @@ def _listed(
         entries = _walked(root, only_directories)
     else:
         entries = _entries(_below(store, root, only_directories))
-    return _sorted_out(location, root, entries, passed_over)
+    return _sorted_out(location, root, entries, passed_over, all_files=all_files)
 
 
 def _below(store: fs.FileSystem, root: str, is_wanted: Callable[[str], bool] | None) -> Sequence[fs.FileInfo]:
@@ -230,7 +242,7 @@ def _descend(store: fs.FileSystem, root: str, is_wanted: Callable[[str], bool]) 
     first = store.get_file_info(fs.FileSelector(root, allow_not_found=True))
     directories = [entry for entry in first if entry.type == fs.FileType.Directory]
     chosen = [entry for entry in directories if _is_data_name(entry.base_name) and is_wanted(entry.base_name)]
-    files = [entry for entry in first if entry.type != fs.FileType.Directory or entry.base_name == SINK_LOG]
+    files = [entry for entry in first if entry.type != fs.FileType.Directory or entry.base_name in _LOGS]
     below = _trees(store, [entry.path for entry in chosen])
     return list(chain(files, chosen, chain.from_iterable(below)))
 
@@ -243,18 +255,22 @@ def _trees(store: fs.FileSystem, directories: Sequence[str]) -> list[Sequence[fs
         return list(threads.map(store.get_file_info, selected))
 
 
-def _sorted_out(location: str, root: str, entries: Iterable[Entry], passed_over: Sequence[str]) -> Listing:
+def _sorted_out(
+    location: str, root: str, entries: Iterable[Entry], passed_over: Sequence[str], *, all_files: bool = True
+) -> Listing:
     root = root.rstrip("/")
     if passed_over:
         own = tuple(f"{root}/{each}/" for each in passed_over)
         entries = (entry for entry in entries if not f"{entry[0]}/".startswith(own))
-    is_logged = False
+    is_logged = has_others = False
     known: dict[str, tuple[str, ...] | None] = {"": ()}
     files: list[SourceFile] = []
     start = len(root)
     for path, name, size, mtime_ns in entries:
         if not _is_data_name(name):
             is_logged = is_logged or path[start:] == f"/{SINK_LOG}"
+            if name in LOG_FOLDERS:
+                known[path[start:]] = None
             continue
         parent = path[start : -len(name) - 1]
         if parent not in known:
@@ -264,11 +280,16 @@ def _sorted_out(location: str, root: str, entries: Iterable[Entry], passed_over:
             continue
         if name.endswith(_VIEW_SUFFIX):
             raise _is_view(location + path[start:])
-        if not _lies_beside_data(name):
-            files.append(SourceFile(directories, name, location + path[start:], size, mtime_ns or 0))
+        if name[name.rfind(".") + 1 :] not in SUFFIXES:  # false for nearly all names
+            if _lies_beside_data(name):
+                continue
+            has_others = True
+        files.append(SourceFile(directories, name, location + path[start:], size, mtime_ns or 0))
+    if not all_files:
+        require_not_kept(location, known, files)
     files.sort()
     # Some stores list no directories, only the files in them.
-    return Listing(location, files, is_logged or f"/{SINK_LOG}" in known)
+    return Listing(location, files, is_logged or f"/{SINK_LOG}" in known, has_others)
 
 
 def _directories(parent: str) -> tuple[str, ...] | None:
@@ -291,8 +312,6 @@ def _is_data_name(name: str) -> bool:
 
 def _lies_beside_data(name: str) -> bool:
     """Whether a file, by its name, is one that people put beside data."""
-    if name[name.rfind(".") + 1 :] in SUFFIXES:  # true for nearly all names, and takes a tenth of the time
-        return False
     stem, *suffixes = name.lower().split(".")
     if not suffixes:
         return stem in _ABOUT_DATA

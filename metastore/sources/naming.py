@@ -22,7 +22,7 @@ from typing import Any, Final, TypeGuard
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.formats.bounds_from_data import BoundsFrom
-from metastore.formats.names import format_named
+from metastore.formats.names import ANY_SUFFIX, format_named
 from metastore.formats.text_options import TextOptions
 from metastore.model.identity import TableInfo
 from metastore.sources.kinds import KINDS
@@ -100,15 +100,23 @@ def _require_enabled(plugin: StoragePluginSettings, table: TableInfo) -> None:
 def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: TableInfo) -> SourceTable:
     _require_enabled(plugin, table)
     formats = {name: _format(plugin, name) for name in plugin.formats}
-    by_suffix = {suffix: formats[name] for name, settings in plugin.formats.items() for suffix in settings.extensions}
-    format_, text = None, None
+    by_suffix: dict[str, tuple[str, TextOptions | None]] = {
+        suffix: formats[name] for name, settings in plugin.formats.items() for suffix in settings.extensions
+    }
     if (default := workspace.default_format) is not None:
-        format_, text = formats[default] if default in formats else (format_named(default), None)
-    if workspace.options:
-        text = _text(f"workspace {plugin.name}.{workspace.name}", workspace.options)
+        by_suffix[ANY_SUFFIX] = formats[default] if default in formats else (format_named(default), None)
+    text = _text(f"workspace {plugin.name}.{workspace.name}", workspace.options) if workspace.options else None
     location = f"{workspace_location(plugin, workspace).rstrip('/')}/{table.name}"
     bounds = None if workspace.bounds is None else BoundsFrom.of(workspace.bounds)
-    return SourceTable(table, location, format_, plugin.properties, text=text, by_suffix=by_suffix, bounds=bounds)
+    return SourceTable(
+        table,
+        location,
+        options=plugin.properties,
+        text=text,
+        by_suffix=by_suffix,
+        bounds=bounds,
+        all_files=workspace.all_files,
+    )
 
 
 def _format(plugin: StoragePluginSettings, name: str) -> tuple[str, TextOptions]:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from metastore.formats.bounds_from_data import BoundsFrom
-from metastore.formats.names import suffix_of
+from metastore.formats.names import ANY_SUFFIX, PROSE, SUFFIXES, suffix_of
 from metastore.formats.source_file import SourceFile
 from metastore.formats.text_options import TextOptions
 from metastore.interrupts import result_of
@@ -28,8 +28,8 @@ class SourceTable:
     """A table and the location of its data.
 
     ``location`` is a plain absolute path on the local disk, as Drill stores it, and a URI elsewhere; it has no trailing
-    slash. ``format`` None: the files' suffixes determine it. ``options`` are the options of ``pyarrow.fs`` that the URI
-    does not contain (region, endpoint_override …).
+    slash. ``format`` is what the table's keeper says; if None, the files' suffixes determine it. ``options`` are the
+    options of ``pyarrow.fs`` that the URI does not contain (region, endpoint_override …).
 
     If a catalog keeps the table, it gives ``owner`` and ``partition_columns`` (types by name, in the order of the
     directories), and ``lister`` finds the files that belong to the table. If another program also keeps the files'
@@ -38,7 +38,8 @@ class SourceTable:
 
     ``text`` describes delimited text if the workspace does. ``by_suffix`` gives format and text options of files by
     suffix if the plugin's ``formats`` do. ``columns`` are a catalog's columns of a listed table, and how to find them
-    in files. ``bounds`` says where bounds of Parquet columns come from, if the workspace does.
+    in files. ``bounds`` says where bounds of Parquet columns come from, if the workspace does. ``all_files``: the
+    folder is a plain directory, even where the log of a table format stands.
     """
 
     table: TableInfo
@@ -51,9 +52,10 @@ class SourceTable:
     provided: Provided | None = field(default=None, compare=False, repr=False)
     passed_over: Sequence[str] = ()
     text: TextOptions | None = None
-    by_suffix: Mapping[str, tuple[str, TextOptions]] = field(default_factory=dict)
+    by_suffix: Mapping[str, tuple[str, TextOptions | None]] = field(default_factory=dict)
     bounds: BoundsFrom | None = None
     columns: TableColumns | None = field(default=None, compare=False, repr=False)
+    all_files: bool = False
 
     def text_options(self, files: Sequence[SourceFile]) -> TextOptions | None:
         """Returns the text options of ``files``, if they are delimited text.
@@ -62,8 +64,9 @@ class SourceTable:
         """
         if self.text is not None or not self.by_suffix:
             return self.text
-        configured = (self.by_suffix.get(suffix_of(file.name)) for file in files)
-        return next((found[1] for found in configured if found is not None), None)
+        suffixes = (suffix_of(file.name) for file in files)
+        keys = (key if key in self.by_suffix or key in SUFFIXES else ANY_SUFFIX for key in suffixes)
+        return next((self.by_suffix[key][1] for key in keys if key in self.by_suffix), None)
 
     @property
     def says_columns(self) -> bool:
@@ -91,10 +94,25 @@ class SourceTable:
             return self.provided.files()
         if self.lister is not None:
             return self.lister().files
-        listing = list_files(self.location, only_directories, options=self.options, passed_over=self.passed_over)
+        listing = list_files(
+            self.location,
+            only_directories,
+            options=self.options,
+            passed_over=self.passed_over,
+            all_files=self.all_files,
+        )
         if listing.is_logged:
             return logged_files(listing, self.options, whole=only_directories is None)
-        return listing.files
+        return self._without_prose(listing.files) if listing.has_others else listing.files
+
+    def _without_prose(self, files: Sequence[SourceFile]) -> Sequence[SourceFile]:
+        """Returns ``files`` without texts for people beside data, unless the configuration gives these a format."""
+        if ANY_SUFFIX in self.by_suffix:
+            return files
+        ends = tuple(f".{suffix}" for suffix in PROSE - self.by_suffix.keys())
+        data = [file for file in files if not file.name.lower().endswith(ends)]
+        is_beside = len(data) < len(files) and any(suffix_of(file.name) in SUFFIXES for file in data)
+        return data if is_beside else files
 
     def files_beside(self, other: Callable[[], object]) -> Sequence[SourceFile]:
         """Returns :meth:`files`, listed while ``other`` runs: both wait for a store.

@@ -23,6 +23,12 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.schema import Schema
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSortOrderUpdate,
+    UpgradeFormatVersionUpdate,
+)
 from sqlglot import Token
 
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, NotFoundError
@@ -30,6 +36,7 @@ from metastore.iceberg.catalog_errors import failures_of
 from metastore.iceberg.iceberg_private import pending, schema_of_columns
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.iceberg.target import TargetTable
+from metastore.iceberg.valid_updates import require_valid
 from metastore.sql.column_types import VERSION_OF_NANOSECONDS
 from metastore.sql.division import Division, columns_of, divided
 from metastore.sql.insert import query_from
@@ -209,6 +216,16 @@ class _Creation:
                 with_lineage(schema)
             spec = self._made.spec(self._cursor, schema)
             order = self._made.order(self._cursor, str(self._place), schema)
+            require_valid(
+                str(self._place),
+                None,
+                (
+                    UpgradeFormatVersionUpdate(format_version=self._made.format_version),
+                    AddSchemaUpdate(schema_=schema),
+                    AddPartitionSpecUpdate(spec=spec),
+                    AddSortOrderUpdate(sort_order=order),
+                ),
+            )
         except InvalidRequestError:
             raise
         except (ValueError, ValidationError) as error:

@@ -22,11 +22,13 @@ from pyiceberg.transforms import (
     VoidTransform,
     YearTransform,
 )
-from pyiceberg.types import ListType, MapType, NestedField, StructType
+from pyiceberg.types import NestedField
 from sqlglot import Token, TokenType
 
 from metastore.errors import InvalidRequestError
+from metastore.iceberg.iceberg_private import PartitionUpdate
 from metastore.iceberg.readable_columns import can_partition
+from metastore.iceberg.schemas import fields_inside, parts_of
 from metastore.sql.statement import Cursor, Name, Statement
 
 Change = Callable[[Transaction], None]
@@ -134,7 +136,7 @@ class Columns:
         """
         if name.exact:
             return
-        beside = _inside(self.field(transaction, above)) if above else transaction.table_metadata.schema().fields
+        beside = fields_inside(self.field(transaction, above)) if above else transaction.table_metadata.schema().fields
         for field in beside:
             # Whoever adds the column reports an exact duplicate.
             alike = field.name != name.text and field.name.lower() == name.text.lower()
@@ -147,7 +149,7 @@ class Columns:
     def require_unused(self, transaction: Transaction, names: list[Name]) -> None:
         """Refuse a column by which new rows are partitioned or sorted."""
         metadata = transaction.table_metadata
-        gone = _ids(self.field(transaction, names))
+        gone = {part.field_id for part in parts_of([self.field(transaction, names)])}
         for field in metadata.spec().fields:
             if field.source_id in gone and not isinstance(field.transform, VoidTransform):
                 raise self.statement.error(
@@ -171,7 +173,7 @@ class Columns:
         for name in names:
             field = self._one(fields, name, path)
             path.append(field.name)
-            fields = _inside(field)
+            fields = fields_inside(field)
         assert field is not None
         return tuple(path), field
 
@@ -217,7 +219,7 @@ class PartitionChange:
             kind = columns.field(transaction, term.names).field_type
             if not can_partition(term.transform, kind):
                 raise self.statement.error(f"{term} is no partition field: the column is of type {kind}", term.token)
-        with transaction.update_spec() as update:
+        with PartitionUpdate(transaction) as update:
             for name in drop:
                 update.remove_field(name)
             for term, name_of_new in add:
@@ -239,23 +241,6 @@ class PartitionChange:
                 return name
         known = ", ".join(present.values()) or "none"
         raise self.statement.error(f"there is no partition field {term}; there are {known}", term.token)
-
-
-def _inside(field: NestedField) -> tuple[NestedField, ...]:
-    """Returns the fields of a struct, or of the structs in a list or map, by Iceberg's names."""
-    kind = field.field_type
-    if isinstance(kind, StructType):
-        return kind.fields
-    if isinstance(kind, ListType):
-        return (kind.element_field,)
-    if isinstance(kind, MapType):
-        return (kind.key_field, kind.value_field)
-    return ()
-
-
-def _ids(field: NestedField) -> set[int]:
-    """Returns the ids of the field and of all fields inside it."""
-    return {field.field_id}.union(*(_ids(each) for each in _inside(field)))
 
 
 def _size(cursor: Cursor) -> int:

@@ -21,6 +21,7 @@ from metastore.iceberg.contention import until_won
 from metastore.iceberg.live_files import LiveFile
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
+from metastore.iceberg.valid_updates import require_known_transforms
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.rewrite.job import RewriteJob
 from metastore.sql.relations import Relations
@@ -172,6 +173,7 @@ class _Change:
     def _reading(self, loaded: Table, mode: RowMode) -> Reading:
         job = job_of(str(self._table), loaded.metadata, loaded.io)
         live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(loaded.metadata, loaded.io)
+        require_known_transforms(str(self._table), loaded.metadata, (each.file.spec_id for each in live.files))
         relations = Relations(self._target)
         relations.pin(self._table, loaded, None if self._kind is None else live)
         return Reading(job, loaded, live, relations, mode, TableWriter(job))

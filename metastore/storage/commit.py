@@ -27,7 +27,8 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 
 from metastore.clock import Clock
-from metastore.errors import ConflictError, DamageError, OutcomeUnknownError, StorageError
+from metastore.errors import DamageError, InvalidRequestError, OutcomeUnknownError, StorageError
+from metastore.iceberg.contention import kept_losing
 from metastore.iceberg.manifest_writer import ListedManifest, write_manifest_file
 from metastore.iceberg.manifests import DecodedManifest, added, deleted, existing, write_list
 from metastore.storage.clustering import Change, rewrite
@@ -89,22 +90,22 @@ class Committer:
                     state = self.table.state_of(table)
                     try:
                         attempt = _Attempt.write(self.table, table, state, plan(state), self.clock.now_ms(), unflushed)
-                    except FileNotFoundError:
+                    except FileNotFoundError as error:
                         if self._is_kept(state):
                             raise
                         # Others expired the version that this was planned on: a lost race.
-                        landed = False
+                        lost: Exception | None = error
                     else:
                         if attempt is None:
                             discard(io, paths)
                             return state.version
                         unsettled = True
-                        landed = self._publish(attempt)
+                        lost = self._publish(attempt)
                         unsettled = False
-                        if landed:
+                        if lost is None:
                             return attempt.snapshot.snapshot_id
                         discard(table.io, attempt.paths)
-                self._wait(pause, deadline)
+                self._wait(pause, deadline, lost)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
         except BaseException as error:
             if not unsettled:
@@ -117,19 +118,17 @@ class Committer:
         known = looked is not None and self.table.entry.is_newest_known(looked)
         return looked if looked is not None and known else self.table.writable()
 
-    def _wait(self, pause: float, deadline: float) -> None:
+    def _wait(self, pause: float, deadline: float, lost: Exception | None) -> None:
         if self.clock.monotonic() >= deadline:
-            raise ConflictError(
-                f"other writers of {self.table.name} kept winning for {self.timeout}; nothing was changed"
-            )
+            raise kept_losing(self.table.name, self.timeout, lost) from lost
         self.clock.pause(random.uniform(pause / 2, pause))  # noqa: S311 - jitter, not a secret
 
     def _is_kept(self, state: TableState) -> bool:
         fresh = self.table.state(anew=True)
         return fresh is not None and fresh.metadata.snapshot_by_id(state.version) is not None
 
-    def _publish(self, attempt: _Attempt) -> bool:
-        """Return True if the snapshot landed, False if it certainly did not. Raises OutcomeUnknownError."""
+    def _publish(self, attempt: _Attempt) -> Exception | None:
+        """Return None if the snapshot landed, the cause if it certainly did not. Raises OutcomeUnknownError."""
         state = attempt.state
         requirements = (
             AssertTableUUID(uuid=state.metadata.table_uuid),
@@ -147,16 +146,16 @@ class Committer:
         updates = (AddSnapshotUpdate(snapshot=attempt.snapshot), head)
         try:
             self.table.entry.commit(attempt.table, requirements, updates)
-        except CommitFailedException:
-            return False
-        except (StorageError, DamageError):
+        except CommitFailedException as error:
+            return error
+        except (StorageError, DamageError, InvalidRequestError):
             # Raised only if the table is certainly unchanged.
             discard(attempt.table.io, [*attempt.paths, *(data_file.file_path for data_file in attempt.added)])
             raise
         except Exception as error:  # noqa: BLE001 - whatever a catalog raises, the metadata shows the outcome
-            return self._landed(attempt, error)
+            return None if self._landed(attempt, error) else error
         attempt.remember(self.table)
-        return True
+        return None
 
     def _landed(self, attempt: _Attempt, cause: Exception) -> bool:
         commit_id = attempt.commit_id

@@ -286,6 +286,7 @@ class ComponentTable:
         return self.entry.create(schema, spec, properties)
 
     def _align(self, table: Table) -> Table:
+        lost: CommitFailedException | None = None
         for _ in range(_ALIGN_ATTEMPTS):
             self._check(table.metadata)
             updates = [*_schema_updates(table.metadata, self.unit_type), *_property_updates(table, self._properties)]
@@ -295,12 +296,14 @@ class ComponentTable:
                 AssertTableUUID(uuid=table.metadata.table_uuid),
                 AssertCurrentSchemaId(current_schema_id=table.metadata.current_schema_id),
             )
-            with suppress(CommitFailedException):  # Another process was faster, usually with the same updates.
+            try:
                 self.entry.commit(table, requirements, updates)
+            except CommitFailedException as error:  # Another process was faster, usually with the same updates.
+                lost = error
             table = self.load(anew=True) or self._create()
         raise ConflictError(
             f"table {self.name} changed {_ALIGN_ATTEMPTS} times while its properties were being aligned; try again"
-        )
+        ) from lost
 
     def _check(self, metadata: TableMetadata) -> None:
         found = _partition_columns(metadata)

@@ -27,6 +27,7 @@ PUBLIC = [
     "OutcomeUnknownError",
     "ProcedureError",
     "Session",
+    "SparkCondition",
     "StorageError",
     "TableInfo",
     "TableMetadataUnit",
@@ -122,7 +123,7 @@ SMALL_TASKS = ("metastore.analyze.tasks.segments", "metastore.analyze.tasks.file
 def test_tasks_load_little(module: str, tmp_path: Path) -> None:
     """Each executor and helper process imports them before it can begin: for that, others wait or work alone."""
     loaded = loaded_by(f"import {module}", tmp_path)
-    slow = {"pyarrow.dataset", "pyhocon", "pyiceberg.expressions", "pyiceberg.io", "pyiceberg.table", "sqlglot"}
+    slow = {"pyarrow.dataset", "pyiceberg.expressions", "pyiceberg.io", "pyiceberg.table", "sqlglot"}
     assert module in loaded
     assert loaded & (HEAVY | slow) == set()
 

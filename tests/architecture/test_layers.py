@@ -66,7 +66,6 @@ LAYERS = (
 DOORS = {
     "pyspark": {"spark"},
     "py4j": {"spark"},
-    "pyhocon": {"config"},
     "typer": {"cli"},
     "pyiceberg": set().union(*LAYERS[3:]),
     "pyarrow": set().union(*LAYERS[3:]),

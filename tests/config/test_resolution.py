@@ -1,13 +1,14 @@
 """Documents laid over one another keep HOCON's rules; checked on texts, through the parser."""
 
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.config.hocon import document_of, parse_document
+from metastore.config.hocon import document_of, parse_document, read_document
 from metastore.config.resolution import ABSENT, Node, Resolution, Unresolvable, overlay
 from metastore.errors import ConfigError
 
@@ -62,11 +63,27 @@ def test_documents_merge_key_by_key(documents: list[dict[str, object]]) -> None:
         (("a{x=1}", "a=5"), {"a": 5}),
         (("a{x=1}", "a=null", "a{y=2}"), {"a": {"y": 2}}),
         (("x=true\na=is ${x} so",), {"x": True, "a": "is true so"}),
+        (("b{x=1}\na=${b}\na{y=2}",), {"b": {"x": 1}, "a": {"x": 1, "y": 2}}),
+        (("b{x=1}\na=${b}", "a.y=2", "b.z=3"), {"b": {"x": 1, "z": 3}, "a": {"x": 1, "z": 3, "y": 2}}),
+        (("a{x=1}", "a=5\na.y=2"), {"a": {"y": 2}}),
+        (("b=5\na{x=1}", "a=${b}\na.y=2"), {"b": 5, "a": {"y": 2}}),
+        (("a=${?n} x\nb=y ${?n}",), {"a": " x", "b": "y "}),
+        (("a{x=${?a}, y=1}",), {"a": {"y": 1}}),
     ],
 )
 def test_substitution(texts: tuple[str, ...], expected: dict[str, object]) -> None:
     """Names see the final value; a key inside itself, and +=, see the value below; nothing leaves what is below."""
     assert resolved(*texts) == expected
+
+
+def test_names_in_an_included_file_are_looked_up_there_first(tmp_path: Path) -> None:
+    """In the object that includes the file, then at the top, whatever tier sets them."""
+    (tmp_path / "inner.conf").write_text("a = ${name}, b = ${other}")
+    (tmp_path / "top.conf").write_text('o.p { include "inner" }\nname = top, other = top')
+    roots = [read_document(tmp_path / "top.conf").root, parse_document("o.p.name = within").root]
+    merged: Node = reduce(overlay, roots, {})
+    found = Resolution(merged, {}, ".".join).get(("o", "p"))
+    assert found == {"a": "within", "b": "top", "name": "within"}
 
 
 def test_a_key_goes_before_the_environment() -> None:

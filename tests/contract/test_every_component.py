@@ -117,11 +117,14 @@ class EveryComponent:
             component.modify().overwrite(pa.table({"unknown": ["a"]}))
 
     def test_metadata_types_choose(self, metastore: Metastore, tested: Kind) -> None:
-        """Its own type, or ALL; another finds nothing; none at all is refused."""
+        """Its own type, or ALL; one that the component never has is refused as in Drill, and so is none at all."""
         component = tested.of(metastore)
         component.modify().overwrite([tested.unit("a")]).execute()
         assert component.read().metadata_types(tested.own).execute() == [tested.unit("a")]
-        assert component.read().metadata_types(MetadataType.ROW_GROUP).execute() == []
+        others = {MetadataType.VIEW, MetadataType.MATERIALIZED_VIEW, MetadataType.TABLE} - {tested.own}
+        for other in others:
+            with pytest.raises(InvalidRequestError, match=f"has no metadata of type {other}; it has .*{tested.own}"):
+                component.read().metadata_types(ALL, other)
         with pytest.raises(InvalidRequestError, match="metadata_types"):
             component.read().execute()
 
@@ -135,6 +138,10 @@ class EveryComponent:
             component.read().filter("noSuchColumn = 1")
         with pytest.raises(InvalidRequestError, match="'noSuchColumn'"):
             component.read().columns("noSuchColumn")
+        chosen = component.read().metadata_types(ALL).columns([tested.name_column, "owner"], "lastModifiedTime")
+        assert chosen.to_arrow().column_names == [tested.name_column, "owner", "lastModifiedTime"]
+        with pytest.raises(InvalidRequestError, match="at least one"):
+            component.read().columns([])
 
     def test_a_transaction_is_one_version_and_the_later_operation_wins(
         self, metastore: Metastore, tested: Kind

@@ -47,8 +47,10 @@ def test_the_time_is_bounded(site: Site, clock: Clock) -> None:
     """Others that keep winning are a conflict, and it is said how long was waited."""
     target = site.session.catalogs.table(site.catalog, "db", "t")
     seen, attempt = attempts(10**6)
-    with pytest.raises(ConflictError, match=r"db\.t kept winning for 0:00:05; nothing was changed"):
+    said = r"db\.t kept winning for 0:00:05, at last: others were faster; nothing was changed"
+    with pytest.raises(ConflictError, match=said) as lost:
         until_won(target, timedelta(seconds=5), attempt, clock)
+    assert isinstance(lost.value.__cause__, CommitFailedException)
     assert 5 < len(seen) < 50
 
 

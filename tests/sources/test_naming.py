@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.formats.names import ANY_SUFFIX
 from metastore.model.identity import TableInfo
 from metastore.sources.naming import resolve
 from metastore.sources.source_table import SourceTable
@@ -52,8 +53,8 @@ def test_a_name_lies_below_its_workspace(name: str, location: str) -> None:
 
 def test_a_workspace_may_name_the_format() -> None:
     """In any case; without, the files' suffixes will tell."""
-    assert resolve(STORAGE, "dfs.csv.x").format == "CSV"
-    assert resolve(STORAGE, "dfs.tmp.x").format is None
+    assert resolve(STORAGE, "dfs.csv.x").by_suffix == {ANY_SUFFIX: ("CSV", None)}
+    assert resolve(STORAGE, "dfs.tmp.x").by_suffix == {}
 
 
 @pytest.mark.parametrize(

@@ -229,8 +229,9 @@ class TestCompetition:
             raise CommitFailedException("another writer was faster")
 
         around(metastore, lose)
-        with pytest.raises(ConflictError, match=r"0:00:10"):
+        with pytest.raises(ConflictError, match=r"0:00:10, at last: another writer was faster") as lost:
             metastore.tables.modify().overwrite([unit("b"), unit("a")]).execute()
+        assert isinstance(lost.value.__cause__, CommitFailedException)
         assert 10_000 <= now.ms - start <= 12_000
         pauses = [later - earlier for earlier, later in pairwise(times)]
         assert max(pauses) <= 1_000

@@ -50,10 +50,17 @@ class DirectoriesToList:
     names: Sequence[str]
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     passed_over: Sequence[str] = ()
+    all_files: bool = False
 
     def files(self) -> Sequence[SourceFile]:
         """Returns their data files, sorted. Raises as :func:`list_directories`."""
-        return list_directories(self.location, self.names, options=self.options, passed_over=self.passed_over)
+        return list_directories(
+            self.location,
+            self.names,
+            options=self.options,
+            passed_over=self.passed_over,
+            all_files=self.all_files,
+        )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from metastore.cli.commands.natural_order import natural_order
 from metastore.cli.results import KeptFile, Pruned, SegmentDecision, SkippedFile, Skipping
+from metastore.predicates.condition import SparkCondition
 from metastore.pruning.result import PruneResult
 from metastore.session import Session
 
@@ -16,8 +17,13 @@ def prune(
     list_files: bool = True,
     time_zone: str | None = None,
     with_files: bool = False,
+    spark_quotes: bool = False,
 ) -> Pruned:
-    """Decide by the metadata of ``table``; ``with_files`` lists each file. Raises what :meth:`Session.prune` raises."""
+    """Decide by the metadata of ``table``; ``with_files`` lists each file. Raises what :meth:`Session.prune` raises.
+
+    With ``spark_quotes``, double quotes enclose texts, even a column's name.
+    """
+    where = SparkCondition(where) if spark_quotes else where
     result = session.prune(table, where, list_files=list_files, time_zone=time_zone)
     return Pruned(
         table=str(session.table_info(table)),

@@ -29,6 +29,7 @@ from metastore.iceberg.manifest_reader import read_live_entries
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.snapshot import NewSnapshot
 from metastore.iceberg.target import TargetTable
+from metastore.iceberg.valid_updates import require_known_transforms
 from metastore.iceberg.version_3_fields import content_offset, referenced_data_file
 from metastore.procedures.deletes.delete_writing import WRITTEN, DeleteChunk, write_deletes
 from metastore.procedures.files.guards import require_foreign, require_written_version
@@ -117,6 +118,8 @@ class _Conversion:
         plan = self.planner(files, metadata)
         if not plan.gone:
             return Converted(message=plan.message)
+        concerned = {live.file.spec_id for live in (*files.data, *files.deletes)}
+        require_known_transforms(str(self.target), metadata, concerned)
         self._require_single(files, {cut.path for group in plan.groups for cut in group})
         if self.dry_run:
             return Converted([live.file for live in plan.gone], message="dry run: nothing was changed")

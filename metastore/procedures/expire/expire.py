@@ -204,7 +204,7 @@ class Expiration:
             updates.append(SetPropertiesUpdate(updates={UNSWEPT: "\n".join(each.location for each in lists)}))
         try:
             done = self.target.commit(table, self._requirements(table.metadata), updates)
-        except (CommitFailedException, StorageError):
+        except (CommitFailedException, StorageError, InvalidRequestError):
             # Certainly not committed, so the listed files are in use.
             if made is not None:
                 lift(table.io, [made])

@@ -11,6 +11,7 @@ from metastore.epoch import millis_since_epoch
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.iceberg.sweep import GC_ENABLED, owns_its_files
 from metastore.iceberg.target import TargetTable
+from metastore.iceberg.valid_updates import require_known_transforms
 
 _NEWEST_WRITTEN: Final = 3
 _ENCRYPTION_KEY: Final = "encryption.key-id"
@@ -34,7 +35,11 @@ def require_foreign(target: TargetTable, reason: str) -> None:
 
 
 def require_written_version(table: Table, target: TargetTable) -> None:
-    """Raise ProcedureError if this package cannot write snapshots of the table: newer format, or encrypted."""
+    """Raise ProcedureError if this package cannot write snapshots of the table: newer format, or encrypted.
+
+    Raises InvalidRequestError if new files would have a partition transform that is not known.
+    """
+    require_known_transforms(str(target), table.metadata, [table.metadata.default_spec_id])
     version = table.metadata.format_version
     if version > _NEWEST_WRITTEN:
         raise ProcedureError(

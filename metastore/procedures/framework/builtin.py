@@ -8,6 +8,7 @@ imported when a session first needs a procedure. Other packages add procedures b
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -17,6 +18,8 @@ from typing import Any, Final
 from metastore.errors import InvalidRequestError
 from metastore.procedures.framework.model import BaseProcedure
 from metastore.procedures.framework.registry import Provider, Registry
+
+_log: Final = logging.getLogger(__name__)
 
 GROUP: Final = "metastore.procedures"
 """The group of entry points that declare procedures."""
@@ -69,16 +72,24 @@ def register_builtin(registry: Registry, catalogs: Iterable[str]) -> None:
 def register_installed(registry: Registry, catalogs: Iterable[str], found: Iterable[EntryPoint] | None = None) -> None:
     """Add the procedures of installed packages. Imports none of them.
 
-    Raises InvalidRequestError if the name of an entry point is malformed or already registered.
+    One whose name is malformed or already registered is left out, with a warning that names its package.
     """
     for entry in entry_points(group=GROUP) if found is None else found:
-        *of, schema, name = ["", *entry.name.split(".")]
-        wanted = [catalog for catalog in catalogs if of in ([""], ["", catalog])]
-        if len(of) > 2 or not (schema and name):
-            raise InvalidRequestError(f"entry point {entry.name} of {GROUP}: [catalog.]schema.name is expected")
-        provider = Provider(f"{schema}.{name}", _loaded(entry))
-        for catalog in wanted:
-            registry.register(catalog, provider)
+        try:
+            _register(registry, catalogs, entry)
+        except InvalidRequestError as error:  # noqa: PERF203 - one package must not stop the others
+            package = entry.dist.name if entry.dist is not None else "unknown"
+            _log.warning("the procedure %s of the installed package %s is left out: %s", entry.name, package, error)
+
+
+def _register(registry: Registry, catalogs: Iterable[str], entry: EntryPoint) -> None:
+    *of, schema, name = ["", *entry.name.split(".")]
+    wanted = [catalog for catalog in catalogs if of in ([""], ["", catalog])]
+    if len(of) > 2 or not (schema and name):
+        raise InvalidRequestError(f"entry point {entry.name} of {GROUP}: [catalog.]schema.name is expected")
+    provider = Provider(f"{schema}.{name}", _loaded(entry))
+    for catalog in wanted:
+        registry.register(catalog, provider)
 
 
 def _loaded(entry: EntryPoint) -> Callable[[], BaseProcedure]:

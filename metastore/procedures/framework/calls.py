@@ -17,7 +17,7 @@ import pyarrow as pa
 from metastore.catalogs import Catalogs
 from metastore.config import Settings
 from metastore.engine import Engine
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.procedures.framework.binding import GivenArgument, bind
 from metastore.procedures.framework.builtin import register_builtin, register_installed
 from metastore.procedures.framework.foreign_calls import OURS, other_name, with_defaults
@@ -139,6 +139,7 @@ class Procedures:
     def list(self, catalog: str | None = None) -> pa.Table:
         """Returns one row a procedure: catalog, schema, name, kind (normal, distributed), arguments, description.
 
+        One that cannot be loaded has the kind "unusable", and the error as its description.
         If ``catalog`` is None, all catalogs are listed. Raises NotFoundError if ``catalog`` is unknown.
         """
         chosen = self.registry.catalogs() if catalog is None else [self._catalog(catalog)]
@@ -167,9 +168,14 @@ class Procedures:
     def _listing(self, catalogs: Sequence[str]) -> Iterator[dict[str, str]]:
         for catalog in catalogs:
             for name in self.registry.names(catalog):
-                procedure = self.registry.resolve(catalog, name)
+                row = dict(zip(("catalog", "schema", "name"), (catalog, *name.split(".")), strict=True))
+                try:
+                    procedure = self.registry.resolve(catalog, name)
+                except MetastoreError as error:
+                    yield {**row, "kind": "unusable", "arguments": "", "description": str(error)}
+                    continue
                 yield {
-                    "catalog": catalog,
+                    **row,
                     "schema": procedure.schema,
                     "name": procedure.name,
                     "kind": "distributed" if procedure.is_distributed else "normal",

@@ -25,6 +25,7 @@ from metastore.iceberg.equality_deletes import schemas_by_age
 from metastore.iceberg.live_files import live_files
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
+from metastore.iceberg.valid_updates import require_known_transforms
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.file_filter import FileFilter
@@ -95,6 +96,8 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             context.choice = choose(found, context.output_spec_id, options)
             chosen = [candidate for group in context.choice.groups for candidate in group.candidates]
             refuse_what_is_not_read(str(target), chosen)
+            specs = {context.output_spec_id, *(each.live.file.spec_id for each in chosen)}
+            require_known_transforms(str(target), metadata, specs)
             for group in context.choice.groups:
                 cut = pieces(group, options, whole=bool(context.order))
                 context.pieces[group.number] = len(cut)

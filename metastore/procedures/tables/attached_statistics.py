@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
 from pyiceberg.table.update import AssertTableUUID, SetPartitionStatisticsUpdate, SetStatisticsUpdate
 
-from metastore.errors import ConflictError, StorageError
+from metastore.errors import ConflictError, InvalidRequestError, StorageError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.target import TargetTable
 from metastore.stores.files import discard
@@ -39,6 +39,6 @@ def attach(
 
     try:
         until_won(target, timeout, attempt)
-    except (ConflictError, StorageError):
+    except (ConflictError, InvalidRequestError, StorageError):
         discard(io, [statistics.statistics_path])
         raise

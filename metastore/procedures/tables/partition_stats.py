@@ -39,6 +39,7 @@ from metastore.iceberg.partition_key import SpecPartition, partition_key
 from metastore.iceberg.partition_type import partition_fields
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
+from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.attached_statistics import attach
@@ -68,6 +69,7 @@ def compute_partition_stats(
     """Counts rows, files and deletes of each partition, and keeps them as the snapshot's partition statistics."""
     target = context.table(schema, table_name)
     table = target.load()
+    require_written_version(table, target)
     metadata = table.metadata
     snapshot = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
     if snapshot is None and snapshot_id is not None:

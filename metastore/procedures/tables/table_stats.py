@@ -28,6 +28,7 @@ from metastore.iceberg.puffin import THETA, Blob, puffin_file
 from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.iceberg.row_scan import RowScan
 from metastore.iceberg.scan_tasks import scan_tasks
+from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.attached_statistics import attach
@@ -70,6 +71,7 @@ def compute_table_stats(
     """Counts the distinct values of columns, and stores the sketches as statistics of the snapshot."""
     target = context.table(schema, table_name)
     table = target.load()
+    require_written_version(table, target)
     metadata = table.metadata
     snapshot = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
     if snapshot is None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.procedures_site import Site
 
 import metastore.procedures
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
@@ -157,17 +158,36 @@ def test_entry_points_name_their_catalog_or_none() -> None:
     assert registry.names("sea") == []
 
 
-@pytest.mark.parametrize("name", ["p", "a.b.c.d", "system.", ".p"])
-def test_an_entry_point_must_name_a_procedure(name: str) -> None:
-    """It is said which one does not."""
-    with pytest.raises(InvalidRequestError, match=f"entry point {name} of {GROUP}: "):
-        register_installed(Registry(), ["lake"], [EntryPoint(name, "x:y", GROUP)])
+@pytest.mark.parametrize("name", ["p", "a.b.c.d", "system.", ".p", "system.ancestors_of", "LAKE.system.ancestors_of"])
+def test_an_installed_procedure_with_a_wrong_name_stops_only_itself(
+    session: Session, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    """A malformed or taken name is left out and named; the built-in procedure and the other packages' stay."""
+    registry = session.procedures.registry
+    built_in = registry.resolve("lake", "system.ancestors_of")
+    other = EntryPoint("system.fine", f"{__name__}:made", GROUP)
+    register_installed(registry, ["LAKE"], [EntryPoint(name, "x:y", GROUP), other])
+    assert f"the procedure {name} of the installed package unknown is left out: " in caplog.text
+    assert registry.resolve("lake", "system.ancestors_of") is built_in
+    assert "system.fine" in registry.names("lake")
 
 
-def test_an_installed_procedure_cannot_take_a_name(session: Session) -> None:
-    """That of a built-in one stays what it is."""
-    with pytest.raises(InvalidRequestError, match="Procedure already registered: lake.system.ancestors_of"):
-        register_installed(session.procedures.registry, ["lake"], [EntryPoint("system.ancestors_of", "x:y", GROUP)])
+def test_a_package_is_named_and_what_cannot_be_loaded_is_listed(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every other CALL runs beside a package with a taken name and one that fails, and the listing has both."""
+    for package, name in (("other-shop", "system.expire_snapshots"), ("broken-shop", "system.broken")):
+        info = tmp_path / f"{package}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = no_module_of_this_name:made\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert site.call("rewrite_data_files")[0]["rewritten_data_files_count"] == 0
+    assert "the procedure system.expire_snapshots of the installed package other-shop is left out" in caplog.text
+    listed = {(row["catalog"], row["name"]): row for row in site.session.procedures.list().to_pylist()}
+    assert listed[site.catalog, "broken"]["kind"] == "unusable"
+    assert "no_module_of_this_name" in listed[site.catalog, "broken"]["description"]
+    assert listed[site.catalog, "expire_snapshots"]["kind"] == "normal"
 
 
 def test_one_of_ones_own_in_a_session(session: Session, echo: Callable[..., Procedure]) -> None:
