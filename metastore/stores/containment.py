@@ -1,4 +1,4 @@
-"""Checks whether a file is below a folder, however its location is spelled.
+"""Checks whether a file is below a folder, or below one of the roots of a deletion, however its location is spelled.
 
 Metadata lists a table's files, but metadata can be damaged or forged. Deletions check here first, so that no foreign
 file is deleted. On the local disk, links are followed and their targets count. On an object store keys are compared as
@@ -50,3 +50,22 @@ class Place:
             return False
         prefix = root.key.strip("/")
         return place.key.strip("/").startswith(f"{prefix}/" if prefix else "")
+
+
+@dataclass(frozen=True)
+class Roots:
+    """The folders that the operator gave: only below them may one run delete files."""
+
+    folders: tuple[str, ...]
+
+    def hold(self, location: str) -> bool:
+        """Whether ``location`` is a file below one of the folders."""
+        return any(place.holds(location) for place in self._places)
+
+    def hold_folder(self, folder: str) -> bool:
+        """Whether all files in ``folder`` are below one of the folders."""
+        return self.hold(f"{folder.rstrip('/')}/_")
+
+    @cached_property
+    def _places(self) -> tuple[Place, ...]:
+        return tuple(map(Place, self.folders))
