@@ -22,9 +22,9 @@ from pyiceberg.exceptions import NoSuchTableError
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.iceberg.catalog_errors import failures_of
 from metastore.iceberg.metadata_document import MetadataDocument
-from metastore.iceberg.sweep import MANIFESTS, FileKind, TableFile
+from metastore.iceberg.sweep import MANIFESTS, TableFile
 from metastore.iceberg.target import TargetTable
-from metastore.procedures.files.deletion_roots import deletion_roots, identities, said_of_kept
+from metastore.procedures.files.deletion_roots import deletion_roots, said_of_kept
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.inventory import Inventory
 from metastore.procedures.files.known_tables import inline_manifests, manifest_lists, named_files
@@ -35,6 +35,7 @@ from metastore.sql.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
 from metastore.stores.deletion import Deletion
+from metastore.stores.listed_files import identities
 
 
 def drop_table(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -89,7 +90,7 @@ class _Purge:
         roots = deletion_roots(self.place, table, self.target.metastore.settings.procedures.allowed_locations)
         named = self._files_of(document)
         own = [location for location in named if roots.hold(location)]
-        listed = identities(TableFile(location, FileKind.ORPHAN) for location in own)
+        listed = identities(own)
         proof = Proof(self.target.catalogs, self.place, self.target.engine_for, spelling=self.spelling)
         first = proof.judge(own)
         self._proven(first)

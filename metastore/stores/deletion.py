@@ -92,16 +92,21 @@ class Deletion:
 
 def delete_files(chunk: DeletionChunk) -> Iterator[pa.RecordBatch]:
     """The task: yields one row for each file, with an error if it stays."""
-    roots = Roots(chunk.roots)
-    failed = {location: OUTSIDE for location in chunk.locations if not roots.hold(location)}
-    inside = [location for location in chunk.locations if location not in failed]
-    failed |= _removed_here(chunk, [location for location in inside if is_local(location)])
-    remote = [location for location in inside if not is_local(location)]
-    failed |= {location: str(error) for location, error in discard(chunk.io, remote).failed}
-    errors = [failed.get(location) for location in chunk.locations]
+    kept = delete_chunk(chunk)
+    errors = [kept.get(location) for location in chunk.locations]
     yield pa.RecordBatch.from_arrays(
         [pa.array(chunk.locations, pa.string()), pa.array(errors, pa.string())], schema=_GONE
     )
+
+
+def delete_chunk(chunk: DeletionChunk) -> dict[str, str]:
+    """Delete the files of ``chunk``; returns those that stay, each with the reason."""
+    roots = Roots(chunk.roots)
+    kept = {location: OUTSIDE for location in chunk.locations if not roots.hold(location)}
+    inside = [location for location in chunk.locations if location not in kept]
+    kept |= _removed_here(chunk, [location for location in inside if is_local(location)])
+    remote = [location for location in inside if not is_local(location)]
+    return kept | {location: str(error) for location, error in discard(chunk.io, remote).failed}
 
 
 def _removed_here(chunk: DeletionChunk, locations: Sequence[str]) -> dict[str, str]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from metastore.errors import StorageError
 from metastore.stores.local import local_path
+from metastore.stores.locations import is_local
 
 _MACHINE: Final = os.uname().nodename
 _LINKS: Final = (errno.ELOOP, errno.ENOTDIR)
@@ -28,12 +29,13 @@ def identity_of(status: os.stat_result) -> str:
     return f"{_MACHINE}:{status.st_dev}:{status.st_ino}"
 
 
-def listed_identity(location: str) -> str | None:
-    """Return the identity of the local file at ``location``; None if there is no file now."""
-    try:
-        return identity_of(os.lstat(local_path(location)))
-    except (OSError, ValueError, StorageError):
-        return None
+def identities(locations: Iterable[str]) -> dict[str, str]:
+    """Return the identities of the files at those ``locations`` that are on the local disk and exist now."""
+    found: dict[str, str] = {}
+    for location in filter(is_local, locations):
+        with suppress(OSError, ValueError, StorageError):
+            found[location] = identity_of(os.lstat(local_path(location)))
+    return found
 
 
 def is_same(listed: str, status: os.stat_result) -> bool:
@@ -66,7 +68,7 @@ class OpenedFolders:
         """
         folder, name = os.path.split(path)
         opened = self._folder(folder)
-        status = os.stat(name, dir_fd=opened, follow_symlinks=False)
+        status = os.lstat(name, dir_fd=opened)
         if stat.S_ISDIR(status.st_mode) or (identity is not None and not is_same(identity, status)):
             raise StorageError(f"kept: another file has the name {path} since it was listed")
         os.unlink(name, dir_fd=opened)

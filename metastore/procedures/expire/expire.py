@@ -56,7 +56,7 @@ from metastore.iceberg.sweep import (
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.expire.retention import Expiring, Retention, expiring
 from metastore.procedures.expire.unused_metadata import unused_metadata
-from metastore.procedures.files.deletion_roots import deletion_roots, identities, said_of_kept
+from metastore.procedures.files.deletion_roots import deletion_roots, said_of_kept
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.inventory import FILE_ROW, Inventory
 from metastore.procedures.files.proof import Proof
@@ -74,6 +74,7 @@ from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.stores.containment import Roots
 from metastore.stores.deletion import Deletion, require_concurrency
+from metastore.stores.listed_files import identities
 
 _COUNTS: Final = {
     "deleted_data_files_count": (FileKind.DATA,),
@@ -243,7 +244,7 @@ class Expiration:
         marked = self._mark(table, kept, going.snapshots, left)
         doomed = [file for file in marked if roots.hold(file.location)]
         outside = [file.location for file in marked if not roots.hold(file.location)]
-        listed = identities(doomed)
+        listed = identities(file.location for file in doomed)
         judgement = self.proof.judge(file.location for file in doomed)
         planned = replace(planned, outside=outside, listed=listed)
         if judgement.unknown and not judgement.free:

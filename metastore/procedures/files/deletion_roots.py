@@ -20,15 +20,12 @@ from pyiceberg.table import Table
 from metastore.errors import MetastoreError
 from metastore.iceberg.catalog_errors import UNREADABLE, failures_of
 from metastore.iceberg.catalogs import CatalogSource
-from metastore.iceberg.sweep import TableFile
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.inventory import version_of
 from metastore.procedures.files.spelling import Spelling
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.containment import Roots
 from metastore.stores.deletion import OUTSIDE
-from metastore.stores.listed_files import listed_identity
-from metastore.stores.locations import is_local
 from metastore.stores.trees import Folder, files_in
 
 _SHOWN: Final = 3
@@ -62,12 +59,6 @@ def is_own_location(target: TargetTable, table: Table) -> bool:
         if Roots((warehouse,)).hold_folder(location) and levels.count("/") >= len(target.identifier):
             return True
     return _is_made_at(target, table)
-
-
-def identities(files: Iterable[TableFile]) -> dict[str, str]:
-    """Returns the identities of those ``files`` that are on the local disk, by location, as they are now."""
-    found = ((file.location, listed_identity(file.location)) for file in files if is_local(file.location))
-    return {location: identity for location, identity in found if identity is not None}
 
 
 def said_of_kept(kept: Sequence[str]) -> str:

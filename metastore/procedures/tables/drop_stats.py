@@ -19,13 +19,14 @@ from pyiceberg.table.update import (
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.sweep import statistics_files
-from metastore.procedures.files.deletion_roots import deletion_roots, identities
+from metastore.procedures.files.deletion_roots import deletion_roots
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.stores.containment import Roots
 from metastore.stores.deletion import OUTSIDE, Deletion
+from metastore.stores.listed_files import identities
 
 _NEEDED: Final = "kept: another table needs it, or it belongs to the metastore"
 
@@ -61,7 +62,7 @@ def drop_stats(
         kept = statistics_files(update_table_metadata(metadata, updates))
         gone = {location: file for location, file in statistics_files(metadata).items() if location not in kept}
         roots = deletion_roots(target, table, context.settings.procedures.allowed_locations)
-        listed = identities(gone.values())
+        listed = identities(gone)
         if not dry_run:
             target.commit(table, [AssertTableUUID(uuid=metadata.table_uuid)], updates)
         failed = _kept(gone, proof, roots)
