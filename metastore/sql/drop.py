@@ -6,9 +6,9 @@
 
 Without PURGE every file stays, and the result names the metadata file with which the table can be registered again.
 
-**Warning.** PURGE deletes the files that the table names. It deletes only files below the roots of deletions
-(:mod:`metastore.procedures.files.deletion_roots`) of which it is proven that nothing else needs them
-(:mod:`metastore.procedures.files.proof`). If this cannot be proven, nothing is dropped.
+**Warning.** PURGE deletes the files that the table names. It deletes only files in the table's own location and below
+the roots of deletions (:mod:`metastore.procedures.files.deletion_roots`). It must be proven that nothing else needs
+them (:mod:`metastore.procedures.files.proof`). If this cannot be proven, nothing is dropped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.inventory import Inventory
 from metastore.procedures.files.known_tables import inline_manifests, manifest_lists, named_files
 from metastore.procedures.files.proof import Judgement, Proof
-from metastore.procedures.files.spelling import Spelling
+from metastore.procedures.files.spelling import Spelling, is_inside
 from metastore.sql.create import accept_condition, done
 from metastore.sql.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Statement
@@ -88,8 +88,10 @@ class _Purge:
         if document is None:
             raise NotFoundError(f"table {self.place} does not exist any more")
         roots = deletion_roots(self.place, table, self.target.metastore.settings.procedures.allowed_locations)
+        home = self.spelling.place(f"{document.content['location'].rstrip('/')}/")
         named = self._files_of(document)
-        own = [location for location in named if roots.hold(location)]
+        inside = [location for location in named if is_inside(self.spelling.place(location), home)]
+        own = [location for location in inside if roots.hold(location)]
         listed = identities(own)
         proof = Proof(self.target.catalogs, self.place, self.target.engine_for, spelling=self.spelling)
         first = proof.judge(own)
@@ -98,9 +100,10 @@ class _Purge:
         judged = proof.judge(first.free)  # other tables may need a file since then; such files stay
         failed = Deletion(document.io, self.target.engine_for, roots, listed).run(sorted(judged.free))
         summary = f"{len(judged.free) - len(failed)} files are deleted"
-        if needed := len(own) - len(judged.free):
-            summary += f", {needed} are kept: {', '.join(sorted({*first.needed, *judged.needed}))}"
-        if outside := [location for location in named if not roots.hold(location)]:
+        if kept := len(named) - len(judged.free):
+            needed = ", ".join(sorted({*first.needed, *judged.needed})) or "they lie outside of its location"
+            summary += f", {kept} are kept: {needed}"
+        if outside := [location for location in inside if not roots.hold(location)]:
             summary += f", {said_of_kept(outside)}"
         if failed:
             location, error = next(iter(failed.items()))

@@ -75,6 +75,26 @@ class OpenedFolders:
         with suppress(FileNotFoundError):
             os.unlink(f".{name}.crc", dir_fd=opened)
 
+    def remove_tree(self, path: str) -> None:
+        """Remove the folder ``path`` with all of its content; links in it are removed, and not followed.
+
+        ``path`` is absolute and normal. Raises StorageError if a step to it is a link or it is no folder, and
+        FileNotFoundError if there is none. Other OSErrors are those of the disk.
+        """
+        folder, name = os.path.split(path)
+        if (real := os.path.realpath(folder)) != folder:
+            raise StorageError(f"kept: {folder} leads to {real}")
+        above = self._folder(folder)
+        if not stat.S_ISDIR(os.lstat(name, dir_fd=above).st_mode):
+            raise StorageError(f"kept: {path} is no folder")
+        for _, folders, files, opened in os.fwalk(name, topdown=False, follow_symlinks=False, dir_fd=above):
+            for each in files:
+                os.unlink(each, dir_fd=opened)
+            for each in folders:
+                is_link = stat.S_ISLNK(os.lstat(each, dir_fd=opened).st_mode)
+                (os.unlink if is_link else os.rmdir)(each, dir_fd=opened)
+        os.rmdir(name, dir_fd=above)
+
     def _folder(self, folder: str) -> int:
         if folder not in self._folders:
             if len(self._folders) >= _MOST_OPEN:

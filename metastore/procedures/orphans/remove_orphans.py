@@ -230,7 +230,7 @@ class OrphanRemoval:
             if file.location not in lists and (file.modified_ms < self.bound_ms or file[:3] in remembered)
         ]
         files = sorted(orphans(_without_versions(table, old), reached, self.mode))
-        roots = deletion_roots(self.target, table, (*self.folders.allowed, *self._named))
+        roots = deletion_roots(self.target, table, (*self.folders.allowed, *self._location_of_call))
         if not files:
             return _Found(table, reached, known, roots, (), left_over)
         judgement = self._judge(table, files)
@@ -248,7 +248,7 @@ class OrphanRemoval:
         return self.folders.of(table, is_own=is_own_location(self.target, table))
 
     @property
-    def _named(self) -> tuple[str, ...]:
+    def _location_of_call(self) -> tuple[str, ...]:
         """The folder that the call names, if it does: the caller allows it."""
         return () if self.folders.location is None else (self.folders.location,)
 
