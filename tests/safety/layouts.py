@@ -66,7 +66,7 @@ STEPS: Final = st.one_of(
     st.tuples(st.just("orphans_while_hidden"), st.integers(0, 9)),
     st.tuples(st.just("ancestor"), st.integers(0, 9), st.sampled_from(["", "lake", "lake/o"])),
     st.tuples(st.just("foreign"), st.integers(0, 9)),
-    st.tuples(st.just("swap"), st.integers(0, 9), st.sampled_from(["expire", "orphans", "drop_stats"])),
+    st.tuples(st.just("swap"), st.integers(0, 9), st.sampled_from(["expire", "orphans"])),
     st.tuples(st.just("statistics"), st.integers(0, 9)),
     st.tuples(
         st.sampled_from(["expire", "orphans", "old_metadata", "drop_stats", "component_orphans", "expire_components"])
@@ -264,6 +264,7 @@ class Layout:
         path = self.folder / folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(self._rows(), path)
+        os.utime(path, (1, 1))
         self.foreign.add(str(path))
         return path
 
@@ -282,12 +283,19 @@ class Layout:
             self._load(which).overwrite(self._rows())
 
     def _swap(self, number: int, delete: str) -> None:
-        """Between listing and deletion, a folder of data becomes a link to files of others that have the same names."""
+        """Between listing and deletion, a folder of data becomes a link to files of others that have the same names.
+
+        They lie outside of the lake or in it, where a run may delete: it has not listed them.
+        """
+        self._create("lake", "a", "p")
+        self._create("side", "b", "o")
         which = self._nth(number)
-        if which is None:
-            return
+        assert which is not None
+        self._overwrite(number)
         data = Path(self._load(which).metadata.location.removeprefix("file://")).resolve() / "data"
-        aside, theirs = self.folder / f"aside-{self.next_id}", f"theirs-{self.next_id}"
+        self.next_id += 1
+        (data / f"stray-{self.next_id}.parquet").write_bytes(b"nobody's") if data.is_dir() else None
+        aside, theirs = self.folder / f"aside-{self.next_id}", f"{'lake/' * (number % 2)}theirs-{self.next_id}"
 
         def between(_done: int, _total: int) -> None:
             if data.is_dir() and not aside.exists():
@@ -306,6 +314,9 @@ class Layout:
             if aside.exists():
                 data.unlink()
                 aside.rename(data)
+            gone = {path for path in self.foreign if not os.path.exists(path)}
+            assert not gone, f"{delete} followed a link to {sorted(gone)}"
+            self.foreign -= {path for path in self.foreign if "/lake/" in path}
 
     # -- steps that delete
 
@@ -382,7 +393,7 @@ class Layout:
 
     def _age_all(self) -> None:
         """Make every file look old, so that only what is needed protects it."""
-        for path in self._files():
+        for path in (*self._files(), *self.foreign):
             if not os.path.islink(path) and "version-hint" not in path:
                 os.utime(path, (1, 1))
 

@@ -32,7 +32,15 @@ def test_no_layout_loses_a_file_that_somebody_needs(steps: list[tuple[Any, ...]]
     with tempfile.TemporaryDirectory() as folder:
         layout = Layout(Path(folder).resolve(), COUNTS)
         try:
-            for step in (*steps, ("expire",), ("orphans",), ("old_metadata",), ("component_orphans",)):
+            for step in (
+                *steps,
+                ("swap", 0, "orphans"),
+                ("swap", 1, "expire"),
+                ("expire",),
+                ("orphans",),
+                ("old_metadata",),
+                ("component_orphans",),
+            ):
                 note(str(step))
                 layout.step(*step)
         finally:
