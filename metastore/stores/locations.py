@@ -48,6 +48,11 @@ def is_local(location: str) -> bool:
     return "://" not in location or location.startswith("file:")
 
 
+def is_known(scheme: str) -> bool:
+    """Whether this package has a client for the stores with ``scheme``."""
+    return scheme in _KINDS
+
+
 def is_on_object_store(location: str) -> bool:
     """Whether ``location`` is on S3, GCS or Azure."""
     scheme, separator, _ = location.partition("://")

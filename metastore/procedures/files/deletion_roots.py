@@ -81,7 +81,8 @@ def _is_made_at(target: TargetTable, table: Table) -> bool:
     location, source = table.metadata.location.rstrip("/"), target.source
     with suppress(MetastoreError), failures_of(source), source.turn:
         namespace = source.opened.load_namespace_properties(target.identifier[:-1]).get("location")
-        if namespace is not None and f"{namespace.rstrip('/')}/{target.identifier[-1]}" == location:
+        place = Spelling().place
+        if namespace and place(f"{namespace.rstrip('/')}/{target.identifier[-1]}") == place(location):
             return True
     return any(_is_first(table, file.location) for file in files_in(Folder(table.io, f"{location}/metadata")))
 
