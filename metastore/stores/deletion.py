@@ -40,7 +40,7 @@ class DeletionChunk:
 
     io: FileIO
     locations: Sequence[str]
-    roots: tuple[str, ...]
+    roots: tuple[str, ...] = ()
     listed: Mapping[str, str] = field(default_factory=dict)
 
 
