@@ -12,7 +12,8 @@ from metastore.config.section import Section
 class ProcedureSettings:
     """``min_orphan_age``: a younger file is never an orphan, since a writer may be about to commit it.
 
-    ``allowed_locations``: folders that the search for orphans may enter because a table's properties name them.
+    ``allowed_locations``: folders below which procedures may delete files, beside those that a catalog gives. The
+    search for orphans may enter them because a table's properties name them.
     """
 
     min_orphan_age: timedelta = timedelta(hours=24)

@@ -54,7 +54,8 @@ from metastore.iceberg.sweep import (
 from metastore.storage.table import ComponentTable
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.containment import Place
-from metastore.stores.files import discard
+from metastore.stores.deletion import DeletionChunk, delete_chunk
+from metastore.stores.listed_files import identities
 
 logger = logging.getLogger(__name__)
 
@@ -80,13 +81,17 @@ class Expired:
 
 @dataclass(frozen=True)
 class _Marked:
-    """The marked work: ``versions`` of ``table`` to expire, version files of earlier runs, and the files to delete."""
+    """The marked work: ``versions`` of ``table`` to expire, version files of earlier runs, and the files to delete.
+
+    ``listed`` are identities of these files, see :mod:`metastore.stores.listed_files`.
+    """
 
     table: Table
     versions: list[int]
     unswept: Mapping[str, TableMetadata]
     kept: TableMetadata
     doomed: Sequence[TableFile]
+    listed: Mapping[str, str]
 
 
 class ExpirationHandler:
@@ -128,7 +133,7 @@ class ExpirationHandler:
                 except CommitFailedException as error:
                     lost = error
                     continue
-            return self._sweep(current, marked.versions, self._still_doomed(marked, current))
+            return self._sweep(current, marked.versions, self._still_doomed(marked, current), marked.listed)
         raise ConflictError(
             f"{self.table.name} was written to {_ATTEMPTS} times while its versions were being expired; try again later"
         ) from lost
@@ -147,7 +152,9 @@ class ExpirationHandler:
             return Expired()
         kept = without(table.metadata, versions)
         try:
-            return _Marked(table, versions, unswept, kept, self._mark(table, kept, versions, unswept))
+            doomed = self._mark(table, kept, versions, unswept)
+            listed = identities(file.location for file in doomed)
+            return _Marked(table, versions, unswept, kept, doomed, listed)
         except FormatError:
             if self._is_current(table):
                 raise
@@ -224,11 +231,16 @@ class ExpirationHandler:
             ) from error
         return Table(table.name(), done.metadata, done.metadata_location, table.io, table.catalog)
 
-    def _sweep(self, table: Table, versions: list[int], doomed: Sequence[TableFile]) -> Expired:
-        """Delete marked files, and version files before ``table``; another run may need a later one for its sweep."""
+    def _sweep(
+        self, table: Table, versions: list[int], doomed: Sequence[TableFile], listed: Mapping[str, str]
+    ) -> Expired:
+        """Delete marked files that are as ``listed``, and version files before ``table``.
+
+        Another run may need a later version file for its sweep.
+        """
 
         def delete(locations: Sequence[str]) -> dict[str, str]:
-            return {location: str(error) for location, error in discard(table.io, locations).failed}
+            return delete_chunk(DeletionChunk(table.io, locations, (table.metadata.location,), listed))
 
         swept = sweep(doomed, delete)
         failed = dict(swept.failed)

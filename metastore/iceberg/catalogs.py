@@ -182,10 +182,10 @@ class ForeignCatalog(CatalogSource):
 
     def _require_database(self) -> None:
         """Raise StorageError if the catalog is a missing SQLite file; SQLite would create an empty one."""
-        file = _SQLITE_FILE.fullmatch(self.settings.properties.get("uri", ""))
-        if self.settings.type == "sql" and file is not None and not os.path.exists(file[1]):
+        file = sqlite_file(self.settings.properties.get("uri", ""))
+        if self.settings.type == "sql" and file is not None and not os.path.exists(file):
             raise StorageError(
-                f"{file[1]}, the database of {self._key}.uri, is not there. Is the path right? A new catalog is made "
+                f"{file}, the database of {self._key}.uri, is not there. Is the path right? A new catalog is made "
                 f"there by CREATE SCHEMA {self.name}.<schema>, or by "
                 f"metastore.connect(conf).catalogs.open({self.name!r})"
             )
@@ -241,6 +241,12 @@ class _DurableStream(CreatedAtClose, io.BytesIO):
 
     def _not_written(self, error: OSError) -> StorageError:
         return StorageError(f"cannot write {self._location}: {error}; nothing was changed")
+
+
+def sqlite_file(uri: str) -> str | None:
+    """Return the path of the SQLite database that ``uri`` names; None if it names another or one in memory."""
+    found = _SQLITE_FILE.fullmatch(uri)
+    return found[1] if found else None
 
 
 def _without_secrets(uri: str) -> str:

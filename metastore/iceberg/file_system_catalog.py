@@ -45,7 +45,7 @@ from metastore.iceberg.next_metadata import in_order, serialized, updated
 from metastore.iceberg.version_files import FoundVersion, VersionFiles
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.files import Deleted
-from metastore.stores.locations import is_local
+from metastore.stores.locations import is_local, require_folder_names
 from metastore.stores.opening import open_store
 
 _LOOKS: Final = 100
@@ -326,8 +326,7 @@ class FileSystemCatalog(CatalogWithoutViews):
     def location_of(self, identifier: str | Identifier) -> str:
         """Return the folder of a table or namespace. InvalidRequestError for names that lead out of the warehouse."""
         parts = self.identifier_to_tuple(identifier)
-        if any(part in ("", ".", "..") or "/" in part or "\0" in part for part in parts):
-            raise InvalidRequestError(f"{identifier!r} cannot name a folder below {self.warehouse}")
+        require_folder_names(parts)
         return "/".join((self.warehouse, *parts))
 
     def _children(self, parent: Identifier) -> Iterator[Identifier]:

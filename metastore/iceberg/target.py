@@ -29,6 +29,7 @@ from metastore.iceberg.catalog_entry import newest, publish
 from metastore.iceberg.catalog_errors import error_text, failures_of, of_a_catalog
 from metastore.iceberg.catalogs import CatalogSource
 from metastore.iceberg.metadata_document import MetadataDocument, newest_document, newest_pointer
+from metastore.stores.locations import require_folder_names
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,10 @@ class TargetTable:
     def is_component(self) -> bool:
         """Whether it is the table of one of the metastore's components."""
         return self.load_component is not None
+
+    def require_new_name(self) -> None:
+        """Raise InvalidRequestError if schema or table cannot be made by this name: it could lead out of its folder."""
+        require_folder_names(self.identifier)
 
     @property
     def validates_here(self) -> bool:

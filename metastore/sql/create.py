@@ -64,6 +64,7 @@ def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
     with statement.at(names[0].token):
         catalog = target.catalogs.open(names[0].text)
         place = target.catalogs.target(names[0].text, ".".join(name.text for name in names[1:]), "_")
+        place.require_new_name()
     shown = f"{place.catalog_name}.{place.schema_name}"
     with failures_of(place.source, NamespaceAlreadyExistsError, NoSuchNamespaceError), place.source.turn:
         try:
@@ -105,6 +106,7 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
             if if_not_exists:
                 return done(False, f"{place}: exists already")
             raise InvalidRequestError(f"table {place} exists already")
+        place.require_new_name()
     creation = _Creation(target, cursor, names, place, made)
     if statement.explains:
         return creation.explained(None if query is None else query_from(statement, query), query)

@@ -6,9 +6,9 @@
 
 Without PURGE every file stays, and the result names the metadata file with which the table can be registered again.
 
-**Warning.** PURGE deletes the files that the table names. It deletes only files in the table's own location of which it
-is proven that nothing else needs them (:mod:`metastore.procedures.files.proof`). If this cannot be proven, nothing is
-dropped.
+**Warning.** PURGE deletes the files that the table names. It deletes only files in the table's own location and below
+the roots of deletions (:mod:`metastore.procedures.files.deletion_roots`). It must be proven that nothing else needs
+them (:mod:`metastore.procedures.files.proof`). If this cannot be proven, nothing is dropped.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from metastore.iceberg.catalog_errors import failures_of
 from metastore.iceberg.metadata_document import MetadataDocument
 from metastore.iceberg.sweep import MANIFESTS, TableFile
 from metastore.iceberg.target import TargetTable
+from metastore.procedures.files.deletion_roots import deletion_roots, said_of_kept
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.inventory import Inventory
 from metastore.procedures.files.known_tables import inline_manifests, manifest_lists, named_files
@@ -33,7 +34,8 @@ from metastore.sql.create import accept_condition, done
 from metastore.sql.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
-from metastore.stores.files import discard
+from metastore.stores.deletion import Deletion
+from metastore.stores.listed_files import identities
 
 
 def drop_table(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -80,26 +82,32 @@ class _Purge:
 
         Raises InvalidRequestError, before any change, if it cannot be proven that its files are not needed.
         """
-        require_gc(self.place.load(), "purge table")
+        table = self.place.load()
+        require_gc(table, "purge table")
         document = self.place.newest_document()
         if document is None:
             raise NotFoundError(f"table {self.place} does not exist any more")
+        roots = deletion_roots(self.place, table, self.target.metastore.settings.procedures.allowed_locations)
         home = self.spelling.place(f"{document.content['location'].rstrip('/')}/")
         named = self._files_of(document)
-        own = [location for location in named if is_inside(self.spelling.place(location), home)]
+        inside = [location for location in named if is_inside(self.spelling.place(location), home)]
+        own = [location for location in inside if roots.hold(location)]
+        listed = identities(own)
         proof = Proof(self.target.catalogs, self.place, self.target.engine_for, spelling=self.spelling)
         first = proof.judge(own)
         self._proven(first)
         _drop_entry(self.place)
         judged = proof.judge(first.free)  # other tables may need a file since then; such files stay
-        deleted = discard(document.io, sorted(judged.free))
-        kept = len(named) - len(judged.free)
-        summary = f"{deleted.removed} files are deleted"
-        if kept:
+        failed = Deletion(document.io, self.target.engine_for, roots, listed).run(sorted(judged.free))
+        summary = f"{len(judged.free) - len(failed)} files are deleted"
+        if kept := len(named) - len(judged.free):
             needed = ", ".join(sorted({*first.needed, *judged.needed})) or "they lie outside of its location"
             summary += f", {kept} are kept: {needed}"
-        if deleted.failed:
-            summary += f", {len(deleted.failed)} could not be deleted, such as {deleted.failed[0][0]}"
+        if outside := [location for location in inside if not roots.hold(location)]:
+            summary += f", {said_of_kept(outside)}"
+        if failed:
+            location, error = next(iter(failed.items()))
+            summary += f", {len(failed)} could not be deleted, such as {location}: {error}"
         return summary
 
     def _proven(self, judged: Judgement) -> None:

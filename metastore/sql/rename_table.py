@@ -55,6 +55,7 @@ def rename_table(target: StatementTarget, cursor: Cursor, table: TargetTable) ->
             raise NotFoundError(f"schema {new.catalog_name}.{new.schema_name} does not exist")
         if new.newest_pointer() is not None:
             raise InvalidRequestError(f"table {new} exists already")
+        new.require_new_name()
         _rename(table, new)
     return f"{table}: is renamed to {new}"
 

@@ -1,4 +1,4 @@
-"""Checks whether a file is below a folder, however its location is spelled.
+"""Checks whether a file is below a folder, or below one of the roots of a deletion, however its location is spelled.
 
 Metadata lists a table's files, but metadata can be damaged or forged. Deletions check here first, so that no foreign
 file is deleted. On the local disk, links are followed and their targets count. On an object store keys are compared as
@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
+from urllib.parse import unquote
 
 from metastore.errors import MetastoreError
 from metastore.stores.local import local_path
-from metastore.stores.locations import StoreLocation, is_local
+from metastore.stores.locations import StoreLocation, is_known, is_local
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,43 @@ class Place:
         return os.path.join(os.path.realpath(local_path(self.root)), "")
 
     def _holds_remote(self, location: str) -> bool:
-        place, root = StoreLocation.parse(location), StoreLocation.parse(self.root)
-        if (place.kind, place.authority) != (root.kind, root.authority):
+        store, key = _store_and_key(location)
+        root_store, root_key = _store_and_key(self.root)
+        if store != root_store:
             return False
-        prefix = root.key.strip("/")
-        return place.key.strip("/").startswith(f"{prefix}/" if prefix else "")
+        prefix = root_key.strip("/")
+        return key.strip("/").startswith(f"{prefix}/" if prefix else "")
+
+
+def _store_and_key(location: str) -> tuple[tuple[str, str], str]:
+    """Return kind and authority of the store, and the key. A store that only PyIceberg knows has its scheme as kind."""
+    scheme, _, rest = location.partition("://")
+    if is_known(scheme):
+        place = StoreLocation.parse(location)
+        return (place.kind, place.authority), place.key
+    authority, _, key = rest.partition("/")
+    return (scheme, authority), key
+
+
+@dataclass(frozen=True)
+class Roots:
+    """The folders that the operator gave: only below them may one run delete files."""
+
+    folders: tuple[str, ...]
+
+    def hold(self, location: str) -> bool:
+        """Whether ``location`` is a file below one of the folders.
+
+        A remote location with a step ``..`` is not: some clients follow it, and to others it is part of the name.
+        """
+        if not is_local(location) and ".." in unquote(location).split("/"):
+            return False
+        return any(place.holds(location) for place in self._places)
+
+    def hold_folder(self, folder: str) -> bool:
+        """Whether all files in ``folder`` are below one of the folders."""
+        return self.hold(f"{folder.rstrip('/')}/_")
+
+    @cached_property
+    def _places(self) -> tuple[Place, ...]:
+        return tuple(map(Place, self.folders))

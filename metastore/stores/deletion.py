@@ -1,34 +1,47 @@
 """Deletes many files of a table, in chunks on the engine, and reports failures.
 
-This module does not decide which files to delete. A file that is already gone counts as deleted, because an earlier or
-concurrent run did it.
+This module does not decide which files are useless. It is where deletion has roots: a file that is not below one of
+them is kept, whoever asked. On the local disk, a file also stays if it is not the one that was listed
+(:mod:`metastore.stores.listed_files`). A file that is already gone counts as deleted, because an earlier or concurrent
+run did it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from metastore.engine import EngineFor
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, StorageError
+from metastore.stores.containment import Roots
 from metastore.stores.files import discard
-from metastore.stores.local import LocalFileIO, remove
+from metastore.stores.listed_files import OpenedFolders
+from metastore.stores.local import local_path
+from metastore.stores.locations import is_local
 
 _FILES_A_CHUNK: Final = 500
+OUTSIDE: Final = (
+    "kept: it lies outside of the catalog's warehouse and of the place where the catalog made the table; allow its "
+    "folder by drill.metastore.procedures.allowed_locations"
+)
+"""Why a file that nothing needs stays."""
 
 _GONE: Final = pa.schema([("location", pa.string()), ("error", pa.string())])
 
 
 @dataclass(frozen=True)
 class DeletionChunk:
-    """Files for one task to delete through ``io``."""
+    """Files for one task to delete below ``roots`` through ``io``; ``listed`` as in :class:`Deletion`."""
 
     io: FileIO
     locations: Sequence[str]
+    roots: tuple[str, ...] = ()
+    listed: Mapping[str, str] = field(default_factory=dict)
 
 
 def require_concurrency(max_concurrent_deletes: int | None) -> None:
@@ -39,15 +52,20 @@ def require_concurrency(max_concurrent_deletes: int | None) -> None:
 
 @dataclass(frozen=True)
 class Deletion:
-    """Deletes files: in tasks on the engine, or at most ``max_concurrent`` at a time from this process."""
+    """Deletes files below ``roots``: in tasks on the engine, or at most ``max_concurrent`` at a time from this process.
+
+    ``listed`` has the identities of local files by location, from before they were proven useless.
+    """
 
     io: FileIO
     engine: EngineFor
+    roots: Roots
+    listed: Mapping[str, str] = field(default_factory=dict)
     max_concurrent: int | None = None
     progress: Callable[[int, int], None] | None = None
 
     def run(self, locations: Iterable[str]) -> dict[str, str]:
-        """Delete the files; returns those that failed, each with its error."""
+        """Delete the files; returns those that stay, each with the reason."""
         wanted = list(locations)
         failed: dict[str, str] = {}
         done = 0
@@ -60,35 +78,52 @@ class Deletion:
 
     def _batches(self, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
         size = self.max_concurrent or _FILES_A_CHUNK
-        chunks = [DeletionChunk(self.io, wanted[start : start + size]) for start in range(0, len(wanted), size)]
+        chunks = [self._chunk(wanted[start : start + size]) for start in range(0, len(wanted), size)]
         if self.max_concurrent is None and chunks:
             yield from self.engine(len(wanted)).run(chunks, delete_files, _GONE)
             return
         for chunk in chunks:
             yield from delete_files(chunk)
 
-
-def _refusal(location: str) -> str | None:
-    try:
-        remove(location)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        return str(error)
-    return None
+    def _chunk(self, locations: Sequence[str]) -> DeletionChunk:
+        listed = {location: self.listed[location] for location in locations if location in self.listed}
+        return DeletionChunk(self.io, locations, self.roots.folders, listed)
 
 
 def delete_files(chunk: DeletionChunk) -> Iterator[pa.RecordBatch]:
-    """The task: yields one row for each file, with an error if deletion failed."""
-    failed: dict[str, str] = {}
-    if isinstance(chunk.io, LocalFileIO):
-        # On a local disk, deleting a file is faster than passing it to a thread.
-        for location in chunk.locations:
-            if (error := _refusal(location)) is not None:
-                failed[location] = error
-    else:
-        failed = {location: str(error) for location, error in discard(chunk.io, chunk.locations).failed}
-    errors = [failed.get(location) for location in chunk.locations]
+    """The task: yields one row for each file, with an error if it stays."""
+    kept = delete_chunk(chunk)
+    errors = [kept.get(location) for location in chunk.locations]
     yield pa.RecordBatch.from_arrays(
         [pa.array(chunk.locations, pa.string()), pa.array(errors, pa.string())], schema=_GONE
     )
+
+
+def delete_chunk(chunk: DeletionChunk) -> dict[str, str]:
+    """Delete the files of ``chunk``; returns those that stay, each with the reason."""
+    roots = Roots(chunk.roots)
+    kept = {location: OUTSIDE for location in chunk.locations if not roots.hold(location)}
+    inside = [location for location in chunk.locations if location not in kept]
+    kept |= _removed_here(chunk, [location for location in inside if is_local(location)])
+    remote = [location for location in inside if not is_local(location)]
+    return kept | {location: str(error) for location, error in discard(chunk.io, remote).failed}
+
+
+def _removed_here(chunk: DeletionChunk, locations: Sequence[str]) -> dict[str, str]:
+    """Remove files of the local disk; returns those that stay, each with the reason."""
+    # One after another: deleting a file is faster than passing it to a thread.
+    with OpenedFolders([root for root in chunk.roots if is_local(root)]) as folders:
+        refusals = {each: _refusal(folders, chunk.io, each, chunk.listed.get(each)) for each in locations}
+    return {location: error for location, error in refusals.items() if error is not None}
+
+
+def _refusal(folders: OpenedFolders, io: FileIO, location: str, identity: str | None) -> str | None:
+    opened_by_io = isinstance(io, PyArrowFileIO)
+    path = PyArrowFileIO.parse_location(location, io.properties)[2] if opened_by_io else local_path(location)
+    try:
+        folders.remove(path, identity)
+    except FileNotFoundError:
+        return None
+    except (OSError, StorageError) as error:
+        return str(error)
+    return None

@@ -1,4 +1,4 @@
-"""Parses locations: scheme, bucket (or container) and key; and defines which stores are supported.
+"""Parses locations: scheme, bucket (or container) and key; defines which stores are supported, and what names a folder.
 
 Keys are used unchanged, byte for byte: a query or an escape is part of the name. Only HDFS, which has folders, refuses
 ``.`` and ``..`` as names.
@@ -7,10 +7,12 @@ Keys are used unchanged, byte for byte: a query or an escape is part of the name
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
+from urllib.parse import unquote
 
-from metastore.errors import StorageError
+from metastore.errors import InvalidRequestError, StorageError
 
 StoreKind = Literal["s3", "gcs", "azure", "hdfs"]
 
@@ -30,6 +32,7 @@ _EXPECTED: Final[dict[StoreKind, str]] = {
 _SHARED: Final[dict[StoreKind | None, str]] = {"s3": "s3", "gcs": "gs", "azure": "abfss"}
 """The canonical scheme of each object store."""
 
+_NO_NAME: Final = re.compile(r"[/\\\x00-\x1f\x7f]")
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 _CONTAINER: Final = re.compile(r"[A-Za-z0-9$][\w.-]*@[A-Za-z0-9][\w.-]*")
 _AUTHORITIES: Final[dict[StoreKind, re.Pattern[str]]] = {
@@ -45,10 +48,32 @@ def is_local(location: str) -> bool:
     return "://" not in location or location.startswith("file:")
 
 
+def is_known(scheme: str) -> bool:
+    """Whether this package has a client for the stores with ``scheme``."""
+    return scheme in _KINDS
+
+
 def is_on_object_store(location: str) -> bool:
     """Whether ``location`` is on S3, GCS or Azure."""
     scheme, separator, _ = location.partition("://")
     return bool(separator) and _KINDS.get(scheme) in _SHARED
+
+
+def require_folder_names(names: Iterable[str]) -> None:
+    """Raise InvalidRequestError if one of ``names`` cannot name one folder in the folder above it.
+
+    The rule for every name of a table, schema or view that becomes part of a location. Some programs decode escapes, so
+    it holds for a decoded name, too.
+    """
+    for name in names:
+        plain = name
+        while (decoded := unquote(plain)) != plain:
+            plain = decoded
+        if plain in ("", ".", "..") or _NO_NAME.search(plain):
+            raise InvalidRequestError(
+                f"{name!r} cannot name a folder, and a table, schema or view keeps its files in a folder of its name: "
+                "choose a name other than . and .. and without slashes, backslashes and control characters"
+            )
 
 
 def one_spelling(location: str) -> str:

@@ -22,6 +22,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from metastore.engine import EngineFor
 from metastore.errors import StorageError
 from metastore.stores.hdfs_io import HdfsFileIO
+from metastore.stores.listed_files import identity_of
 from metastore.stores.local import LocalFileIO, local_path
 from metastore.stores.locations import StoreLocation, is_local
 from metastore.stores.object_store_io import ObjectFileIO
@@ -33,16 +34,18 @@ _LISTED_COLUMNS: Final[dict[str, pa.DataType]] = {
     "location": pa.string(),
     "size": pa.int64(),
     "modified_ms": pa.int64(),
+    "identity": pa.string(),
 }
 _LISTED: Final = pa.schema(_LISTED_COLUMNS)
 
 
 class StoredFile(NamedTuple):
-    """A file on the store; ``modified_ms`` in epoch milliseconds."""
+    """A file on the store; ``modified_ms`` in epoch milliseconds. ``identity`` is known on the local disk only."""
 
     location: str
     size: int
     modified_ms: int
+    identity: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,8 @@ def list_folder(folder: Folder) -> Iterator[pa.RecordBatch]:
         todo += below
         if files:
             columns = zip(*files, strict=True)
-            yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=_LISTED)
+            typed = [pa.array(column, kind) for column, kind in zip(columns, _LISTED.types, strict=True)]
+            yield pa.RecordBatch.from_arrays(typed, schema=_LISTED)
 
 
 def _level(folder: Folder) -> _Level:
@@ -131,7 +135,8 @@ def _local_level(folder: Folder) -> _Level:
                 below.append(Folder(folder.io, entry.path, folder.shown))
             elif not entry.is_dir():
                 status = entry.stat(follow_symlinks=False)
-                files.append(StoredFile(entry.path, status.st_size, status.st_mtime_ns // 1_000_000))
+                modified_ms = status.st_mtime_ns // 1_000_000
+                files.append(StoredFile(entry.path, status.st_size, modified_ms, identity_of(status)))
     return files, below
 
 

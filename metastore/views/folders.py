@@ -13,6 +13,7 @@ import os
 import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ from metastore.formats.source_file import Fingerprint, SourceFile
 from metastore.model.identity import TableInfo
 from metastore.stores.arrow import open_location
 from metastore.stores.bounded_reading import ReadLimits, parquet_rows
+from metastore.stores.listed_files import OpenedFolders
+from metastore.stores.local import local_path
 from metastore.views.runner import Written
 
 STATE: Final = "_state"
@@ -186,10 +189,18 @@ class Folder:
         store, root = self._open()
         path = f"{root}/{below}".rstrip("/")
         try:
-            if store.get_file_info(path).type != fs.FileType.NotFound:
+            if isinstance(store, fs.LocalFileSystem):
+                self._delete_here(below)
+            elif store.get_file_info(path).type != fs.FileType.NotFound:
                 store.delete_dir(path)
         except OSError as error:
             raise StorageError(f"cannot delete {path}: {error}") from error
+
+    def _delete_here(self, below: str) -> None:
+        """Delete a folder of the local disk by descriptors: no link leads out of the workspace, or to another view."""
+        root = os.path.realpath(local_path(self.workspace.location))
+        with OpenedFolders([root]) as folders, suppress(FileNotFoundError):
+            folders.remove_tree(os.path.join(root, self.data_location, below).rstrip("/"))
 
     def _open(self) -> tuple[fs.FileSystem, str]:
         return open_location(self.rows.location, self.workspace.options)

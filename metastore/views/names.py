@@ -20,6 +20,7 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.stores.locations import require_folder_names
 from metastore.suggestions import did_you_mean
 from metastore.views.contract import Contract, Pins, from_json, pins
 from metastore.views.expansion import ViewText
@@ -153,8 +154,12 @@ class Names:
         return None if found is None else found.schema
 
     def require_outside_tables(self, view: TableInfo) -> None:
-        """Raises InvalidRequestError if rows of ``view`` would lie in a table's folder, and so become its rows."""
-        folders = view.name.split("/")
+        """Raises InvalidRequestError if rows of ``view`` would lie in a table's folder, and so become its rows.
+
+        Raises it also for a name that leads out of the workspace.
+        """
+        folders = view.name.strip("/").split("/")
+        require_folder_names(folders)
         for depth in range(1, len(folders)):
             around = TableInfo(view.storage_plugin, view.workspace, "/".join(folders[:depth]))
             found = self.find(around)

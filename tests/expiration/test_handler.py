@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import StaticTable, Table
+from support.descriptors import full_path
 
 from metastore.errors import ConflictError, NotFoundError, OutcomeUnknownError
 from metastore.expiration import handler as handler_module
@@ -23,7 +24,8 @@ from metastore.iceberg.sweep import AssertHistory, TableFile, mark
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.stores import files as files_module
+from metastore.stores import deletion as deletion_module
+from metastore.stores.deletion import DeletionChunk
 from metastore.stores.local import LocalFileIO
 
 MakeUnit = Callable[..., TableMetadataUnit]
@@ -276,16 +278,16 @@ class TestFailures:
         kind: str,
     ) -> None:
         """Dead between commit and sweep or in its midst; also when others wrote and expired in between."""
-        discard, calls = files_module.discard, []
+        delete_chunk, calls = deletion_module.delete_chunk, []
 
-        def die(io: Any, locations: Iterable[str]) -> Any:
-            calls.append(locations)
+        def die(chunk: DeletionChunk) -> Any:
+            calls.append(chunk)
             if len(calls) > ["data", "manifest", "list"].index(kind):
                 raise SystemError("the process died here")
-            return discard(io, locations)
+            return delete_chunk(chunk)
 
         with monkeypatch.context() as patch:
-            patch.setattr(handler_module, "discard", die)
+            patch.setattr(handler_module, "delete_chunk", die)
             with pytest.raises(SystemError):
                 five.tables.expiration.expire()
         assert owners(open_metastore()) == "4kkkkk"
@@ -305,7 +307,7 @@ class TestFailures:
     ) -> None:
         """Nothing is outdated any more, but files still stand; a dry run tells of them."""
         with monkeypatch.context() as patch:
-            patch.setattr(handler_module, "discard", _die)
+            patch.setattr(handler_module, "delete_chunk", _die)
             with pytest.raises(SystemError):
                 five.tables.expiration.expire()
         later = open_metastore()
@@ -331,7 +333,7 @@ class TestFailures:
             response = commit(*arguments)
             other.tables.modify().overwrite([unit("a", owner="5")]).execute()
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(handler_module, "discard", _die)
+                patch.setattr(handler_module, "delete_chunk", _die)
                 with pytest.raises(SystemError):
                     other.tables.expiration.expire()
             return response
@@ -600,7 +602,7 @@ def refuse_to_delete(monkeypatch: pytest.MonkeyPatch, refuses: Callable[[Path], 
         delete(self, location)
 
     def guarded_unlink(path: Any, **options: Any) -> None:
-        if refuses(Path(str(path))):
+        if refuses(Path(full_path(path, options))):
             raise PermissionError(13, "Permission denied", str(path))
         unlink(path, **options)
 

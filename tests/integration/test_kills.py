@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.table import Table
+from support.descriptors import full_path
 
 from metastore.config.settings import Settings
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
@@ -96,7 +97,7 @@ class Steps:
 
     def _counting(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            if isinstance(arguments[0], int) or self.folder in str(arguments[0]):
+            if isinstance(arguments[0], int) or self.folder in full_path(arguments[0], options):
                 self.step()
             return real(*arguments, **options)
 

@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Final
 
+from support.descriptors import full_path
+
 
 class Fault(Enum):
     """What happens at the chosen operation."""
@@ -106,8 +108,8 @@ class Steps:
             for owner, name, real in patched:
                 setattr(owner, name, real)
 
-    def _concerns(self, path: Any) -> bool:
-        return not isinstance(path, int) and self.folder in os.fspath(path)
+    def _concerns(self, path: Any, options: dict[str, Any]) -> bool:
+        return not isinstance(path, int) and self.folder in full_path(path, options)
 
     def _counting(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
@@ -115,14 +117,14 @@ class Steps:
                 return real(*arguments, **options)
 
             # What is flushed is known by its number alone.
-            counted = name == "fsync" or (arguments and self._concerns(arguments[0]))
+            counted = name == "fsync" or (arguments and self._concerns(arguments[0], options))
             return self.step(name, operation) if counted else operation()
 
         return call
 
     def _opening(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(path: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-            if not self._concerns(path):
+            if not self._concerns(path, options):
                 return real(path, mode, *arguments, **options)
             writes = bool(set(mode) & set("wxa"))
             name = "create" if writes else "open"

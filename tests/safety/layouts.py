@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from pyiceberg.catalog import Catalog
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import Table
+from pyiceberg.table.update import SetLocationUpdate
 
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
@@ -63,6 +64,9 @@ STEPS: Final = st.one_of(
     st.tuples(st.just("analyze"), st.sampled_from(PLACES)),
     st.tuples(st.just("expire_while_hidden"), st.integers(0, 9)),
     st.tuples(st.just("orphans_while_hidden"), st.integers(0, 9)),
+    st.tuples(st.just("ancestor"), st.integers(0, 9), st.sampled_from(["", "lake", "lake/o"])),
+    st.tuples(st.just("foreign"), st.integers(0, 9)),
+    st.tuples(st.just("swap"), st.integers(0, 9), st.sampled_from(["expire", "orphans"])),
     st.tuples(st.just("statistics"), st.integers(0, 9)),
     st.tuples(
         st.sampled_from(["expire", "orphans", "old_metadata", "drop_stats", "component_orphans", "expire_components"])
@@ -79,6 +83,8 @@ class Counts:
     deleted: int = 0
     lost: int = 0
     kept_unknown: int = 0
+    swapped: int = 0
+    foreign_lost: int = 0
 
 
 class Layout:
@@ -94,6 +100,8 @@ class Layout:
         self.next_id = 0
         self.ahead_ms = 0
         self.raw: dict[str, set[str]] = {}
+        self.foreign: set[str] = set()
+        self.between: Callable[[int, int], None] | None = None
         self.session = self._open()
 
     def _open(self) -> Session:
@@ -167,6 +175,9 @@ class Layout:
         self.counts.lost += len(lost)
         assert not lost, f"{name}{arguments} lost {sorted(lost)}"
         assert not self.missing(), f"{name}{arguments}: {sorted(self.missing())}"
+        gone = {path for path in self.foreign if not os.path.exists(path)}
+        self.counts.foreign_lost += len(gone)
+        assert not gone, f"{name}{arguments} deleted files of others: {sorted(gone)}"
 
     def _create(self, catalog: str, name: str, place: str) -> None:
         self._made(catalog, name, place, {})
@@ -246,6 +257,67 @@ class Layout:
         files = {str(each) for each in path.parent.glob("*.parquet")}
         self.raw[place] = files
 
+    # -- steps of writers who would have files of others deleted
+
+    def _foreign_file(self, folder: str, name: str) -> Path:
+        """A file outside of the lake, where no deletion is allowed."""
+        path = self.folder / folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(self._rows(), path)
+        os.utime(path, (1, 1))
+        self.foreign.add(str(path))
+        return path
+
+    def _ancestor(self, number: int, above: str) -> None:
+        """A writer sets the location of a table to a folder above it, where files of others lie, too."""
+        if (which := self._nth(number)) is not None:
+            self._foreign_file("landing", f"{self.next_id}.parquet")
+            with self._load(which).transaction() as change:
+                place = SetLocationUpdate(location=f"file://{self.folder / above}".rstrip("/"))
+                change._apply((place,))
+
+    def _foreign(self, number: int) -> None:
+        """A manifest names any file of the machine, and then the entry goes."""
+        if (which := self._nth(number)) is not None:
+            self._load(which).add_files([f"file://{self._foreign_file('elsewhere', f'{self.next_id}.parquet')}"])
+            self._load(which).overwrite(self._rows())
+
+    def _swap(self, number: int, delete: str) -> None:
+        """Between listing and deletion, a folder of data becomes a link to files of others that have the same names.
+
+        They lie outside of the lake or in it, where a run may delete: it has not listed them.
+        """
+        self._create("lake", "a", "p")
+        self._create("side", "b", "o")
+        which = self._nth(number)
+        assert which is not None
+        self._overwrite(number)
+        data = Path(self._load(which).metadata.location.removeprefix("file://")).resolve() / "data"
+        self.next_id += 1
+        (data / f"stray-{self.next_id}.parquet").write_bytes(b"nobody's") if data.is_dir() else None
+        aside, theirs = self.folder / f"aside-{self.next_id}", f"{'lake/' * (number % 2)}theirs-{self.next_id}"
+
+        def between(_done: int, _total: int) -> None:
+            if data.is_dir() and not aside.exists():
+                for path in data.iterdir():
+                    if path.is_file():
+                        self._foreign_file(theirs, path.name)
+                data.rename(aside)
+                data.symlink_to(self.folder / theirs)
+                self.counts.swapped += 1
+
+        self.between = between
+        try:
+            getattr(self, f"_{delete}")()
+        finally:
+            self.between = None
+            if aside.exists():
+                data.unlink()
+                aside.rename(data)
+            gone = {path for path in self.foreign if not os.path.exists(path)}
+            assert not gone, f"{delete} followed a link to {sorted(gone)}"
+            self.foreign -= {path for path in self.foreign if "/lake/" in path}
+
     # -- steps that delete
 
     def _expire(self) -> None:
@@ -307,7 +379,8 @@ class Layout:
         self.counts.calls[procedure] += 1
         self._age_all()
         try:
-            rows = self.session.call(f"{catalog}.system.{procedure}", **arguments).to_pylist()
+            called = self.session.call(f"{catalog}.system.{procedure}", on_progress=self.between, **arguments)
+            rows = called.to_pylist()
         except MetastoreError:
             self.counts.calls[f"{procedure} refused"] += 1
             rows = []
@@ -320,7 +393,7 @@ class Layout:
 
     def _age_all(self) -> None:
         """Make every file look old, so that only what is needed protects it."""
-        for path in self._files():
+        for path in (*self._files(), *self.foreign):
             if not os.path.islink(path) and "version-hint" not in path:
                 os.utime(path, (1, 1))
 

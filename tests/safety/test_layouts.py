@@ -25,11 +25,22 @@ COUNTS = Counts()
 )
 @given(st.lists(STEPS, min_size=6, max_size=SIZE.steps))
 def test_no_layout_loses_a_file_that_somebody_needs(steps: list[tuple[Any, ...]]) -> None:
-    """Whatever lies inside of what, is shared, renamed, linked or registered twice: all that is needed exists."""
+    """Whatever lies inside of what, is shared, renamed, linked or registered twice: all that is needed exists.
+
+    Whatever writers of tables name, locations above, files elsewhere, links: no file of others outside the lake goes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         layout = Layout(Path(folder).resolve(), COUNTS)
         try:
-            for step in (*steps, ("expire",), ("orphans",), ("old_metadata",), ("component_orphans",)):
+            for step in (
+                *steps,
+                ("swap", 0, "orphans"),
+                ("swap", 1, "expire"),
+                ("expire",),
+                ("orphans",),
+                ("old_metadata",),
+                ("component_orphans",),
+            ):
                 note(str(step))
                 layout.step(*step)
         finally:
@@ -42,3 +53,5 @@ def test_something_is_deleted(capsys: pytest.CaptureFixture[str]) -> None:
         sys.stdout.write(f"\n{COUNTS}\n")
     assert COUNTS.deleted > COUNTS.layouts
     assert COUNTS.lost == 0
+    assert COUNTS.swapped > 0
+    assert COUNTS.foreign_lost == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore.stores.containment import Place
+from metastore.stores.containment import Place, Roots
 
 
 @pytest.fixture
@@ -101,3 +101,24 @@ def test_a_whole_bucket() -> None:
     """Every key is below it."""
     assert Place("s3://box").holds("s3://box/a")
     assert not Place("s3://box").holds("s3://bo/a")
+
+
+def test_stores_that_only_another_library_knows() -> None:
+    """Scheme and authority are compared as they are written."""
+    assert Place("oss://box/m").holds("oss://box/m/a")
+    assert not Place("oss://box/m").holds("oss://box/more/a")
+    assert not Place("oss://box/m").holds("cos://box/m/a")
+    assert not Place("oss://box/m").holds("oss://bo/m/a")
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "hdfs", "oss"])
+def test_roots_hold_no_step_back(scheme: str) -> None:
+    """Some clients follow the step, and others take it for a name: below a root is only what both find there."""
+    roots = Roots((f"{scheme}://box/m", f"{scheme}://box/n"))
+    assert roots.hold(f"{scheme}://box/m/a")
+    assert roots.hold(f"{scheme}://box/n/a")
+    assert roots.hold_folder(f"{scheme}://box/n/")
+    assert not roots.hold(f"{scheme}://box/m/../o/a")
+    assert not roots.hold(f"{scheme}://box/m/b/../a")
+    assert not roots.hold(f"{scheme}://box/m/%2E%2e/o/a")
+    assert not Roots(()).hold(f"{scheme}://box/m/a")

@@ -13,11 +13,10 @@ If snapshot IDs are given, exactly these snapshots expire.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
@@ -57,9 +56,9 @@ from metastore.iceberg.sweep import (
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.expire.retention import Expiring, Retention, expiring
 from metastore.procedures.expire.unused_metadata import unused_metadata
+from metastore.procedures.files.deletion_roots import deletion_roots, said_of_kept
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.inventory import FILE_ROW, Inventory
-from metastore.procedures.files.listed_folders import is_in_own_folders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import (
     UNSWEPT,
@@ -71,12 +70,11 @@ from metastore.procedures.files.quarantine import (
     standing,
     unswept,
 )
-from metastore.procedures.files.spelling import Spelling, is_inside
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
+from metastore.stores.containment import Roots
 from metastore.stores.deletion import Deletion, require_concurrency
-
-_log: Final = logging.getLogger(__name__)
+from metastore.stores.listed_files import identities
 
 _COUNTS: Final = {
     "deleted_data_files_count": (FileKind.DATA,),
@@ -94,6 +92,7 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "failed_files_count": pa.int64(),
     "message": pa.string(),
     "files": pa.list_(FILE_ROW),
+    "kept_files": pa.list_(pa.string()),
 }
 _RESULT: Final = pa.schema(_RESULT_COLUMNS)
 
@@ -137,7 +136,8 @@ def expire_snapshots(  # noqa: PLR0913 - the arguments of the call
 class _Planned:
     """One attempt: what expires, the table's metadata afterwards, and the files that are then unneeded.
 
-    ``unproven`` is the reason why it is unknown whether other tables need the files, if so.
+    ``unproven`` is the reason why it is unknown whether other tables need the files, if so. ``outside`` are unneeded
+    files that lie below none of the ``roots``, and stay. ``listed`` are identities of files, as they were marked.
     """
 
     table: Table
@@ -145,7 +145,10 @@ class _Planned:
     updates: tuple[TableUpdate, ...]
     kept: TableMetadata
     left_over: tuple[Quarantine, ...]
+    roots: Roots
     doomed: Sequence[TableFile] = field(default=())
+    outside: Sequence[str] = ()
+    listed: Mapping[str, str] = field(default_factory=dict)
     unproven: str | None = None
 
     @property
@@ -158,7 +161,7 @@ class _Planned:
 class Expiration:
     """One run of ``expire_snapshots`` on ``target``. After a lost race it tries again, until ``timeout``.
 
-    ``allowed`` are further locations, besides the table's own, in which lists of earlier runs may name files.
+    ``allowed`` are further roots of the deletion, besides the catalog's.
     """
 
     target: TargetTable
@@ -183,6 +186,7 @@ class Expiration:
         message = "dry run: nothing was changed"
         if planned.unproven:
             message = f"{message}; a run would delete no file: {planned.unproven}"
+        message = "; ".join(filter(None, (message, said_of_kept(planned.outside))))
         return {**_row(planned, planned.doomed, 0), "message": message, "files": files}
 
     def run(self) -> Mapping[str, Any]:
@@ -226,40 +230,26 @@ class Expiration:
         require_gc(table, "expire snapshots")
         metadata = table.metadata
         going = expiring(self.retention, metadata, self.now_ms())
-        left_over = tuple(standing(table, unswept(table)))
+        roots = deletion_roots(self.target, table, self.allowed)
+        left_over = tuple(standing(table, [each for each in unswept(table) if roots.hold(each)]))
         updates: tuple[TableUpdate, ...] = tuple(_updates(going, metadata))
         kept = without(metadata, going.snapshots, going.refs)
         if self.clean_metadata:
             inventory = Inventory(table.io, self.engine)
             updates = (*updates, *unused_metadata(kept, inventory))
-        planned = _Planned(table, going, updates, kept, left_over)
+        planned = _Planned(table, going, updates, kept, left_over, roots)
         if not (going or left_over):
             return planned
-        marked = self._mark(table, kept, going.snapshots, self._left(table, left_over))
-        doomed = [file for file in marked if file.kind is not FileKind.STATISTICS or _is_own(table, file)]
+        left = [each.file for made in left_over for each in made.files]
+        marked = self._mark(table, kept, going.snapshots, left)
+        doomed = [file for file in marked if roots.hold(file.location)]
+        outside = [file.location for file in marked if not roots.hold(file.location)]
+        listed = identities(file.location for file in doomed)
         judgement = self.proof.judge(file.location for file in doomed)
+        planned = replace(planned, outside=outside, listed=listed)
         if judgement.unknown and not judgement.free:
-            return _Planned(table, going, updates, kept, left_over, doomed, judgement.why_unknown)
-        free = [file for file in doomed if file.location in judgement.free]
-        return _Planned(table, going, updates, kept, left_over, free)
-
-    def _left(self, table: Table, left_over: Iterable[Quarantine]) -> list[TableFile]:
-        """Returns the files in lists of earlier runs that lie below the table's location or an allowed one.
-
-        Whoever may write the table could write such a list, so files elsewhere stay.
-        """
-        spelling = Spelling()
-        roots = [spelling.place(f"{root.rstrip('/')}/") for root in (table.metadata.location, *self.allowed)]
-        found = []
-        for file in (each.file for made in left_over for each in made.files):
-            if any(is_inside(spelling.place(file.location), root) for root in roots):
-                found.append(file)
-            else:
-                _log.warning(
-                    "%s is listed as left over by an expiration, and lies outside of the table's location: it is kept",
-                    file.location,
-                )
-        return found
+            return replace(planned, doomed=doomed, unproven=judgement.why_unknown)
+        return replace(planned, doomed=[file for file in doomed if file.location in judgement.free])
 
     def _mark(
         self, table: Table, kept: TableMetadata, gone: Iterable[int], candidates: Sequence[TableFile]
@@ -281,7 +271,10 @@ class Expiration:
         # Check again: another table may have taken a file in since it was marked.
         judgement = self.proof.judge(file.location for file in doomed)
         free = [file for file in doomed if file.location in judgement.free]
-        swept = sweep(free, self._deletion(table).run)
+        deletion = Deletion(
+            table.io, self.engine, planned.roots, planned.listed, self.max_concurrent_deletes, self.progress
+        )
+        swept = sweep(free, deletion.run)
         failed = dict(swept.failed)
         if judgement.unknown and not judgement.free:
             failed = dict.fromkeys((file.location for file in doomed), judgement.why_unknown or "")
@@ -293,6 +286,7 @@ class Expiration:
         if failed:
             location, error = next(iter(failed.items()))
             message = f"{len(failed)} files are left to the next run, such as {location}: {error}"
+        message = "; ".join(filter(None, (message, said_of_kept(planned.outside))))
         return {**_row(planned, gone, len(failed)), "message": message, "files": None}
 
     def _forget_lists(self, table: Table, standing_lists: Collection[str]) -> None:
@@ -305,21 +299,6 @@ class Expiration:
             requirements.append(cast("TableRequirement", AssertUnswept(value=named)))
         with suppress(CommitFailedException, MetastoreError):
             self.target.commit(table, requirements, [RemovePropertiesUpdate(removals=[UNSWEPT])])
-
-    def _deletion(self, table: Table) -> Deletion:
-        return Deletion(table.io, self.engine, self.max_concurrent_deletes, self.progress)
-
-
-def _is_own(table: Table, file: TableFile) -> bool:
-    """Whether a statistics file lies in the table's folders. It is not read first, and metadata can name any path."""
-    if is_in_own_folders(table, file.location):
-        return True
-    _log.warning(
-        "%s is named as statistics of %s and lies outside of the table's location: it is kept",
-        file.location,
-        ".".join(table.name()),
-    )
-    return False
 
 
 def _updates(going: Expiring, metadata: TableMetadata) -> Iterable[TableUpdate]:
@@ -342,4 +321,5 @@ def _row(planned: _Planned, gone: Iterable[TableFile], failed: int) -> dict[str,
         "deleted_bytes": sum(file.size or 0 for file in files),
         "expired_snapshots_count": len(planned.expiring.snapshots),
         "failed_files_count": failed,
+        "kept_files": list(planned.outside),
     }

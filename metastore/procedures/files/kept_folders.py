@@ -1,4 +1,4 @@
-"""Folders whose files are never deleted: those of components, analyzed tables, and materialized views.
+"""What is never deleted, wherever it lies: components, analyzed tables, materialized views, databases, configuration.
 
 Place in the flow: the proof that a file may be deleted begins here, because this costs one read of the metastore. Only
 folders that were configured, analyzed or refreshed count. A workspace alone does not: ``/`` would contain everything.
@@ -6,21 +6,27 @@ folders that were configured, analyzed or refreshed count. A workspace alone doe
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from metastore.config.components import DAMAGED_FOLDER, LEASE_FOLDER
 from metastore.config.settings import Settings
+from metastore.iceberg.catalogs import sqlite_file
 from metastore.iceberg.target import TargetTable
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.naming import workspace_location
 
+_JDBC_SQLITE: Final = "jdbc:sqlite:"
+_OF_SQLITE: Final = ("", "-wal", "-shm", "-journal")
+
 
 @dataclass(frozen=True)
 class KeptFolder:
-    """A folder, and the owner of its files: ``whose`` completes the sentence "it belongs to …"."""
+    """A folder or a file, and the owner of its files: ``whose`` completes the sentence "it belongs to …"."""
 
     location: str
     whose: str
@@ -49,6 +55,22 @@ class KeptFolders:
             found += _of_materialized_views(self._metastore) if loaded[1] else ()
             self._known = versions, found
         return self._known[1]
+
+
+def kept_files(settings: Settings) -> Iterator[KeptFolder]:
+    """Yields the files of this deployment that no table names: databases of catalogs, and files of configuration."""
+    catalogs = {"the metastore": settings.iceberg.catalog, **settings.catalogs}
+    for name, catalog in catalogs.items():
+        if (database := sqlite_file(catalog.properties.get("uri", ""))) is not None:
+            for suffix in _OF_SQLITE:
+                yield KeptFolder(os.path.abspath(database) + suffix, f"the database of the catalog {name}")
+    for plugin in settings.storage.values():
+        if plugin.type == "jdbc" and plugin.connection.startswith(_JDBC_SQLITE):
+            path = plugin.connection.removeprefix(_JDBC_SQLITE)
+            for suffix in _OF_SQLITE:
+                yield KeptFolder(os.path.abspath(path) + suffix, f"the database of the storage plugin {plugin.name}")
+    for file in {setting.origin.path for setting in settings.effective} - {None}:
+        yield KeptFolder(str(file), "the configuration")
 
 
 def workspaces(settings: Settings) -> Iterator[KeptFolder]:

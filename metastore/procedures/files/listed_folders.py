@@ -2,9 +2,9 @@
 
 Place in the flow: ``remove_orphan_files`` asks this module which folders to list. A table's location and properties
 (``write.data.path`` and others) name folders. Whoever may write the table can set them, so they could direct the run
-into any folder of the store. Therefore the location counts only if the table's metadata file lies below it: the writer
-of that file may write there. Properties are followed only below a location that is proven in this way or allowed, or if
-the call itself names the folder.
+into any folder of the store. Therefore the location counts only if the catalog made the table there
+(:mod:`deletion_roots`) and the table's metadata file lies below it. Properties are followed only below a location that
+is proven in this way or allowed, or if the call itself names the folder.
 """
 
 from __future__ import annotations
@@ -35,14 +35,6 @@ def claimed_by(metadata: TableMetadata) -> list[str]:
     return list(dict.fromkeys(each.rstrip("/") for each in (metadata.location, *named)))
 
 
-def is_in_own_folders(table: Table, location: str) -> bool:
-    """Returns whether a file lies below the table's proven location, or in the folder of its metadata file."""
-    spelling = Spelling()
-    beside = table.metadata_location.rpartition("/")[0]
-    own = [beside, *([table.metadata.location] if _is_proven(table, spelling) else [])]
-    return any(is_inside(spelling.place(location), spelling.place(f"{each.rstrip('/')}/")) for each in own)
-
-
 def _is_proven(table: Table, spelling: Spelling) -> bool:
     home = spelling.place(f"{table.metadata.location.rstrip('/')}/")
     return is_inside(spelling.place(table.metadata_location), home)
@@ -61,8 +53,8 @@ class ListedFolders:
     location: str | None = None
     allowed: Sequence[str] = ()
 
-    def of(self, table: Table) -> list[str]:
-        """Returns the folders to list, none of them inside another.
+    def of(self, table: Table, *, is_own: bool) -> list[str]:
+        """Returns the folders to list, none of them inside another. ``is_own``: whether the location is the table's.
 
         Raises InvalidRequestError if the call names a folder that is neither the table's nor allowed, and
         ProcedureError if there is no folder to list.
@@ -70,7 +62,7 @@ class ListedFolders:
         home, *named = claimed_by(table.metadata)
         if self.location is not None:
             return [self._checked(self.location, [home, *named])]
-        is_own = _is_proven(table, self.spelling) or self._is_allowed(home)
+        is_own = (is_own and _is_proven(table, self.spelling)) or self._is_allowed(home)
         inside = [folder for folder in named if self._is_in(folder, home)]
         followed = [home, *inside] if is_own else []
         followed += [folder for folder in named if self._is_allowed(folder) and folder not in followed]
@@ -79,8 +71,9 @@ class ListedFolders:
                 _log.warning("%s: orphans are not looked for in %s, %s", self.name, folder, _ALLOW)
         if not followed:
             raise ProcedureError(
-                f"{self.name} has its metadata file at {table.metadata_location}, not below its location {home}: only "
-                f"the table itself says that {home} is its own. No orphans are looked for there, {_ALLOW}"
+                f"{self.name} was not made at its location {home} by the catalog, or has its metadata file at "
+                f"{table.metadata_location} and not below: only the table itself says that {home} is its own. No "
+                f"orphans are looked for there, {_ALLOW}"
             )
         roots = {self._place(folder).path: folder for folder in followed}
         return [

@@ -1,8 +1,8 @@
 """The proof that files may be deleted: nothing in the configuration needs them.
 
 Place in the flow: a procedure has candidates, files that its own table does not need. The proof compares them with
-everything else, cheapest first. First come the folders of the deployment itself (:mod:`kept_folders`), then the tables
-of all catalogs (:mod:`known_tables`): the JSON of their metadata, their manifest lists, their manifests.
+everything else, cheapest first. First comes what the deployment itself needs (:mod:`kept_folders`), then the tables of
+all catalogs (:mod:`known_tables`): the JSON of their metadata, their manifest lists, their manifests.
 
 Promises: a file that any of these names, in any spelling, is not free. If the files that a table needs cannot be
 determined, no file is free, except below folders that the operator declared as the table's own (``owned``). Memory
@@ -32,7 +32,7 @@ from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.candidates import Candidates
 from metastore.procedures.files.inventory import Inventory, MetadataChunk, contents
-from metastore.procedures.files.kept_folders import KeptFolders, workspaces
+from metastore.procedures.files.kept_folders import KeptFolders, kept_files, workspaces
 from metastore.procedures.files.known_tables import (
     Unknown,
     claimed_folders,
@@ -167,6 +167,9 @@ class Proof:
         for folder in folders:
             struck = candidates.strike_below(self._spelling.place(f"{folder.location.rstrip('/')}/"))
             needed.update({folder.whose: struck} if struck else {})
+        for file in kept_files(self._catalogs.metastore.settings):
+            struck = candidates.strike(file.location)
+            needed.update({file.whose: struck} if struck else {})
         for workspace in workspaces(self._catalogs.metastore.settings):
             struck = sum(map(candidates.strike_below, inner.among([workspace.location])))
             needed.update({workspace.whose: struck} if struck else {})

@@ -34,6 +34,7 @@ from metastore.procedures.framework.model import (
 from metastore.procedures.hive.int96 import rewriter
 from metastore.procedures.hive.new_properties import new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
+from metastore.stores.locations import require_folder_names
 
 _CHUNK_FILES: Final = 250
 _WAVE: Final = 16
@@ -92,6 +93,9 @@ class Migrate(DistributedProcedure[MigrateCall]):
                 "system.upgrade_format_version afterwards"
             )
         name = f"{arguments['schema_name']}.{arguments['table_name']}"
+        require_folder_names(
+            (arguments["schema_name"], arguments["table_name"], *filter(None, (arguments["backup_table_name"],)))
+        )
         migration = Migration(
             hive_client(call),
             arguments["schema_name"],

@@ -35,6 +35,7 @@ from metastore.procedures.framework.model import (
 )
 from metastore.procedures.hive.new_properties import NewVersion, new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
+from metastore.stores.locations import require_folder_names
 
 _CHUNK_FILES: Final = 250
 _PROPERTIES: Final = {"gc.enabled": "false", "snapshot": "true"}
@@ -81,6 +82,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
         )
         version, own = new_properties(arguments["properties"], (*_PROPERTIES, NAME_MAPPING))
         schema, name, location = (arguments[each] for each in ("schema_name", "table_name", "location"))
+        require_folder_names((schema, name))
         at_once = tasks_at_once(arguments["parallelism"])
         return SnapshotCall(call, source, schema, name, location, version, own, at_once)
 

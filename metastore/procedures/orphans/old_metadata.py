@@ -26,13 +26,15 @@ from metastore.engine import EngineFor
 from metastore.errors import StorageError
 from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.iceberg.target import TargetTable
+from metastore.procedures.files.deletion_roots import deletion_roots
 from metastore.procedures.files.guards import bound_ms, require_foreign, require_gc
 from metastore.procedures.files.inventory import metadata_files, version_of
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.stores.bounded_reading import table_metadata
-from metastore.stores.deletion import Deletion
+from metastore.stores.containment import Roots
+from metastore.stores.deletion import OUTSIDE, Deletion
 from metastore.stores.trees import Folder, StoredFile, files_in
 
 _AT_ONCE: Final = 500
@@ -60,7 +62,7 @@ def remove_old_metadata(
     require_foreign(target, "its expiration takes old version files along")
     bound = bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age)
     proof = Proof(context.catalogs, target, context.engine, owned=owned or (), progress=context.progress)
-    removal = _Removal(target, proof, bound, context.engine)
+    removal = _Removal(target, proof, bound, context.engine, context.settings.procedures.allowed_locations)
     found = removal.find()
     failed = found.kept if dry_run or found.kept else removal.delete(found)
     return [
@@ -78,10 +80,12 @@ def remove_old_metadata(
 class _Found:
     """The metadata files to delete, oldest version first. ``table`` is the state that decides.
 
-    ``kept`` has the reason for each file that stays because it is unknown whether other tables need it.
+    ``kept`` has the reason for each file that stays: it is unknown whether other tables need it, or it lies below none
+    of the ``roots``.
     """
 
     table: Table
+    roots: Roots
     files: tuple[StoredFile, ...]
     kept: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,6 +96,7 @@ class _Removal:
     proof: Proof
     bound_ms: int
     engine: EngineFor
+    allowed: tuple[str, ...]
 
     def find(self) -> _Found:
         table = self.target.load()
@@ -100,12 +105,15 @@ class _Removal:
         # Load the table after the listing: commits during the listing move the bound only forwards.
         table = self.target.load()
         old = list(self._old(table, listed))
+        roots = deletion_roots(self.target, table, self.allowed)
+        if outside := {file.location: OUTSIDE for file in old if not roots.hold(file.location)}:
+            return _Found(table, roots, tuple(old), outside)
         judgement = self.proof.judge(file.location for file in old)
         if judgement.unknown and not judgement.free:
             why = judgement.why_unknown or ""
-            return _Found(table, tuple(old), {file.location: why for file in old})
+            return _Found(table, roots, tuple(old), {file.location: why for file in old})
         # A file that another catalog entry still points to ends the run, because older ones must go first.
-        return _Found(table, tuple(takewhile(lambda file: file.location in judgement.free, old)))
+        return _Found(table, roots, tuple(takewhile(lambda file: file.location in judgement.free, old)))
 
     def _old(self, table: Table, listed: list[StoredFile]) -> Iterator[StoredFile]:
         needed = [version_of(file.location) for file in metadata_files(table.metadata, table.metadata_location)]
@@ -122,7 +130,8 @@ class _Removal:
 
     def delete(self, found: _Found) -> Mapping[str, str]:
         """Delete the files. Returns those that stay, each with the reason."""
-        deletion = Deletion(found.table.io, self.engine)
+        listed = {file.location: file.identity for file in found.files if file.identity is not None}
+        deletion = Deletion(found.table.io, self.engine, found.roots, listed)
         at_once = 1 if isinstance(found.table.catalog, FileSystemCatalog) else _AT_ONCE
         wanted = [file.location for file in found.files]
         for start in range(0, len(wanted), at_once):

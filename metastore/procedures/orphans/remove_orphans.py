@@ -32,6 +32,7 @@ from metastore.iceberg.file_system_catalog import FileSystemCatalog
 from metastore.iceberg.sweep import MANIFESTS, FileKind, TableFile, statistics_files
 from metastore.iceberg.target import TargetTable
 from metastore.iceberg.version_files import HINT
+from metastore.procedures.files.deletion_roots import deletion_roots, is_own_location
 from metastore.procedures.files.guards import bound_ms, require_gc
 from metastore.procedures.files.inventory import Inventory, metadata_files
 from metastore.procedures.files.listed_folders import ListedFolders, claimed_by
@@ -57,6 +58,7 @@ from metastore.procedures.orphans.orphans import (
     orphans,
     outside_other_tables,
 )
+from metastore.stores.containment import Roots
 from metastore.stores.deletion import Deletion, require_concurrency
 from metastore.stores.trees import Folder, StoredFile, files_in, stored_files
 
@@ -131,7 +133,9 @@ def _mode(text: str) -> PrefixMismatch:
 
 @dataclass(frozen=True)
 class _Found:
-    """The orphans of ``table``. When they are deleted, the ``left_over`` lists of earlier runs are done.
+    """The orphans of ``table``, and the ``roots`` below which they may be deleted.
+
+    When they are deleted, the ``left_over`` lists of earlier runs are done.
 
     ``unproven`` is the reason why nothing may be deleted, although no readable table reaches the files.
     """
@@ -139,6 +143,7 @@ class _Found:
     table: Table
     reached: Reached
     known_snapshots: frozenset[int]
+    roots: Roots
     files: tuple[StoredFile, ...]
     left_over: tuple[Quarantine, ...]
     unproven: str | None = None
@@ -182,15 +187,16 @@ class OrphanRemoval:
         found = self._settled(self._find)
         if found.unproven or not (found.files or found.left_over):
             return [_row(file, deleted=False, error=found.unproven) for file in found.files]
-        listed = (Listed(TableFile(f.location, FileKind.ORPHAN, f.size), f.modified_ms) for f in found.files)
-        made = (quarantine(found.table, "orphans", listed),) if found.files else ()
+        named = (Listed(TableFile(f.location, FileKind.ORPHAN, f.size), f.modified_ms) for f in found.files)
+        made = (quarantine(found.table, "orphans", named),) if found.files else ()
         files = self._settled(lambda fresh: self._still_orphans(found, fresh))
         judgement = self._judge(found.table, files)
         if judgement.unknown and not judgement.free:
             lift(found.table.io, made)
             return [_row(file, deleted=False, error=judgement.why_unknown) for file in files]
         files = [file for file in files if file.location in judgement.free]
-        deletion = Deletion(found.table.io, self.engine, max_concurrent_deletes, progress)
+        listed = {file.location: file.identity for file in files if file.identity is not None}
+        deletion = Deletion(found.table.io, self.engine, found.roots, listed, max_concurrent_deletes, progress)
         failed = deletion.run(file.location for file in files)
         if not failed:
             lift(found.table.io, (*found.left_over, *made))
@@ -221,32 +227,42 @@ class OrphanRemoval:
         old = [
             file
             for file in stored
-            if file.location not in lists and (file.modified_ms < self.bound_ms or file in remembered)
+            if file.location not in lists and (file.modified_ms < self.bound_ms or file[:3] in remembered)
         ]
         files = sorted(orphans(_without_versions(table, old), reached, self.mode))
+        roots = deletion_roots(self.target, table, (*self.folders.allowed, *self._location_of_call))
         if not files:
-            return _Found(table, reached, known, (), left_over)
+            return _Found(table, reached, known, roots, (), left_over)
         judgement = self._judge(table, files)
         if judgement.unknown and not judgement.free:
-            return _Found(table, reached, known, tuple(files), (), judgement.why_unknown)
+            return _Found(table, reached, known, roots, tuple(files), (), judgement.why_unknown)
         free = tuple(file for file in files if file.location in judgement.free)
-        return _Found(table, reached, known, free, left_over)
+        return _Found(table, reached, known, roots, free, left_over)
 
     def _judge(self, table: Table, files: Sequence[StoredFile]) -> Judgement:
-        where = Where(table.metadata.location, self.folders.of(table))
+        where = Where(table.metadata.location, self._folders(table))
         return self.proof.judge((file.location for file in files), where)
+
+    def _folders(self, table: Table) -> list[str]:
+        """Returns the folders in which orphans are looked for. Raises as :meth:`ListedFolders.of`."""
+        return self.folders.of(table, is_own=is_own_location(self.target, table))
+
+    @property
+    def _location_of_call(self) -> tuple[str, ...]:
+        """The folder that the call names, if it does: the caller allows it."""
+        return () if self.folders.location is None else (self.folders.location,)
 
     def _stored(self, table: Table) -> list[StoredFile]:
         if self.file_list is not None:
             reached = Reached(self.spelling)
             self._reach(table, reached, frozenset())
-            unreached = self.file_list.unreached(self.folders.of(table), reached)
+            unreached = self.file_list.unreached(self._folders(table), reached)
             if unreached and len(unreached) == len(self.file_list.files):
                 raise _nothing_reached(self.target, len(reached), len(unreached), "in the view")
             return self.file_list.on_store(table.io, unreached, self.spelling)
         columns = {field.name for spec in table.metadata.partition_specs for field in spec.fields}
         shown = tuple(f"{name}=" for name in sorted(columns) if name.startswith(("_", ".")))
-        folders = [Folder(table.io, location, shown) for location in self.folders.of(table)]
+        folders = [Folder(table.io, location, shown) for location in self._folders(table)]
         expected = _expected_files(table)
         return list(stored_files(folders, lambda folders: self.engine(max(folders, expected))))
 
@@ -293,12 +309,14 @@ class OrphanRemoval:
         if not any(reached.among(self.spelling.place(file.location)) for file in stored):
             raise _nothing_reached(self.target, len(reached), len(stored), f"below {table.metadata.location}")
 
-    def _left_over(self, table: Table, stored: Sequence[StoredFile]) -> tuple[tuple[Quarantine, ...], set[StoredFile]]:
+    def _left_over(
+        self, table: Table, stored: Sequence[StoredFile]
+    ) -> tuple[tuple[Quarantine, ...], set[tuple[str, int, int]]]:
         """Returns the lists of interrupted runs, and their files with the size and time that were listed."""
         lists = [file.location for file in stored if _ORPHAN_LIST.search(file.location)]
         left_over = tuple(standing(table, lists))
         remembered = {
-            StoredFile(each.file.location, each.file.size or 0, each.modified_ms)
+            (each.file.location, each.file.size or 0, each.modified_ms)
             for made in left_over
             for each in made.files
             if each.modified_ms is not None

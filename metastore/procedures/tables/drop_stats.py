@@ -19,15 +19,16 @@ from pyiceberg.table.update import (
 from metastore.errors import InvalidRequestError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.sweep import statistics_files
+from metastore.procedures.files.deletion_roots import deletion_roots
 from metastore.procedures.files.guards import require_gc
-from metastore.procedures.files.listed_folders import is_in_own_folders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.stores.deletion import Deletion
+from metastore.stores.containment import Roots
+from metastore.stores.deletion import OUTSIDE, Deletion
+from metastore.stores.listed_files import identities
 
 _NEEDED: Final = "kept: another table needs it, or it belongs to the metastore"
-_ELSEWHERE: Final = "kept: it lies neither below the table's location nor beside its metadata file"
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "statistics_file": pa.string(),
@@ -60,11 +61,14 @@ def drop_stats(
             return []
         kept = statistics_files(update_table_metadata(metadata, updates))
         gone = {location: file for location, file in statistics_files(metadata).items() if location not in kept}
+        roots = deletion_roots(target, table, context.settings.procedures.allowed_locations)
+        listed = identities(gone)
         if not dry_run:
             target.commit(table, [AssertTableUUID(uuid=metadata.table_uuid)], updates)
-        failed = _kept(table, gone, proof)
+        failed = _kept(gone, proof, roots)
         if not dry_run:
-            failed |= Deletion(table.io, context.engine).run([each for each in gone if each not in failed])
+            deletion = Deletion(table.io, context.engine, roots, listed)
+            failed |= deletion.run([each for each in gone if each not in failed])
         return [
             {
                 "statistics_file": location,
@@ -78,11 +82,11 @@ def drop_stats(
     return until_won(target, context.settings.iceberg.commit.timeout, attempt)
 
 
-def _kept(table: Table, gone: Collection[str], proof: Proof) -> dict[str, str]:
+def _kept(gone: Collection[str], proof: Proof, roots: Roots) -> dict[str, str]:
     """Returns the files that are not deleted although the table no longer names them, each with the reason."""
     judgement = proof.judge(gone)
     kept = {each: judgement.why_unknown or _NEEDED for each in gone if each not in judgement.free}
-    return kept | {each: _ELSEWHERE for each in gone if not is_in_own_folders(table, each)}
+    return kept | {each: OUTSIDE for each in gone if not roots.hold(each)}
 
 
 def _removals(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[TableUpdate]:

@@ -60,6 +60,7 @@ def register_table(
         raise InvalidRequestError("metadata_location is empty: it names a table's folder or a metadata file")
     target = context.catalogs.target(context.catalog, schema, table_name)
     require_foreign(target, _NOT_OURS)
+    target.require_new_name()
     schemas = context.catalogs.schemas(context.catalog)
     if schema not in schemas:
         raise NotFoundError(f"schema {target.catalog_name}.{schema} does not exist; there are {', '.join(schemas)}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.descriptors import full_path
 from support.procedures_site import Site
 
 from metastore.errors import InvalidRequestError, ProcedureError
@@ -101,7 +102,7 @@ def test_what_will_not_go_ends_the_run(written: Site, monkeypatch: pytest.Monkey
     real = os.unlink
 
     def unlink(path: Any, **more: Any) -> None:
-        if os.fspath(path) == str(stuck):
+        if full_path(path, more) == str(stuck):
             raise PermissionError(13, "it will not go", str(path))
         real(path, **more)
 

@@ -1,0 +1,99 @@
+"""The folders below which a run on one table may delete files: the operator's word, never that of the table's writers.
+
+Place in the flow: expiration, orphans, old metadata, statistics and PURGE ask here, and
+:class:`~metastore.stores.deletion.Deletion` keeps every file outside. A root is the warehouse of the table's catalog,
+an allowed location of the configuration or call, or the place where the catalog made the table. A location that was set
+later is no root: whoever may write the table can set it.
+
+The catalog made the table at its location if that is where its namespace puts a table of this name, or if the first
+version of its metadata stands there. No later commit writes a file without a metadata log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from pyiceberg.table import Table
+
+from metastore.errors import MetastoreError
+from metastore.iceberg.catalog_errors import UNREADABLE, failures_of
+from metastore.iceberg.catalogs import CatalogSource
+from metastore.iceberg.target import TargetTable
+from metastore.procedures.files.inventory import version_of
+from metastore.procedures.files.spelling import Spelling
+from metastore.stores.bounded_reading import table_metadata
+from metastore.stores.containment import Roots
+from metastore.stores.deletion import OUTSIDE
+from metastore.stores.trees import Folder, files_in
+
+_SHOWN: Final = 3
+
+
+def deletion_roots(target: TargetTable, table: Table, allowed: Iterable[str] = ()) -> Roots:
+    """Returns the roots of a run on ``table``, with the ``allowed`` folders of the configuration and the call.
+
+    The catalog and the store are asked only if the table lies in none of the others. Raises StorageError.
+    """
+    location = table.metadata.location
+    if target.is_component:
+        return Roots((location, *allowed))
+    roots = Roots((*_warehouse(target.source), *allowed))
+    if roots.hold_folder(location) or not _is_made_at(target, table):
+        return roots
+    return Roots((*roots.folders, location))
+
+
+def is_own_location(target: TargetTable, table: Table) -> bool:
+    """Returns whether the location holds this table alone, so that what nothing reaches there is its orphan.
+
+    In a warehouse it is as deep as a table of the table's schema: the folders above belong to others, too. Raises
+    StorageError.
+    """
+    location = table.metadata.location.rstrip("/")
+    if target.is_component:
+        return True
+    for warehouse in _warehouse(target.source):
+        levels = Spelling().path(f"{location}/_").removeprefix(Spelling().path(f"{warehouse.rstrip('/')}/_")[:-1])
+        if Roots((warehouse,)).hold_folder(location) and levels.count("/") >= len(target.identifier):
+            return True
+    return _is_made_at(target, table)
+
+
+def said_of_kept(kept: Sequence[str]) -> str:
+    """Returns a sentence about files outside of all roots, for the user; empty if there are none."""
+    if not kept:
+        return ""
+    more = f" and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
+    return f"{len(kept)} files that nothing needs stay, {', '.join(kept[:_SHOWN])}{more}: {OUTSIDE}"
+
+
+def _warehouse(source: CatalogSource) -> tuple[str, ...]:
+    """Returns the folder of the catalog's warehouse; empty if a server has only a name for it."""
+    warehouse = source.settings.properties.get("warehouse") or source.opened.properties.get("warehouse", "")
+    is_place = "://" in warehouse or warehouse.startswith(("/", "file:"))
+    return (warehouse,) if warehouse and (is_place or source.settings.type not in ("rest", "glue")) else ()
+
+
+def _is_made_at(target: TargetTable, table: Table) -> bool:
+    """Returns whether the catalog made ``table`` where it lies now."""
+    location, source = table.metadata.location.rstrip("/"), target.source
+    with suppress(MetastoreError), failures_of(source), source.turn:
+        namespace = source.opened.load_namespace_properties(target.identifier[:-1]).get("location")
+        place = Spelling().place
+        if namespace and place(f"{namespace.rstrip('/')}/{target.identifier[-1]}") == place(location):
+            return True
+    return any(_is_first(table, file.location) for file in files_in(Folder(table.io, f"{location}/metadata")))
+
+
+def _is_first(table: Table, file: str) -> bool:
+    """Returns whether the file is the version with which ``table`` was created, at its location."""
+    if version_of(file) != 0:
+        return False
+    try:
+        first = table_metadata(table.io.new_input(file))
+    except (OSError, MetastoreError, *UNREADABLE):
+        return False
+    same_place = first.location.rstrip("/") == table.metadata.location.rstrip("/")
+    return first.table_uuid == table.metadata.table_uuid and same_place and not first.metadata_log
