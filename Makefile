@@ -20,10 +20,10 @@ help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/.with-demo,java ## Analyze, prune and query real data with Spark, from nothing
-	@"$(python)" -m metastore.demo $(ARGS)
+	@"$(python)" -m demos $(ARGS)
 
 demo-s3: $(VENV)/.with-demo-s3 ## Count requests with and without the metastore, on an S3 server of its own
-	@"$(python)" -m metastore.demo.s3 $(ARGS)
+	@"$(python)" -m demos.s3 $(ARGS)
 
 docs: $(VENV)/.with-docs ## Build the documentation's site into site/; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 "$(python)" -m mkdocs build --quiet $(ARGS)

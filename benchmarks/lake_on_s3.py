@@ -21,8 +21,8 @@ from pyiceberg.table import Table
 
 from benchmarks.content import Content
 from benchmarks.peers.on_s3 import NAMESPACE, sql_catalog
+from demos.s3.process import S3Server
 from metastore.config.settings import Settings
-from metastore.demo.s3.process import S3Server
 from metastore.mapping.schema import iceberg_schema, partition_spec
 from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit

@@ -24,7 +24,7 @@ from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, measure
 from benchmarks.peers.on_s3 import DUCKDB, DUCKDB_ON_ARROW, PYICEBERG, arrow_on_s3, duckdb_on_s3
 from benchmarks.s3_prices import dollars_of_a_million
 from benchmarks.stores import of_table
-from metastore.demo.s3.process import s3_server
+from demos.s3.process import s3_server
 from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.session import Session

@@ -15,7 +15,7 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 from pyarrow.fs import S3FileSystem
 from pyiceberg.catalog.sql import SqlCatalog
 
-from metastore.demo.s3.process import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from demos.s3.process import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 
 PYICEBERG: Final = "PyIceberg, SQL catalog"
 DUCKDB: Final = "DuckDB by glob, through fsspec"

@@ -59,7 +59,7 @@ LAYERS = (
     {"spark"},
     {"daemon", "doctor"},
     {"cli"},
-    {"__main__", "demo"},
+    {"__main__"},
 )
 """Modules and packages of ``metastore``, lowest first: each may import from lower layers only, never from its own."""
 

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import metastore
+from demos.flights import days, load, write_day
 from metastore.cli.app import app
-from metastore.demo.flights import days, load, write_day
 from metastore.session import connect
 
 GUIDE = (Path(metastore.__file__).parents[1] / "docs/guide/command-line.md").read_text(encoding="utf-8")

@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 
 import metastore
+from demos import __main__ as demo
+from demos import chapters
+from demos.flights import days, load, write_day
+from demos.story import ClaimError, Story
 from metastore.config import load as load_conf
-from metastore.demo import __main__ as demo
-from metastore.demo import chapters
-from metastore.demo.flights import days, load, write_day
-from metastore.demo.story import ClaimError, Story
 
 
 @pytest.mark.exhaustive
@@ -27,7 +27,7 @@ def test_the_demo_runs_end_to_end(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     ran = subprocess.run(
-        [sys.executable, "-m", "metastore.demo", "--folder", str(tmp_path / "demo"), "--months", "6,7"],
+        [sys.executable, "-m", "demos", "--folder", str(tmp_path / "demo"), "--months", "6,7"],
         capture_output=True,
         check=False,
         cwd=elsewhere,
@@ -44,7 +44,7 @@ def test_the_demo_runs_end_to_end(tmp_path: Path) -> None:
 def test_months_without_the_late_one_are_refused() -> None:
     """The story needs the month whose file comes late."""
     ran = subprocess.run(
-        [sys.executable, "-m", "metastore.demo", "--months", "7,8"],
+        [sys.executable, "-m", "demos", "--months", "7,8"],
         capture_output=True,
         check=False,
         env={**os.environ, "PYTHONPATH": str(Path(metastore.__file__).parents[1])},

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.demo.s3.cost import Cost, Request, operation_of
+from demos.s3.cost import Cost, Request, operation_of
 
 
 def spans(*times: tuple[float, float]) -> list[Request]:

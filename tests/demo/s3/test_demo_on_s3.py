@@ -17,8 +17,8 @@ import pytest
 from obstore.exceptions import AlreadyExistsError
 
 import metastore
-from metastore.demo.s3 import __main__ as demo
-from metastore.demo.s3.process import s3_server
+from demos.s3 import __main__ as demo
+from demos.s3.process import s3_server
 
 ROOT = Path(metastore.__file__).parents[1]
 
@@ -38,7 +38,7 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 def test_the_demo_runs_and_ctrl_c_ends_its_server(tmp_path: Path) -> None:
     """On two of the twelve months: every claim holds, one file is written, and nothing listens after Ctrl-C."""
     options = ["--folder", str(tmp_path / "new"), "--months", "6,7", "--latency", "0", "--stay"]
-    with started("-m", "metastore.demo.s3", *options) as process:
+    with started("-m", "demos.s3", *options) as process:
         assert process.stdout is not None
         shown = ""
         for line in process.stdout:
@@ -63,7 +63,7 @@ def test_the_demo_runs_and_ctrl_c_ends_its_server(tmp_path: Path) -> None:
 @pytest.mark.integration
 def test_the_server_ends_with_its_standard_input() -> None:
     """So it ends with its parent, however that one ends: the system closes the pipe."""
-    with started("-m", "metastore.demo.s3.server") as process:
+    with started("-m", "demos.s3.server") as process:
         assert process.stdin is not None
         assert process.stdout is not None
         urlopen(f"http://127.0.0.1:{int(process.stdout.readline())}/").close()
@@ -112,7 +112,7 @@ def test_of_many_writers_of_one_name_one_wins() -> None:
 
 def test_without_moto_the_extra_is_named() -> None:
     """One line, with the command that installs it."""
-    blocked = "import sys; sys.modules['moto'] = None; from metastore.demo.s3.__main__ import main; sys.exit(main([]))"
+    blocked = "import sys; sys.modules['moto'] = None; from demos.s3.__main__ import main; sys.exit(main([]))"
     with started("-c", blocked) as process:
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1

@@ -13,12 +13,12 @@ from obstore.store import S3Store
 from rich import box
 from rich.table import Table
 
+from demos.flights import LATE, day_file, days, load
+from demos.s3.cost import Cost
+from demos.s3.process import S3Server
+from demos.s3.questions import QUESTIONS, AskedQuestion, Question, ask_arrow, ask_metastore
+from demos.story import Story
 from metastore.cli.formats import number, plural, seconds, size
-from metastore.demo.flights import LATE, day_file, days, load
-from metastore.demo.s3.cost import Cost
-from metastore.demo.s3.process import S3Server
-from metastore.demo.s3.questions import QUESTIONS, AskedQuestion, Question, ask_arrow, ask_metastore
-from metastore.demo.story import Story
 from metastore.session import Session, connect
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import S3FileSystem
 
-from metastore.demo.s3.cost import Cost
-from metastore.demo.s3.process import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from demos.s3.cost import Cost
+from demos.s3.process import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 from metastore.session import Session
 
 

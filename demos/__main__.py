@@ -1,4 +1,4 @@
-"""``python -m metastore.demo``: plays all chapters. Exit code 0 if every claim held, 1 if one did not.
+"""``python -m demos``: plays all chapters. Exit code 0 if every claim held, 1 if one did not.
 
 It writes into a folder of its own, and removes only files that an earlier demo left there.
 """
@@ -14,10 +14,10 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from demos import chapters
+from demos.flights import months
+from demos.story import ClaimError, Story
 from metastore.cli.formats import seconds
-from metastore.demo import chapters
-from metastore.demo.flights import months
-from metastore.demo.story import ClaimError, Story
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.spark.session import active_session
 
@@ -77,7 +77,7 @@ def play(story: Story, stage: chapters.Stage) -> None:
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m metastore.demo", description="Real flights, analyzed and pruned.")
+    parser = argparse.ArgumentParser(prog="python -m demos", description="Real flights, analyzed and pruned.")
     parser.add_argument("--folder", default="demo-data", help="where data and metastore go (default: ./demo-data)")
     parser.add_argument("--months", type=months, default=range(1, 13), help="only these, such as 6,7 (6 must be there)")
     return parser.parse_args(arguments)

@@ -1,10 +1,10 @@
-"""``python -m metastore.demo.s3.server``: an S3 server on loopback that logs its requests and adds latency.
+"""``python -m demos.s3.server``: an S3 server on loopback that logs its requests and adds latency.
 
 It is moto's server behind a log. It prints its port as one line, and serves until standard input ends: it never
 outlives the process that started it, however that one ends. Objects are kept in memory.
 
 Two addresses below ``/-/``, which is no bucket's name, control it. ``POST /-/requests`` returns the log as JSON
-(see :class:`~metastore.demo.s3.cost.Request`) and empties it. ``POST /-/latency/0.03`` delays every later answer
+(see :class:`~demos.s3.cost.Request`) and empties it. ``POST /-/latency/0.03`` delays every later answer
 by 30 ms.
 """
 
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-from metastore.demo.s3.cost import Request, operation_of
+from demos.s3.cost import Request, operation_of
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication  # types that exist only in the stubs

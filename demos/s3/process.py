@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from obstore.store import S3Store
 
-from metastore.demo.s3.cost import Cost, Request
+from demos.s3.cost import Cost, Request
 from metastore.distribution import install_command
 from metastore.errors import NotFoundError, StorageError
 
@@ -76,7 +76,7 @@ def s3_server() -> Iterator[S3Server]:
     """
     if find_spec("moto") is None or find_spec("flask") is None:
         raise NotFoundError(f"the demo's S3 server is not installed: {install_command('demo-s3')}")
-    command = [sys.executable, "-m", "metastore.demo.s3.server"]
+    command = [sys.executable, "-m", "demos.s3.server"]
     with subprocess.Popen(  # noqa: S603 - our own module
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

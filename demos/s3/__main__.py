@@ -1,4 +1,4 @@
-"""``python -m metastore.demo.s3``: plays all chapters. Exit code 0 if every claim held, 1 if one did not.
+"""``python -m demos.s3``: plays all chapters. Exit code 0 if every claim held, 1 if one did not.
 
 The S3 server starts and ends with the demo. The only file written is the configuration.
 """
@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from threading import Event
 
+from demos.flights import months
+from demos.s3 import chapters
+from demos.s3.process import s3_server
+from demos.story import ClaimError, Story
 from metastore.cli.formats import seconds
-from metastore.demo.flights import months
-from metastore.demo.s3 import chapters
-from metastore.demo.s3.process import s3_server
-from metastore.demo.story import ClaimError, Story
 from metastore.errors import MetastoreError
 
 
@@ -64,7 +64,7 @@ def _stay(story: Story, conf: Path) -> None:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m metastore.demo.s3", description="Real flights on an S3 server that counts requests."
+        prog="python -m demos.s3", description="Real flights on an S3 server that counts requests."
     )
     parser.add_argument("--folder", default="demo-data", help="where the configuration goes (default: ./demo-data)")
     parser.add_argument("--months", type=months, default=range(1, 13), help="only these, such as 6,7 (6 must be there)")

@@ -13,12 +13,12 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from demos.flights import LATE, Day, Written, days, load, write_day
+from demos.queries import ROUNDS, AskedQuery, over_everything, over_pruned
+from demos.story import Story
 from metastore.cli.commands import explore, pruning, versions
 from metastore.cli.formats import number, plural, seconds, size
 from metastore.cli.screens import screen
-from metastore.demo.flights import LATE, Day, Written, days, load, write_day
-from metastore.demo.queries import ROUNDS, AskedQuery, over_everything, over_pruned
-from metastore.demo.story import Story
 from metastore.errors import NotFoundError
 from metastore.session import Session
 from metastore.spark import connect, spark_session
