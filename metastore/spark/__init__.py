@@ -13,6 +13,7 @@ import sys as _sys
 import typing as _typing
 from importlib.util import find_spec as _find_spec
 
+from metastore.distribution import install_command as _install_command
 from metastore.errors import EngineError as _EngineError
 from metastore.loaded_on_use import loaded_on_use as _loaded_on_use
 from metastore.spark.supported import require_supported as _require_supported
@@ -23,7 +24,7 @@ _missing = [_name for _name in ("pyspark", "pandas", "pyarrow") if _find_spec(_n
 if _missing:
     raise _EngineError(
         f"Spark for Python is not installed, or without its Arrow part: {_sys.executable} lacks {', '.join(_missing)}. "
-        "Run pip install 'pyspark[sql]' there, or set PYSPARK_PYTHON to a Python that has it"
+        f"Run {_install_command('spark')} there, or set PYSPARK_PYTHON to a Python that has it"
     )
 
 import pyspark as _pyspark  # noqa: E402 - an error of ours says that it is missing
