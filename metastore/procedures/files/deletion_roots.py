@@ -6,7 +6,8 @@ an allowed location of the configuration or call, or the place where the catalog
 later is no root: whoever may write the table can set it.
 
 The catalog made the table at its location if that is where its namespace puts a table of this name, or if the first
-version of its metadata stands there. No later commit writes a file without a metadata log.
+version of its metadata stands there. No later commit writes a file without a metadata log. A location that CREATE TABLE
+named may be any folder above other files. Then only the table's own folders in it are roots, ``metadata`` and ``data``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from metastore.stores.deletion import OUTSIDE
 from metastore.stores.trees import Folder, files_in
 
 _SHOWN: Final = 3
+_OWN_FOLDERS: Final = ("metadata", "data")
 
 
 def deletion_roots(target: TargetTable, table: Table, allowed: Iterable[str] = ()) -> Roots:
@@ -40,9 +42,12 @@ def deletion_roots(target: TargetTable, table: Table, allowed: Iterable[str] = (
     if target.is_component:
         return Roots((location, *allowed))
     roots = Roots((*_warehouse(target.source), *allowed))
-    if roots.hold_folder(location) or not _is_made_at(target, table):
+    if roots.hold_folder(location):
         return roots
-    return Roots((*roots.folders, location))
+    if _is_at_default(target, table):
+        return Roots((*roots.folders, location))
+    own = [f"{location.rstrip('/')}/{folder}" for folder in _OWN_FOLDERS] if _is_first_here(table) else []
+    return Roots((*roots.folders, *own))
 
 
 def is_own_location(target: TargetTable, table: Table) -> bool:
@@ -58,7 +63,7 @@ def is_own_location(target: TargetTable, table: Table) -> bool:
         levels = Spelling().path(f"{location}/_").removeprefix(Spelling().path(f"{warehouse.rstrip('/')}/_")[:-1])
         if Roots((warehouse,)).hold_folder(location) and levels.count("/") >= len(target.identifier):
             return True
-    return _is_made_at(target, table)
+    return _is_at_default(target, table) or _is_first_here(table)
 
 
 def said_of_kept(kept: Sequence[str]) -> str:
@@ -76,15 +81,21 @@ def _warehouse(source: CatalogSource) -> tuple[str, ...]:
     return (warehouse,) if warehouse and (is_place or source.settings.type not in ("rest", "glue")) else ()
 
 
-def _is_made_at(target: TargetTable, table: Table) -> bool:
-    """Returns whether the catalog made ``table`` where it lies now."""
+def _is_at_default(target: TargetTable, table: Table) -> bool:
+    """Returns whether ``table`` lies where its namespace puts a table of its name."""
     location, source = table.metadata.location.rstrip("/"), target.source
     with suppress(MetastoreError), failures_of(source), source.turn:
         namespace = source.opened.load_namespace_properties(target.identifier[:-1]).get("location")
         place = Spelling().place
-        if namespace and place(f"{namespace.rstrip('/')}/{target.identifier[-1]}") == place(location):
-            return True
-    return any(_is_first(table, file.location) for file in files_in(Folder(table.io, f"{location}/metadata")))
+        if namespace:
+            return place(f"{namespace.rstrip('/')}/{target.identifier[-1]}") == place(location)
+    return False
+
+
+def _is_first_here(table: Table) -> bool:
+    """Returns whether the first version of ``table`` was written at its present location."""
+    folder = Folder(table.io, f"{table.metadata.location.rstrip('/')}/metadata")
+    return any(_is_first(table, file.location) for file in files_in(folder))
 
 
 def _is_first(table: Table, file: str) -> bool:

@@ -67,16 +67,19 @@ def test_a_location_that_a_writer_set_is_no_root(lake: Lake, rows: Callable[...,
 
 
 def test_where_the_catalog_made_the_table_is_a_root(lake: Lake, rows: Callable[..., pa.Table]) -> None:
-    """The creator's location, outside of the warehouse: as long as the first version stands there, it is the table's.
+    """The creator's location, outside of the warehouse: as long as the first version stands there, two folders are roots.
 
-    Without that version only the operator can say so.
+    The creator may have named a folder above files of others. Without the first version only the operator can say more.
     """
     table = lake.table(location=f"file://{lake.folder}/mine")
     table.append(rows(1))
-    orphan = old_file(lake.folder / "mine/data/orphan")
+    orphan, landing = old_file(lake.folder / "mine/data/orphan"), old_file(lake.folder / "mine/landing/new.parquet")
     target = lake.catalogs.target("lake", "default", "t")
     lake.later(days=10)
-    assert f"file://{lake.folder}/mine" in deletion_roots(target, lake.table()).folders
+    own = [f"file://{lake.folder}/mine/{folder}" for folder in ("metadata", "data")]
+    assert deletion_roots(target, lake.table()).folders == (f"file://{lake.folder}/lake", *own)
+    lake.call(remove_orphan_files)
+    assert (orphan.exists(), landing.exists()) == (False, True)
     [first] = (lake.folder / "mine/metadata").glob("00000-*")
     first.unlink()
     assert deletion_roots(target, lake.table()).folders == (f"file://{lake.folder}/lake",)
@@ -84,7 +87,7 @@ def test_where_the_catalog_made_the_table_is_a_root(lake: Lake, rows: Callable[.
         lake.call(remove_orphan_files)
     allow(lake, f"file://{lake.folder}/mine")
     lake.call(remove_orphan_files)
-    assert not orphan.exists()
+    assert not landing.exists()
 
 
 @pytest.mark.parametrize("allowed", [False, True])
