@@ -53,7 +53,7 @@ from metastore.iceberg.sweep import (
 )
 from metastore.storage.table import ComponentTable
 from metastore.stores.bounded_reading import table_metadata
-from metastore.stores.containment import Place
+from metastore.stores.containment import Place, Roots
 from metastore.stores.deletion import DeletionChunk, delete_chunk
 from metastore.stores.listed_files import identities
 
@@ -240,7 +240,7 @@ class ExpirationHandler:
         """
 
         def delete(locations: Sequence[str]) -> dict[str, str]:
-            return delete_chunk(DeletionChunk(table.io, locations, (table.metadata.location,), listed))
+            return delete_chunk(DeletionChunk(table.io, locations, Roots((table.metadata.location,)), listed))
 
         swept = sweep(doomed, delete)
         failed = dict(swept.failed)

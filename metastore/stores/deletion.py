@@ -31,6 +31,7 @@ OUTSIDE: Final = (
 )
 """Why a file that nothing needs stays."""
 
+_NOWHERE: Final = Roots(())
 _GONE: Final = pa.schema([("location", pa.string()), ("error", pa.string())])
 
 
@@ -40,7 +41,7 @@ class DeletionChunk:
 
     io: FileIO
     locations: Sequence[str]
-    roots: tuple[str, ...] = ()
+    roots: Roots = _NOWHERE
     listed: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -87,7 +88,7 @@ class Deletion:
 
     def _chunk(self, locations: Sequence[str]) -> DeletionChunk:
         listed = {location: self.listed[location] for location in locations if location in self.listed}
-        return DeletionChunk(self.io, locations, self.roots.folders, listed)
+        return DeletionChunk(self.io, locations, self.roots, listed)
 
 
 def delete_files(chunk: DeletionChunk) -> Iterator[pa.RecordBatch]:
@@ -101,8 +102,7 @@ def delete_files(chunk: DeletionChunk) -> Iterator[pa.RecordBatch]:
 
 def delete_chunk(chunk: DeletionChunk) -> dict[str, str]:
     """Delete the files of ``chunk``; returns those that stay, each with the reason."""
-    roots = Roots(chunk.roots)
-    kept = {location: OUTSIDE for location in chunk.locations if not roots.hold(location)}
+    kept = {location: OUTSIDE for location in chunk.locations if not chunk.roots.hold(location)}
     inside = [location for location in chunk.locations if location not in kept]
     kept |= _removed_here(chunk, [location for location in inside if is_local(location)])
     remote = [location for location in inside if not is_local(location)]
@@ -112,7 +112,8 @@ def delete_chunk(chunk: DeletionChunk) -> dict[str, str]:
 def _removed_here(chunk: DeletionChunk, locations: Sequence[str]) -> dict[str, str]:
     """Remove files of the local disk; returns those that stay, each with the reason."""
     # One after another: deleting a file is faster than passing it to a thread.
-    with OpenedFolders([root for root in chunk.roots if is_local(root)]) as folders:
+    roots = chunk.roots
+    with OpenedFolders([*filter(is_local, roots.folders)], [*filter(is_local, roots.own)]) as folders:
         refusals = {each: _refusal(folders, chunk.io, each, chunk.listed.get(each)) for each in locations}
     return {location: error for location, error in refusals.items() if error is not None}
 

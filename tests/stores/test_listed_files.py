@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
+from metastore.stores.containment import Roots
 from metastore.stores.deletion import OUTSIDE, DeletionChunk, delete_chunk
 from metastore.stores.listed_files import OpenedFolders, identities, is_same
 from metastore.stores.local import LocalFileIO
@@ -28,7 +29,7 @@ def lake(tmp_path: Path) -> Path:
 
 def delete(lake: Path, *paths: Path, listed: dict[str, str] | None = None, io: FileIO | None = None) -> dict[str, str]:
     """What stays of ``paths``, with the reasons."""
-    return delete_chunk(DeletionChunk(io or LocalFileIO(), list(map(str, paths)), (str(lake),), listed or {}))
+    return delete_chunk(DeletionChunk(io or LocalFileIO(), list(map(str, paths)), Roots((str(lake),)), listed or {}))
 
 
 @pytest.mark.parametrize("io", [LocalFileIO(), PyArrowFileIO()])
@@ -127,3 +128,17 @@ def test_a_tree_goes_without_what_its_links_lead_to(lake: Path) -> None:
             folders.remove_tree(str(lake / "by"))
     assert not (lake / "t").exists()
     assert (lake / "u/data/a.parquet").exists()
+
+
+def test_an_own_folder_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
+    """The operator's root may be a link. A folder of the table itself could have been replaced by its writers."""
+    theirs, table = tmp_path / "theirs", tmp_path / "table"
+    theirs.mkdir()
+    table.mkdir()
+    (theirs / "a").touch()
+    (table / "data").symlink_to(theirs)
+    asked = [str(table / "data/a")]
+    assert list(delete_chunk(DeletionChunk(LocalFileIO(), asked, Roots((), (str(table / "data"),))))) == asked
+    assert (theirs / "a").exists()
+    assert delete_chunk(DeletionChunk(LocalFileIO(), asked, Roots((str(table / "data"),)))) == {}
+    assert not (theirs / "a").exists()

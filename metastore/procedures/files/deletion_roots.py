@@ -47,7 +47,7 @@ def deletion_roots(target: TargetTable, table: Table, allowed: Iterable[str] = (
     if _is_at_default(target, table):
         return Roots((*roots.folders, location))
     own = [f"{location.rstrip('/')}/{folder}" for folder in _OWN_FOLDERS] if _is_first_here(table) else []
-    return Roots((*roots.folders, *own))
+    return Roots(roots.folders, tuple(own))
 
 
 def is_own_location(target: TargetTable, table: Table) -> bool:

@@ -20,6 +20,7 @@ from metastore.procedures.files.deletion_roots import deletion_roots, is_own_loc
 from metastore.procedures.orphans.old_metadata import remove_old_metadata
 from metastore.procedures.orphans.remove_orphans import remove_orphan_files
 from metastore.session import Session
+from metastore.stores.containment import Roots
 
 
 def moved(lake: Lake, table: Table, location: str) -> Table:
@@ -67,7 +68,7 @@ def test_a_location_that_a_writer_set_is_no_root(lake: Lake, rows: Callable[...,
 
 
 def test_where_the_catalog_made_the_table_is_a_root(lake: Lake, rows: Callable[..., pa.Table]) -> None:
-    """The creator's location, outside of the warehouse: as long as the first version stands there, two folders are roots.
+    """The creator's location, outside of the warehouse: while the first version stands there, two folders are roots.
 
     The creator may have named a folder above files of others. Without the first version only the operator can say more.
     """
@@ -76,8 +77,8 @@ def test_where_the_catalog_made_the_table_is_a_root(lake: Lake, rows: Callable[.
     orphan, landing = old_file(lake.folder / "mine/data/orphan"), old_file(lake.folder / "mine/landing/new.parquet")
     target = lake.catalogs.target("lake", "default", "t")
     lake.later(days=10)
-    own = [f"file://{lake.folder}/mine/{folder}" for folder in ("metadata", "data")]
-    assert deletion_roots(target, lake.table()).folders == (f"file://{lake.folder}/lake", *own)
+    own = tuple(f"file://{lake.folder}/mine/{folder}" for folder in ("metadata", "data"))
+    assert deletion_roots(target, lake.table()) == Roots((f"file://{lake.folder}/lake",), own)
     lake.call(remove_orphan_files)
     assert (orphan.exists(), landing.exists()) == (False, True)
     [first] = (lake.folder / "mine/metadata").glob("00000-*")

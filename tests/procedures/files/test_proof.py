@@ -109,7 +109,7 @@ def test_a_file_that_another_table_took_in_stays(
     own = written("own", 1, location=f"file://{tmp_path}/o/dfs")
     other_place = {"inside": "o/dfs/deep", "around": "o", "beside": "p"}[place]
     other = written("other", 2, location=f"file://{tmp_path}/{other_place}")
-    taken, orphan = stray(root(own), "taken.parquet"), stray(root(own), "orphan.parquet")
+    taken, orphan = stray(root(own) / "data", "taken.parquet"), stray(root(own) / "data", "orphan.parquet")
     other.add_files([f"file://{taken}"])
     assert removed(lake.call(remove_orphan_files, table="own")) == {str(orphan)}
     assert ids(other) == [2, 7]
