@@ -314,7 +314,16 @@ def expiration(lake: Lake, commit: Any, **more: Any) -> Expiration:
     retention = Retention(lake.clock.ms + 9_000)
     minute = timedelta(minutes=1)
     proof = Proof(lake.catalogs, target, lambda _: LocalEngine(1))
-    return Expiration(target, retention, proof, lambda _: LocalEngine(1), lambda: lake.clock.ms, minute, **more)
+    return Expiration(
+        target,
+        retention,
+        proof,
+        lambda _: LocalEngine(1),
+        lambda: lake.clock.ms,
+        minute,
+        lake.metastore.deletions,
+        **more,
+    )
 
 
 def test_a_tag_made_meanwhile_keeps_its_snapshot(lake: Lake, written: Table) -> None:

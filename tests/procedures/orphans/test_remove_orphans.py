@@ -337,7 +337,9 @@ def removal_of(lake: Lake, target: TargetTable) -> OrphanRemoval:
     """A run on ``target`` that takes every file for old, on one process."""
     engine = LocalEngine(1)
     proof = Proof(lake.catalogs, target, lambda _: engine)
-    return OrphanRemoval(target, proof, lake.clock.ms, lambda _: engine, ListedFolders(str(target), Spelling()))
+    return OrphanRemoval(
+        target, proof, lake.clock.ms, lambda _: engine, ListedFolders(str(target), Spelling()), lake.metastore.deletions
+    )
 
 
 class Slow:
