@@ -403,11 +403,13 @@ class Target:
         self.target.commit(*arguments)
         os.kill(os.getpid(), signal.SIGKILL)
 
-catalogs = Catalogs(Metastore.open(Settings.from_mapping(given, environ={})))
+metastore = Metastore.open(Settings.from_mapping(given, environ={}))
+catalogs = Catalogs(metastore)
 target = Target(catalogs.table("lake", "default", "t"))
 engine = lambda _: LocalEngine(1)
 proof = Proof(catalogs, target, engine)
-Expiration(target, Retention(now_ms + 9000), proof, engine, lambda: now_ms, timedelta(0)).run()
+retention, now, none = Retention(now_ms + 9000), lambda: now_ms, timedelta(0)
+Expiration(target, retention, proof, engine, now, none, metastore.deletions).run()
 """
 
 
