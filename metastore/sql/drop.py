@@ -101,7 +101,7 @@ class _Purge:
         self._proven(first)
         _drop_entry(self.place)
         judged = proof.judge(first.free)  # other tables may need a file since then; such files stay
-        put_off = PutOff(self.target.metastore.deletions, str(self.place), PURGE, renewed=own)
+        put_off = PutOff(self.target.metastore.deletions, str(self.place), PURGE, named, renewed=own)
         failed = Deletion(document.io, self.target.engine_for, roots, put_off, listed).run(sorted(judged.free))
         summary = f"{len(judged.free) - len(failed) - len(put_off.held)} files are deleted"
         if put_off.held:
@@ -123,20 +123,20 @@ class _Purge:
                 "keeps all files"
             )
 
-    def _files_of(self, document: MetadataDocument) -> list[str]:
-        """Returns every file that a snapshot of the table names, each once.
+    def _files_of(self, document: MetadataDocument) -> dict[str, int | None]:
+        """Returns every file that a snapshot of the table names, with its bytes if these are recorded.
 
         Raises FormatError, and StorageError for a missing file.
         """
         inventory = Inventory(document.io, self.target.engine_for)
-        found = dict.fromkeys(named_files(document))
+        found: dict[str, int | None] = dict.fromkeys(named_files(document))
         manifests: list[TableFile] = inline_manifests(document)
         for location, file in inventory.listed(manifest_lists(document), must_stand=True):
-            found[location] = None
+            found[location] = file.size
             if file.kind in MANIFESTS:
                 manifests.append(file)
-        found.update(dict.fromkeys(location for location, _ in inventory.live_files(manifests, must_stand=True)))
-        return list(found)
+        found.update((location, file.size) for location, file in inventory.live_files(manifests, must_stand=True))
+        return found
 
 
 HANDLERS: Final = {("DROP", "TABLE"): drop_table}

@@ -111,7 +111,7 @@ class DeletionList:
         for key, asked in zip(_keys(each.path for each in wanted), wanted, strict=True):
             entry = known.get(key)
             if entry is None or (
-                entry.due_ms is not None and (asked.path in renewed or not _is_one_file(entry.identity, asked.identity))
+                entry.due_ms is not None and (asked.path in renewed or not is_one_file(entry.identity, asked.identity))
             ):
                 if not self.delay:
                     continue
@@ -253,7 +253,7 @@ def _precedence(entry: PutOffFile) -> tuple[bool, int]:
     return entry.due_ms is None, entry.due_ms or 0
 
 
-def _is_one_file(known: str | None, found: str | None) -> bool:
+def is_one_file(known: str | None, found: str | None) -> bool:
     """Whether two identities are of one file; machines number the devices of a network disk differently."""
     return known is None or found is None or known.rsplit(":")[-1] == found.rsplit(":")[-1]
 

@@ -25,7 +25,8 @@ from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.proof import Proof
 from metastore.stores.containment import Roots
 from metastore.stores.deletion import Deletion
-from metastore.stores.deletion_list import DeletionList, PutOff, PutOffFile
+from metastore.stores.deletion_list import DeletionList, PutOff, PutOffFile, is_one_file
+from metastore.stores.listed_files import identities
 
 EXPIRE_SNAPSHOTS: Final = "expire_snapshots"
 DROP_STATS: Final = "drop_stats"
@@ -35,7 +36,10 @@ _FROM_LIST: Final = (EXPIRE_SNAPSHOTS, DROP_STATS, PURGE)
 
 @dataclass(frozen=True)
 class DueDeletions:
-    """What became of files that were due: those deleted, those needed again, and those that stay, with the reason."""
+    """What became of files that were due: those deleted, those that left the list, and those that stay on it.
+
+    Files leave the list if they are ``needed`` again, or other files have their names. ``failed`` has reasons.
+    """
 
     deleted: tuple[PutOffFile, ...] = ()
     needed: tuple[PutOffFile, ...] = ()
@@ -65,9 +69,11 @@ def delete_due(catalogs: Catalogs, target: TargetTable, engine: EngineFor) -> Du
     judgement = Proof(catalogs, target, engine, of_target_too=True).judge(due)
     if judgement.why_unknown is not None:
         return DueDeletions(failed=dict.fromkeys(due, judgement.why_unknown))
-    needed = tuple(entry for path, entry in due.items() if path not in judgement.free)
+    found = identities(due)
+    same = {path for path, entry in due.items() if is_one_file(entry.identity, found.get(path))}
+    free = {path: entry for path, entry in due.items() if path in judgement.free & same}
+    needed = tuple(entry for path, entry in due.items() if path not in free)
     deletions.forget([entry.path for entry in needed])
-    free = {path: entry for path, entry in due.items() if path in judgement.free}
     failed: dict[str, str] = {}
     held: dict[str, str] = {}
     for roots in {entry.roots for entry in free.values()}:
