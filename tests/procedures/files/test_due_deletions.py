@@ -113,8 +113,7 @@ def test_a_rollback_between_the_passes_keeps_every_file(lake: Lake, again: Calla
     before = lake.table().metadata_location
     expire(lake)
     assert listed(lake)
-    lake.catalog.drop_table("default.t")
-    lake.catalog.register_table("default.t", before)
+    go_back(lake, before)
     files = data(lake)
     lake.later(11)
     again(lake)
@@ -127,6 +126,43 @@ def test_a_rollback_between_the_passes_keeps_every_file(lake: Lake, again: Calla
     else:
         # The snapshots expired once more: their delay begins anew.
         assert {each.since_ms for each in lake.metastore.deletions.entries()} == {lake.clock.ms}
+
+
+def go_back(lake: Lake, metadata_location: str) -> None:
+    """The entry of the catalog names this version of the metadata."""
+    if lake.catalog.table_exists("default.t"):
+        lake.catalog.drop_table("default.t")
+    lake.catalog.register_table("default.t", metadata_location)
+
+
+@pytest.mark.usefixtures("written")
+def test_what_is_given_up_once_more_waits_once_more(lake: Lake) -> None:
+    """A rollback and a second expiration before the first one's time: the time counts from the second."""
+    before = lake.table().metadata_location
+    expire(lake)
+    waiting = listed(lake)
+    lake.later(5)
+    go_back(lake, before)
+    expire(lake)
+    lake.later(9)
+    expire(lake)
+    assert waiting <= data(lake)
+    lake.later(1.1)
+    expire(lake)
+    assert not waiting & data(lake)
+
+
+def test_a_purged_table_that_is_registered_again_keeps_its_files(lake: Lake, written: Table) -> None:
+    """An operator undoes a DROP TABLE PURGE within the delay, without a word to the list."""
+    with LocalEngine(1) as engine, Session(lake.metastore, engine) as session:
+        session.sql("DROP TABLE lake.default.t PURGE")
+        go_back(lake, written.metadata_location)
+        files = data(lake)
+        lake.later(11)
+        [outcome] = session.delete_due().values()
+    assert "needed again" in str(outcome)
+    assert data(lake) == files
+    assert sorted(lake.table().scan().to_arrow()["id"].to_pylist()) == [2, 3]
 
 
 def test_a_file_that_another_table_took_in_stays(lake: Lake, written: Table, rows: Callable[..., pa.Table]) -> None:
@@ -218,8 +254,7 @@ def test_statistics_that_are_attached_again_stay(lake: Lake, written: Table) -> 
     """A rollback of drop_stats keeps the file for readers."""
     [statistics] = statistics_files(written.metadata)
     lake.call(drop_stats)
-    lake.catalog.drop_table("default.t")
-    lake.catalog.register_table("default.t", written.metadata_location)
+    go_back(lake, written.metadata_location)
     lake.later(11)
     assert [each.path for each in delete_due(lake).needed] == [statistics]
     assert os.path.exists(statistics.removeprefix("file://"))
