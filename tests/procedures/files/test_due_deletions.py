@@ -162,7 +162,7 @@ def test_a_purged_table_that_is_registered_again_keeps_its_files(lake: Lake, wri
         [outcome] = session.delete_due().values()
     assert "needed again" in str(outcome)
     assert data(lake) == files
-    assert sorted(lake.table().scan().to_arrow()["id"].to_pylist()) == [2, 3]
+    assert set(lake.table().scan().to_arrow()["id"].to_pylist()) == {2, 3}
 
 
 def test_a_file_that_another_table_took_in_stays(lake: Lake, written: Table, rows: Callable[..., pa.Table]) -> None:
