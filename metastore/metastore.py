@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from metastore.components.materialized_views import MATERIALIZED_VIEWS, Material
 from metastore.components.runs import RUNS, Runs
 from metastore.components.tables import TABLES, Tables
 from metastore.components.views import VIEWS, Views
+from metastore.config.components import DELETIONS_FOLDER
 from metastore.config.settings import ComponentSettings, Settings, load
 from metastore.errors import ConfigError, NotFoundError
 from metastore.expiration.handler import ExpirationHandler
@@ -34,6 +35,8 @@ from metastore.storage.handover import Registered, hand_over
 from metastore.storage.own_folders import require_apart
 from metastore.storage.reader import Reader
 from metastore.storage.table import ComponentTable
+from metastore.stores.deletion_list import DeletionList
+from metastore.stores.opening import open_store
 
 
 class Metastore:
@@ -82,6 +85,13 @@ class Metastore:
     def runs(self) -> Runs:
         """The history of the daemon's runs."""
         return Runs(RUNS, self._backing(RUNS))
+
+    @cached_property
+    def deletions(self) -> DeletionList:
+        """The list of files whose deletion is put off (``drill.metastore.procedures.deletion.delay``)."""
+        folder = f"{self.settings.iceberg.base_location.rstrip('/')}/{DELETIONS_FOLDER}"
+        store = cache(lambda: open_store(folder, self.settings.iceberg.config_properties)[0])
+        return DeletionList(store, folder, self.settings.procedures.deletion_delay, self.clock.now_ms)
 
     def register(self, source: Settings | None = None) -> list[Registered]:
         """Register the component tables of ``source`` in the configured catalog, which then owns their commits.

@@ -22,7 +22,7 @@ from metastore.catalogs import Catalogs
 from metastore.config import Settings
 from metastore.engine import Engine
 from metastore.engine_choice import EngineFactory, SessionEngines
-from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
 from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
@@ -44,11 +44,13 @@ if TYPE_CHECKING:
     from metastore.information_schema import InformationSchema
     from metastore.integrity.findings import CheckReport
     from metastore.integrity.repair import RepairReport
+    from metastore.procedures.files.due_deletions import DueDeletions
     from metastore.procedures.framework.calls import Procedures
     from metastore.pruning.result import PruneResult
     from metastore.scan.tables import ScannedTables
     from metastore.sources.database import DatabaseEngine, JdbcReader
     from metastore.storage.handover import Registered
+    from metastore.stores.deletion_list import DeletionList
     from metastore.views.of_session import DefinedViews, RefreshedViews
     from metastore.views.runner import QueryRunner
 
@@ -152,6 +154,21 @@ class Session:
         from metastore.integrity.repair import repaired
 
         return repaired(self.metastore, dry_run=dry_run)
+
+    @property
+    def deletions(self) -> DeletionList:
+        """The list of files whose deletion is put off: entries are shown, taken back and released."""
+        return self.metastore.deletions
+
+    def delete_due(self) -> Mapping[str, DueDeletions | MetastoreError]:
+        """Delete the files of every table, also of dropped ones, that are due and that nothing needs; by table.
+
+        Files that ``remove_orphan_files`` and ``remove_old_metadata`` put off are left to these procedures, which list
+        them again. The error of one table is its outcome. Raises StorageError, FormatError for the list itself.
+        """
+        from metastore.procedures.files.due_deletions import delete_all_due
+
+        return dict(delete_all_due(self.catalogs, self.engine_for))
 
     def call(self, name: str, /, *values: Any, on_progress: Progress | None = None, **named: Any) -> pa.Table:
         """Call a procedure by its name and arguments; see :meth:`Procedures.call`."""

@@ -336,6 +336,32 @@ def expire(
 
 
 @command
+def deletions(
+    invocation: Invocation,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH|TABLE", help="Take back these entries: the files stay; repeatable."),
+    ] = None,
+    release: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH|TABLE", help="Put entries that were taken back on the list anew; repeatable."),
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Only entries of this table: catalog.schema.table.")] = None,
+    delete_due: Annotated[
+        bool, typer.Option("--delete-due", help="Delete files that are due, also those of dropped tables.")
+    ] = False,
+) -> object:
+    """List the files whose deletion is put off, and take entries back."""
+    from metastore.cli.commands import put_off
+
+    session = invocation.session
+    if delete_due:
+        with invocation.output.working("delete"):
+            return put_off.delete_due(session)
+    return put_off.deletions(session, keep or (), release or (), table)
+
+
+@command
 def check(
     invocation: Invocation,
     timeout: Annotated[

@@ -21,6 +21,16 @@ DAMAGED_FOLDER: Final = "damaged"
 """The folder below the base location to which ``metastore repair`` moves damaged version files."""
 
 
+DELETIONS_FOLDER: Final = "deletions"
+"""The folder of the list of deletions that are put off, below the base location."""
+
+_RESERVED: Final = {
+    LEASE_FOLDER: "the daemon keeps its lease",
+    DAMAGED_FOLDER: "metastore repair keeps damaged files",
+    DELETIONS_FOLDER: "the metastore keeps its list of deletions",
+}
+
+
 @dataclass(frozen=True)
 class ComponentSettings:
     """``location`` is a folder below the base location; ``properties`` (Iceberg's) include the common ones."""
@@ -45,10 +55,8 @@ def components_settings(section: Section) -> dict[str, ComponentSettings]:
         location = "/".join(part for part in component.text("location").split("/") if part)
         if {"", ".", ".."} & set(location.split("/")):
             raise component.refusal("location", "a folder below the base location is expected")
-        if location.partition("/")[0] == LEASE_FOLDER:
-            raise component.refusal("location", "the daemon keeps its lease in this folder; choose another")
-        if location.partition("/")[0] == DAMAGED_FOLDER:
-            raise component.refusal("location", "metastore repair keeps damaged files in this folder; choose another")
+        if reserved := _RESERVED.get(location.partition("/")[0]):
+            raise component.refusal("location", f"{reserved} in this folder; choose another")
         for other in components.values():
             if _holds(other.location, location) or _holds(location, other.location):
                 key = f"{dotted(section.key)}.{other.name}.location"

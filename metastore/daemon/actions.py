@@ -219,6 +219,7 @@ class Actions:
             "orphans": len(rows),
             "bytes": sum(row["file_size_in_bytes"] or 0 for row in rows),
             "deleted": sum(row["deleted"] for row in rows),
+            "put_off": sum(row["put_off"] is not None for row in rows),
             "some": [row["orphan_file_location"] for row in rows[:_LISTED]],
             **call.owned,
         }
@@ -281,6 +282,7 @@ class Actions:
             "metadata_files": len(rows),
             "bytes": size,
             "deleted": sum(row["deleted"] for row in rows),
+            "put_off": sum(row["put_off"] is not None for row in rows),
         }
 
     def _ago(self, age: timedelta | None) -> datetime | None:

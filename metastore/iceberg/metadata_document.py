@@ -67,9 +67,13 @@ def _look(source: CatalogSource, identifier: Identifier) -> MetadataDocument | N
     location = newest_pointer(source, identifier)
     if location is None:
         return None
-    catalog = source.opened
-    io = catalog.io if isinstance(catalog, FileSystemCatalog) else load_file_io(catalog.properties, location)
+    io = file_io(source.opened, location)
     return MetadataDocument(location, read_document(io, location), io)
+
+
+def file_io(catalog: Catalog, location: str) -> FileIO:
+    """Return what reads files of ``catalog`` such as ``location``, without the table that they belong to."""
+    return catalog.io if isinstance(catalog, FileSystemCatalog) else load_file_io(catalog.properties, location)
 
 
 def _pointer(catalog: Catalog, identifier: Identifier) -> str:

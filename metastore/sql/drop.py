@@ -8,7 +8,8 @@ Without PURGE every file stays, and the result names the metadata file with whic
 
 **Warning.** PURGE deletes the files that the table names. It deletes only files in the table's own location and below
 the roots of deletions (:mod:`metastore.procedures.files.deletion_roots`). It must be proven that nothing else needs
-them (:mod:`metastore.procedures.files.proof`). If this cannot be proven, nothing is dropped.
+them (:mod:`metastore.procedures.files.proof`). If this cannot be proven, nothing is dropped. With
+``drill.metastore.procedures.deletion.delay`` the files are put off.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from metastore.iceberg.metadata_document import MetadataDocument
 from metastore.iceberg.sweep import MANIFESTS, TableFile
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.files.deletion_roots import deletion_roots, said_of_kept
+from metastore.procedures.files.due_deletions import PURGE
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.inventory import Inventory
 from metastore.procedures.files.known_tables import inline_manifests, manifest_lists, named_files
@@ -35,6 +37,7 @@ from metastore.sql.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
 from metastore.stores.deletion import Deletion
+from metastore.stores.deletion_list import PutOff
 from metastore.stores.listed_files import identities
 
 
@@ -98,8 +101,11 @@ class _Purge:
         self._proven(first)
         _drop_entry(self.place)
         judged = proof.judge(first.free)  # other tables may need a file since then; such files stay
-        failed = Deletion(document.io, self.target.engine_for, roots, listed).run(sorted(judged.free))
-        summary = f"{len(judged.free) - len(failed)} files are deleted"
+        put_off = PutOff(self.target.metastore.deletions, str(self.place), PURGE, named, renewed=own)
+        failed = Deletion(document.io, self.target.engine_for, roots, put_off, listed).run(sorted(judged.free))
+        summary = f"{len(judged.free) - len(failed) - len(put_off.held)} files are deleted"
+        if put_off.held:
+            summary += f", {len(put_off.held)} are put off: metastore deletions lists them"
         if kept := len(named) - len(judged.free):
             needed = ", ".join(sorted({*first.needed, *judged.needed})) or "they lie outside of its location"
             summary += f", {kept} are kept: {needed}"
@@ -117,20 +123,20 @@ class _Purge:
                 "keeps all files"
             )
 
-    def _files_of(self, document: MetadataDocument) -> list[str]:
-        """Returns every file that a snapshot of the table names, each once.
+    def _files_of(self, document: MetadataDocument) -> dict[str, int | None]:
+        """Returns every file that a snapshot of the table names, with its bytes if these are recorded.
 
         Raises FormatError, and StorageError for a missing file.
         """
         inventory = Inventory(document.io, self.target.engine_for)
-        found = dict.fromkeys(named_files(document))
+        found: dict[str, int | None] = dict.fromkeys(named_files(document))
         manifests: list[TableFile] = inline_manifests(document)
         for location, file in inventory.listed(manifest_lists(document), must_stand=True):
-            found[location] = None
+            found[location] = file.size
             if file.kind in MANIFESTS:
                 manifests.append(file)
-        found.update(dict.fromkeys(location for location, _ in inventory.live_files(manifests, must_stand=True)))
-        return list(found)
+        found.update((location, file.size) for location, file in inventory.live_files(manifests, must_stand=True))
+        return found
 
 
 HANDLERS: Final = {("DROP", "TABLE"): drop_table}

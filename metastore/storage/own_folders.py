@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from metastore.config.components import DAMAGED_FOLDER, LEASE_FOLDER
+from metastore.config.components import DAMAGED_FOLDER, DELETIONS_FOLDER, LEASE_FOLDER
 from metastore.config.settings import IcebergSettings, Settings
 from metastore.errors import ConfigError
 from metastore.stores.containment import Place
@@ -23,11 +23,12 @@ _COMPONENTS = "drill.metastore.iceberg.components"
 
 
 def own_folders(iceberg: IcebergSettings) -> Mapping[str, str]:
-    """Return each component's folder by its configuration key, and the folders of the lease and of damaged files."""
+    """Return each component's folder by its configuration key, and those of lease, repair and list of deletions."""
     base = iceberg.base_location.rstrip("/")
     folders = {f"{_COMPONENTS}.{name}.location": each.location for name, each in iceberg.components.items()}
     folders["drill.metastore.daemon.lease"] = LEASE_FOLDER
     folders["metastore repair"] = DAMAGED_FOLDER
+    folders["metastore deletions"] = DELETIONS_FOLDER
     return {key: f"{base}/{folder}" for key, folder in folders.items()}
 
 

@@ -1,7 +1,8 @@
 """Deletes many files of a table, in chunks on the engine, and reports failures.
 
 This module does not decide which files are useless. It is where deletion has roots: a file that is not below one of
-them is kept, whoever asked. On the local disk, a file also stays if it is not the one that was listed
+them is kept, whoever asked. It is where deletion waits: a file whose deletion is put off is put on a list
+(:mod:`metastore.stores.deletion_list`). On the local disk, a file also stays if it is not the one that was listed
 (:mod:`metastore.stores.listed_files`). A file that is already gone counts as deleted, because an earlier or concurrent
 run did it.
 """
@@ -17,8 +18,9 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from metastore.engine import EngineFor
-from metastore.errors import InvalidRequestError, StorageError
+from metastore.errors import InvalidRequestError, MetastoreError, StorageError
 from metastore.stores.containment import Roots
+from metastore.stores.deletion_list import PutOff
 from metastore.stores.files import discard
 from metastore.stores.listed_files import OpenedFolders
 from metastore.stores.local import local_path
@@ -55,19 +57,28 @@ def require_concurrency(max_concurrent_deletes: int | None) -> None:
 class Deletion:
     """Deletes files below ``roots``: in tasks on the engine, or at most ``max_concurrent`` at a time from this process.
 
-    ``listed`` has the identities of local files by location, from before they were proven useless.
+    ``put_off`` decides which files wait, and has them afterwards. ``listed`` has the identities of local files by
+    location, from before they were proven useless.
     """
 
     io: FileIO
     engine: EngineFor
     roots: Roots
+    put_off: PutOff
     listed: Mapping[str, str] = field(default_factory=dict)
     max_concurrent: int | None = None
     progress: Callable[[int, int], None] | None = None
 
     def run(self, locations: Iterable[str]) -> dict[str, str]:
-        """Delete the files; returns those that stay, each with the reason."""
-        wanted = list(locations)
+        """Delete the files that need not wait; returns those that could not be deleted, each with the reason.
+
+        If the list of deletions cannot be read or written, none is deleted.
+        """
+        asked = list(locations)
+        try:
+            wanted = self.put_off.put_off(asked, self.roots, self.listed)
+        except MetastoreError as error:
+            return dict.fromkeys(asked, f"kept: {error}")
         failed: dict[str, str] = {}
         done = 0
         for batch in self._batches(wanted):
@@ -75,6 +86,7 @@ class Deletion:
             done += batch.num_rows
             if self.progress is not None:
                 self.progress(done, len(wanted))
+        self.put_off.forget([location for location in wanted if location not in failed])
         return failed
 
     def _batches(self, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:

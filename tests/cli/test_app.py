@@ -338,6 +338,7 @@ SCREENS = {
     ("procedures", "metastore"): "arguments",
     ("inspect", "metastore.components.tables$refs"): "BRANCH",
     ("expire",): "Nothing is outdated; 1 version kept.",
+    ("deletions",): "0 rows",
     ("check",): "Everything is in order.",
     ("repair", "--yes"): "Nothing needs repair.",
     ("policy", "explain", "metastore.components.tables"): "expire_snapshots.retain_last 1",

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -37,6 +37,9 @@ OTHERS: Final = "others"
 
 class World(ABC):
     """A folder ``work`` with a metastore and a lake in it; ``saved`` is how it began."""
+
+    delay: ClassVar[str] = "0 s"
+    """How long deletion waits."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.saved = folder / "work", folder / "saved"
@@ -68,8 +71,8 @@ class World(ABC):
         clock = Clock(now_ms=now_ms, monotonic=lambda: now_ms() / 1000, pause=pause)
         location = {"base_path": str(self.folder), "relative_path": "metastore"}
         lake = {"type": "filesystem", "warehouse": str(self.folder / "lake")}
-        given = {"drill.metastore": {"iceberg.location": location, "catalogs.lake": lake}}
-        settings = Settings.from_mapping(given, environ={})
+        given = {"iceberg.location": location, "catalogs.lake": lake, "procedures.deletion.delay": self.delay}
+        settings = Settings.from_mapping({"drill.metastore": given}, environ={})
         with LocalEngine(1) as engine, Session(Metastore.open(settings, clock=clock), engine) as session:
             yield session
 

@@ -23,6 +23,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
 from pyiceberg.typedef import Record
 
 from metastore.catalogs import Catalogs
+from metastore.clock import Clock
 from metastore.config.settings import Settings
 from metastore.engine import LocalEngine
 from metastore.iceberg.manifest_writer import write_manifest_file
@@ -94,15 +95,15 @@ def make_lake() -> Callable[[Path], Iterator[Lake]]:
     return lake_in
 
 
-def lake_in(folder: Path) -> Iterator[Lake]:
-    """One lake in ``folder``, closed when the generator goes on."""
+def lake_in(folder: Path, **procedures: Any) -> Iterator[Lake]:
+    """One lake in ``folder``, with settings of procedures; closed when the generator goes on."""
     uri = {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"file://{folder}/lake"}
     location = {"base_path": str(folder), "relative_path": "metastore"}
-    settings = Settings.from_mapping(
-        {"drill.metastore.iceberg.location": location, "drill.metastore.catalogs.lake": uri}, environ={}
-    )
+    given = {"iceberg.location": location, "catalogs.lake": uri, "procedures": procedures}
+    settings = Settings.from_mapping({"drill.metastore": given}, environ={})
     clock = SimpleNamespace(ms=int(datetime.now(tz=timezone.utc).timestamp() * 1000))
-    with Metastore.open(settings) as metastore, LocalEngine(1) as engine, closing(Catalogs(metastore)) as catalogs:
+    opened = Metastore.open(settings, clock=Clock(now_ms=lambda: clock.ms))
+    with opened as metastore, LocalEngine(1) as engine, closing(Catalogs(metastore)) as catalogs:
         context = CallContext(catalogs, "lake", lambda _: engine, settings, lambda: clock.ms)
         catalogs.open("lake").create_namespace("default")
         yield Lake(folder, metastore, catalogs, context, clock)

@@ -8,6 +8,9 @@ If the outcome of the commit is unknown, nothing is deleted. If a run dies after
 run finds it by the table's property, and deletes the files that are still unneeded. The list also stays if it cannot be
 determined whether other tables need the files.
 
+With ``drill.metastore.procedures.deletion.delay`` the files are put on the list of deletions instead. A later call
+deletes those that are due (:mod:`metastore.procedures.files.due_deletions`).
+
 If snapshot IDs are given, exactly these snapshots expire.
 """
 
@@ -57,6 +60,7 @@ from metastore.iceberg.target import TargetTable
 from metastore.procedures.expire.retention import Expiring, Retention, expiring
 from metastore.procedures.expire.unused_metadata import unused_metadata
 from metastore.procedures.files.deletion_roots import deletion_roots, said_of_kept
+from metastore.procedures.files.due_deletions import EXPIRE_SNAPSHOTS, delete_due
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.inventory import FILE_ROW, Inventory
 from metastore.procedures.files.proof import Proof
@@ -74,6 +78,7 @@ from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.stores.containment import Roots
 from metastore.stores.deletion import Deletion, require_concurrency
+from metastore.stores.deletion_list import DeletionList, PutOff
 from metastore.stores.listed_files import identities
 
 _COUNTS: Final = {
@@ -93,6 +98,7 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "message": pa.string(),
     "files": pa.list_(FILE_ROW),
     "kept_files": pa.list_(pa.string()),
+    "put_off_files_count": pa.int64(),
 }
 _RESULT: Final = pa.schema(_RESULT_COLUMNS)
 
@@ -124,12 +130,21 @@ def expire_snapshots(  # noqa: PLR0913 - the arguments of the call
         context.engine,
         context.now_ms,
         context.settings.iceberg.commit.timeout,
+        context.catalogs.metastore.deletions,
         allowed=context.settings.procedures.allowed_locations,
         clean_metadata=clean_expired_metadata,
         max_concurrent_deletes=max_concurrent_deletes,
         progress=context.progress,
     )
-    return run.dry() if dry_run else run.run()
+    if dry_run:
+        return run.dry()
+    due = delete_due(context.catalogs, target, context.engine)
+    row = run.run()
+    return {
+        **row,
+        "deleted_bytes": row["deleted_bytes"] + sum(each.bytes or 0 for each in due.deleted),
+        "message": "; ".join(filter(None, (row["message"], str(due)))),
+    }
 
 
 @dataclass(frozen=True)
@@ -170,6 +185,7 @@ class Expiration:
     engine: EngineFor
     now_ms: Callable[[], int]
     timeout: timedelta
+    deletions: DeletionList
     allowed: Sequence[str] = ()
     clean_metadata: bool = False
     max_concurrent_deletes: int | None = None
@@ -187,7 +203,7 @@ class Expiration:
         if planned.unproven:
             message = f"{message}; a run would delete no file: {planned.unproven}"
         message = "; ".join(filter(None, (message, said_of_kept(planned.outside))))
-        return {**_row(planned, planned.doomed, 0), "message": message, "files": files}
+        return {**_row(planned, planned.doomed, 0), "message": message, "files": files, "put_off_files_count": 0}
 
     def run(self) -> Mapping[str, Any]:
         """Expire snapshots and delete files.
@@ -271,8 +287,10 @@ class Expiration:
         # Check again: another table may have taken a file in since it was marked.
         judgement = self.proof.judge(file.location for file in doomed)
         free = [file for file in doomed if file.location in judgement.free]
+        sizes = {file.location: file.size for file in free}
+        put_off = PutOff(self.deletions, str(self.target), EXPIRE_SNAPSHOTS, sizes, renewed=sizes)
         deletion = Deletion(
-            table.io, self.engine, planned.roots, planned.listed, self.max_concurrent_deletes, self.progress
+            table.io, self.engine, planned.roots, put_off, planned.listed, self.max_concurrent_deletes, self.progress
         )
         swept = sweep(free, deletion.run)
         failed = dict(swept.failed)
@@ -281,13 +299,16 @@ class Expiration:
         if not failed:
             failed = lift(table.io, lists)
             self._forget_lists(table, failed)
-        gone = swept.gone
+        gone = [file for file in swept.gone if file.location not in put_off.held]
         message = "" if planned.changes or lists else "nothing to expire"
         if failed:
             location, error = next(iter(failed.items()))
             message = f"{len(failed)} files are left to the next run, such as {location}: {error}"
-        message = "; ".join(filter(None, (message, said_of_kept(planned.outside))))
-        return {**_row(planned, gone, len(failed)), "message": message, "files": None}
+        held = len(put_off.held)
+        waiting = f"{held} files are put off: metastore deletions lists them" if held else ""
+        message = "; ".join(filter(None, (message, waiting, said_of_kept(planned.outside))))
+        counted = {**_row(planned, gone, len(failed)), "put_off_files_count": held}
+        return {**counted, "message": message, "files": None}
 
     def _forget_lists(self, table: Table, standing_lists: Collection[str]) -> None:
         """Remove the property that names the lists, once none of them exists. If this fails, the next run does it."""

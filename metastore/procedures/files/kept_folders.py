@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from metastore.config.components import DAMAGED_FOLDER, LEASE_FOLDER
+from metastore.config.components import DAMAGED_FOLDER, DELETIONS_FOLDER, LEASE_FOLDER
 from metastore.config.settings import Settings
 from metastore.iceberg.catalogs import sqlite_file
 from metastore.iceberg.target import TargetTable
@@ -89,6 +89,7 @@ def _of_components(settings: Settings, target: TargetTable) -> Iterator[KeptFold
             yield KeptFolder(f"{base}/{component.location}", f"the metastore's component {component.name}")
     yield KeptFolder(f"{base}/{LEASE_FOLDER}", "the lease of the daemon")
     yield KeptFolder(f"{base}/{DAMAGED_FOLDER}", "the damaged files that metastore repair moved aside")
+    yield KeptFolder(f"{base}/{DELETIONS_FOLDER}", "the list of deletions that are put off")
 
 
 def _of_analyzed_tables(metastore: Metastore, target: TargetTable) -> Iterator[KeptFolder]:

@@ -101,7 +101,8 @@ class Proof:
     """The proof for one call on ``target``. A second check of files that were free reads only what has changed since.
 
     ``owned`` are folders that the operator declared as the table's own: other tables are not checked for files in them.
-    ``progress`` is called with the number of checked tables and the total.
+    ``progress`` is called with the number of checked tables and the total. With ``of_target_too``, files that
+    ``target`` needs are not free either: the caller has not looked.
     """
 
     def __init__(
@@ -113,7 +114,9 @@ class Proof:
         spelling: Spelling | None = None,
         owned: Sequence[str] = (),
         progress: Progress | None = None,
+        of_target_too: bool = False,
     ) -> None:
+        self._of_target_too = of_target_too
         self._catalogs = catalogs
         self._target = target
         self._engine = engine
@@ -178,6 +181,8 @@ class Proof:
         self, candidates: Candidates, inner: _InnerFolders, needed: Counter[str], unknown: list[Unknown]
     ) -> None:
         found = list(other_tables(self._catalogs, self._target))
+        if self._of_target_too:
+            found.append(self._target)
         for done, table in enumerate(found, 1):
             if isinstance(table, Unknown):
                 unknown.append(table)

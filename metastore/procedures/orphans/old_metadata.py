@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Any, Final
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from metastore.procedures.framework.model import CallContext
 from metastore.stores.bounded_reading import table_metadata
 from metastore.stores.containment import Roots
 from metastore.stores.deletion import OUTSIDE, Deletion
+from metastore.stores.deletion_list import PutOff
 from metastore.stores.trees import Folder, StoredFile, files_in
 
 _AT_ONCE: Final = 500
@@ -44,6 +45,7 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "file_size_in_bytes": pa.int64(),
     "deleted": pa.bool_(),
     "error": pa.string(),
+    "put_off": pa.string(),
 }
 
 
@@ -62,15 +64,17 @@ def remove_old_metadata(
     require_foreign(target, "its expiration takes old version files along")
     bound = bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age)
     proof = Proof(context.catalogs, target, context.engine, owned=owned or (), progress=context.progress)
-    removal = _Removal(target, proof, bound, context.engine, context.settings.procedures.allowed_locations)
+    put_off = PutOff(context.catalogs.metastore.deletions, str(target), "remove_old_metadata")
+    removal = _Removal(target, proof, bound, context.engine, context.settings.procedures.allowed_locations, put_off)
     found = removal.find()
     failed = found.kept if dry_run or found.kept else removal.delete(found)
     return [
         {
             "metadata_file": file.location,
             "file_size_in_bytes": file.size,
-            "deleted": not dry_run and file.location not in failed,
+            "deleted": not dry_run and file.location not in failed and file.location not in put_off.held,
             "error": failed.get(file.location),
+            "put_off": put_off.held.get(file.location),
         }
         for file in found.files
     ]
@@ -97,6 +101,7 @@ class _Removal:
     bound_ms: int
     engine: EngineFor
     allowed: tuple[str, ...]
+    put_off: PutOff
 
     def find(self) -> _Found:
         table = self.target.load()
@@ -129,11 +134,16 @@ class _Removal:
                 yield file
 
     def delete(self, found: _Found) -> Mapping[str, str]:
-        """Delete the files. Returns those that stay, each with the reason."""
+        """Delete the files that need not wait. Returns those that could not be deleted, each with the reason."""
         listed = {file.location: file.identity for file in found.files if file.identity is not None}
-        deletion = Deletion(found.table.io, self.engine, found.roots, listed)
         at_once = 1 if isinstance(found.table.catalog, FileSystemCatalog) else _AT_ONCE
         wanted = [file.location for file in found.files]
+        self.put_off.sizes = {file.location: file.size for file in found.files}
+        self.put_off.put_off(wanted, found.roots, listed)
+        for location in dropwhile(lambda each: each not in self.put_off.held, wanted):
+            self.put_off.held.setdefault(location, "until the older files are deleted")
+        wanted = [location for location in wanted if location not in self.put_off.held]
+        deletion = Deletion(found.table.io, self.engine, found.roots, self.put_off, listed)
         for start in range(0, len(wanted), at_once):
             if failed := deletion.run(wanted[start : start + at_once]):
                 why = f"{next(iter(failed))} could not be deleted, and older files must be deleted first"

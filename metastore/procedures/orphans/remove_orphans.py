@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -60,6 +60,7 @@ from metastore.procedures.orphans.orphans import (
 )
 from metastore.stores.containment import Roots
 from metastore.stores.deletion import Deletion, require_concurrency
+from metastore.stores.deletion_list import DeletionList, PutOff
 from metastore.stores.trees import Folder, StoredFile, files_in, stored_files
 
 T = TypeVar("T")
@@ -75,6 +76,7 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "file_size_in_bytes": pa.int64(),
     "deleted": pa.bool_(),
     "error": pa.string(),
+    "put_off": pa.string(),
 }
 _RESULT: Final = pa.schema(_RESULT_COLUMNS)
 
@@ -117,6 +119,7 @@ def remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
         bound_ms(older_than, context.now_ms(), context.settings.procedures.min_orphan_age),
         context.engine,
         ListedFolders(str(target), spelling, location, allowed),
+        context.catalogs.metastore.deletions,
         mode=_mode(prefix_mismatch_mode),
         file_list=None if file_list_view is None else FileList.of(file_list_view, context.rows_of(file_list_view)),
     )
@@ -162,6 +165,7 @@ class OrphanRemoval:
     bound_ms: int
     engine: EngineFor
     folders: ListedFolders
+    deletions: DeletionList
     mode: PrefixMismatch = PrefixMismatch.ERROR
     file_list: FileList | None = None
 
@@ -196,11 +200,16 @@ class OrphanRemoval:
             return [_row(file, deleted=False, error=judgement.why_unknown) for file in files]
         files = [file for file in files if file.location in judgement.free]
         listed = {file.location: file.identity for file in files if file.identity is not None}
-        deletion = Deletion(found.table.io, self.engine, found.roots, listed, max_concurrent_deletes, progress)
+        put_off = PutOff(self.deletions, str(self.target), "remove_orphan_files", {f.location: f.size for f in files})
+        deletion = Deletion(found.table.io, self.engine, found.roots, put_off, listed, max_concurrent_deletes, progress)
         failed = deletion.run(file.location for file in files)
         if not failed:
             lift(found.table.io, (*found.left_over, *made))
-        return [_row(f, deleted=f.location not in failed, error=failed.get(f.location)) for f in files]
+        held = put_off.held
+        return [
+            _row(f, deleted=f.location not in failed.keys() | held, error=failed.get(f.location), put_off=held)
+            for f in files
+        ]
 
     def _settled(self, look: Callable[[Table], T]) -> T:
         """Returns the result of ``look`` on the newest version; repeats it if an expiration removed files meanwhile."""
@@ -353,10 +362,13 @@ def _is_in(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
-def _row(file: StoredFile, *, deleted: bool, error: str | None = None) -> dict[str, Any]:
+def _row(
+    file: StoredFile, *, deleted: bool, error: str | None = None, put_off: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     return {
         "orphan_file_location": file.location,
         "file_size_in_bytes": file.size,
         "deleted": deleted,
         "error": error,
+        "put_off": (put_off or {}).get(file.location),
     }

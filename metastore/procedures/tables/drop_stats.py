@@ -20,12 +20,14 @@ from metastore.errors import InvalidRequestError
 from metastore.iceberg.contention import until_won
 from metastore.iceberg.sweep import statistics_files
 from metastore.procedures.files.deletion_roots import deletion_roots
+from metastore.procedures.files.due_deletions import DROP_STATS, delete_due
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.stores.containment import Roots
 from metastore.stores.deletion import OUTSIDE, Deletion
+from metastore.stores.deletion_list import PutOff
 from metastore.stores.listed_files import identities
 
 _NEEDED: Final = "kept: another table needs it, or it belongs to the metastore"
@@ -35,6 +37,7 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     "file_size_in_bytes": pa.int64(),
     "deleted": pa.bool_(),
     "error": pa.string(),
+    "put_off": pa.string(),
 }
 
 
@@ -49,6 +52,8 @@ def drop_stats(
 ) -> list[Mapping[str, Any]]:
     """Removes the statistics files of all snapshots, or of one."""
     target = context.table(schema, table_name)
+    if not dry_run:
+        delete_due(context.catalogs, target, context.engine)
     proof = Proof(context.catalogs, target, context.engine, progress=context.progress)
 
     def attempt(table: Table) -> list[Mapping[str, Any]]:
@@ -66,15 +71,18 @@ def drop_stats(
         if not dry_run:
             target.commit(table, [AssertTableUUID(uuid=metadata.table_uuid)], updates)
         failed = _kept(gone, proof, roots)
+        sizes = {location: file.size for location, file in gone.items()}
+        put_off = PutOff(context.catalogs.metastore.deletions, str(target), DROP_STATS, sizes, renewed=gone)
         if not dry_run:
-            deletion = Deletion(table.io, context.engine, roots, listed)
+            deletion = Deletion(table.io, context.engine, roots, put_off, listed)
             failed |= deletion.run([each for each in gone if each not in failed])
         return [
             {
                 "statistics_file": location,
                 "file_size_in_bytes": file.size,
-                "deleted": not dry_run and location not in failed,
+                "deleted": not dry_run and location not in failed and location not in put_off.held,
                 "error": failed.get(location),
+                "put_off": put_off.held.get(location),
             }
             for location, file in gone.items()
         ]

@@ -314,7 +314,16 @@ def expiration(lake: Lake, commit: Any, **more: Any) -> Expiration:
     retention = Retention(lake.clock.ms + 9_000)
     minute = timedelta(minutes=1)
     proof = Proof(lake.catalogs, target, lambda _: LocalEngine(1))
-    return Expiration(target, retention, proof, lambda _: LocalEngine(1), lambda: lake.clock.ms, minute, **more)
+    return Expiration(
+        target,
+        retention,
+        proof,
+        lambda _: LocalEngine(1),
+        lambda: lake.clock.ms,
+        minute,
+        lake.metastore.deletions,
+        **more,
+    )
 
 
 def test_a_tag_made_meanwhile_keeps_its_snapshot(lake: Lake, written: Table) -> None:
@@ -394,11 +403,13 @@ class Target:
         self.target.commit(*arguments)
         os.kill(os.getpid(), signal.SIGKILL)
 
-catalogs = Catalogs(Metastore.open(Settings.from_mapping(given, environ={})))
+metastore = Metastore.open(Settings.from_mapping(given, environ={}))
+catalogs = Catalogs(metastore)
 target = Target(catalogs.table("lake", "default", "t"))
 engine = lambda _: LocalEngine(1)
 proof = Proof(catalogs, target, engine)
-Expiration(target, Retention(now_ms + 9000), proof, engine, lambda: now_ms, timedelta(0)).run()
+retention, now, none = Retention(now_ms + 9000), lambda: now_ms, timedelta(0)
+Expiration(target, retention, proof, engine, now, none, metastore.deletions).run()
 """
 
 

@@ -95,7 +95,7 @@ def test_dry_run_lists_files_and_bytes(lake: Lake, written: Table) -> None:
     stray = put(written, "data/stray.parquet", b"12345")
     before = lake.files()
     assert lake.call(remove_orphan_files, dry_run=True) == [
-        {"orphan_file_location": stray, "file_size_in_bytes": 5, "deleted": False, "error": None}
+        {"orphan_file_location": stray, "file_size_in_bytes": 5, "deleted": False, "error": None, "put_off": None}
     ]
     assert lake.files() == before
 
@@ -337,7 +337,9 @@ def removal_of(lake: Lake, target: TargetTable) -> OrphanRemoval:
     """A run on ``target`` that takes every file for old, on one process."""
     engine = LocalEngine(1)
     proof = Proof(lake.catalogs, target, lambda _: engine)
-    return OrphanRemoval(target, proof, lake.clock.ms, lambda _: engine, ListedFolders(str(target), Spelling()))
+    return OrphanRemoval(
+        target, proof, lake.clock.ms, lambda _: engine, ListedFolders(str(target), Spelling()), lake.metastore.deletions
+    )
 
 
 class Slow:
