@@ -58,6 +58,7 @@ pytest_plugins = [
     "services.foreign_files",
     "services.gcs",
     "services.glue",
+    "services.clickhouse",
     "services.duckdb_iceberg",
     "services.iceberg_java",
     "services.typesafe_config",

@@ -20,6 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.distribution import install_command
+from metastore.duck.logical_types import all_columns, with_json
 from metastore.duck.query_plans import PlanNode
 from metastore.duck.sandboxes import Sandbox
 from metastore.duck.session import ALL_ROWS, judges_arrow
@@ -120,12 +121,14 @@ class Duck:
         Raises InvalidRequestError for a column that DuckDB cannot hold.
         """
         require_narrow_decimals(schema, "SQL")
-        stream = _Stream(*self._told_apart(schema, batches))
+        stream = _Stream(*self._told_apart(with_json(schema), batches))
         self._streams.append(stream)
         self._named.update(stream.names)
         source = f"_s{len(self._streams)}"
         self._connection.register(source, stream)
-        return self._define(name, f"FROM {source}{'' if judges_arrow() else f' LIMIT {ALL_ROWS}'}")
+        columns = all_columns(schema, stream.names, shapes=judges_arrow())
+        rows = f"FROM {source} SELECT {columns}"
+        return self._define(name, rows if judges_arrow() else f"{rows} LIMIT {ALL_ROWS}")
 
     def _told_apart(
         self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]

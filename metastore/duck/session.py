@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any, Final
 
+import pyarrow as pa
+
+from metastore.duck.logical_types import all_columns, with_json
 from metastore.duck.optional import library
 from metastore.errors import InvalidRequestError
 from metastore.formats.arrow_schema import require_narrow_decimals
@@ -65,8 +68,12 @@ def relation(engine: Any, rows: Any) -> Any:
     DuckDB itself filters its rows, not Arrow. Raises InvalidRequestError for a column that DuckDB cannot hold.
     """
     require_narrow_decimals(rows.schema, "DuckDB")
-    found = engine.from_arrow(rows)
-    return found if judges_arrow() else found.limit(ALL_ROWS)
+    schema = with_json(rows.schema)
+    is_table = isinstance(rows, pa.Table)
+    found = engine.from_arrow(pa.table(rows.columns, schema=schema) if is_table else rows.replace_schema(schema))
+    found = found if judges_arrow() else found.limit(ALL_ROWS)
+    columns = all_columns(rows.schema, found.columns, shapes=judges_arrow())
+    return found if columns == "*" else found.project(columns)
 
 
 def judges_arrow() -> bool:

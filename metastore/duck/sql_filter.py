@@ -26,10 +26,13 @@ from metastore.duck.spark_texts import define_what
 from metastore.duck.value_kinds import mark
 from metastore.errors import InvalidRequestError
 from metastore.model.column_path import ColumnPath
+from metastore.model.tuple_schema import LOGICAL_TYPE
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.condition import COMPARISONS
+from metastore.predicates.literals import UUIDS
 from metastore.predicates.number_grid import NumberGrid
 from metastore.predicates.spark_sql import condition_of
+from metastore.predicates.uuid_texts import with_uuids
 
 _ROWS: Final = 1 << 17
 """Rows that are filtered at once; otherwise each small file would cost a query."""
@@ -104,6 +107,7 @@ class _Question:
             raise InvalidRequestError(
                 f"a condition of a scan uses one table and no subqueries: {where!r}; use a SELECT"
             )
+        tree = with_uuids(tree, columns, lambda each: exp.cast(exp.Literal.string(str(each)), "uuid")) or tree
         tree = _with_decimals_that_fit(tree, columns, where)
         _leave_keys_as_written(tree, columns, where)
         names: dict[ColumnPath, str] = {}
@@ -123,8 +127,11 @@ class _Question:
 
     def numbers(self, engine: Any, rows: pa.Table) -> pa.Array[Any]:
         """Returns the numbers of the ``rows`` that satisfy the predicate, ascending."""
-        asked = [_at(rows, path) for path in self.names]
-        numbered = pa.table([*asked, pa.array(np.arange(rows.num_rows))], [*self.names.values(), _NUMBER])
+        asked: list[Any] = [_at(rows, path) for path in self.names]
+        fields = [_field_at(rows.schema, path).with_name(name) for path, name in self.names.items()]
+        every: Any = pa.array(np.arange(rows.num_rows))
+        schema = pa.schema([*fields, pa.field(_NUMBER, every.type)])
+        numbered = pa.Table.from_arrays([*asked, every], schema=schema)
         passing = relation(engine, numbered).filter(self.text).project(f'"{_NUMBER}"').to_arrow_table()
         numbers: pa.Array[Any] = passing.column(0).combine_chunks().sort()
         return numbers
@@ -228,6 +235,19 @@ def _shown(path: ColumnPath, schema: pa.Schema) -> ColumnPath:
             shown = path[:depth]
         type_ = type_.field(name).type
     return shown
+
+
+def _field_at(schema: pa.Schema, path: ColumnPath) -> pa.Field[Any]:
+    """Returns the field at ``path``; JSON and times are what they are in Spark, texts and local times."""
+    field: pa.Field[Any] = schema.field(path[0])
+    for name in path[1:]:
+        field = field.type.field(name)
+    is_uuid = (field.metadata or {}).get(LOGICAL_TYPE.encode()) == UUIDS.encode()
+    return (
+        field
+        if is_uuid or not (pa.types.is_time(field.type) or pa.types.is_string(field.type))
+        else field.remove_metadata()
+    )
 
 
 def _at(rows: pa.Table, path: ColumnPath) -> pa.ChunkedArray[Any]:

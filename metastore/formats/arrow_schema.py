@@ -126,7 +126,8 @@ def _leaf_type(
     zoned = pa.types.is_timestamp(arrow) and arrow.tz is not None
     if zoned:
         properties[property_name(TIME_ZONE, path)] = "UTC"
-    if logical := (field.metadata or {}).get(LOGICAL_TYPE.encode()):
+    logical = b"uuid" if field.type == pa.uuid() else (field.metadata or {}).get(LOGICAL_TYPE.encode())
+    if logical:
         properties[property_name(LOGICAL_TYPE, path)] = logical.decode()
     if leaves is not None:
         leaves.append(ArrowLeaf(path, minor_type(text), zoned, _is_opaque(field)))

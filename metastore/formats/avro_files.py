@@ -144,7 +144,8 @@ def _field(name: str, avro: Any, names: Mapping[str, Any], around: tuple[str, ..
     if logical in _LOGICAL:
         return pa.field(name, _LOGICAL[logical], nullable=False)
     if logical == "uuid":
-        return pa.field(name, pa.string(), nullable=False, metadata={LOGICAL_TYPE.encode(): b"uuid"})
+        stored = pa.binary() if avro["type"] == "fixed" else pa.string()
+        return pa.field(name, stored, nullable=False, metadata={LOGICAL_TYPE.encode(): b"uuid"})
     return _complex(name, avro, names, around)
 
 

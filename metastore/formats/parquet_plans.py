@@ -7,6 +7,7 @@ about them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -38,6 +39,8 @@ from metastore.model.tuple_schema import (
 _PLANS_KEPT: Final = 32
 """Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
 
+_BYTES: Final = ParquetType("VARBINARY")
+
 _ARROW_SCHEMA: Final = b"ARROW:schema"
 """Where Arrow keeps its own types in a footer. Without it, a text may have been written from a dictionary."""
 
@@ -51,6 +54,7 @@ class Plan:
     writer: str
     old_calendar: bool
     beginning: bytes | None
+    shapes: frozenset[str]
     dictionaries: tuple[int, ...] | None = None
     """Leaves that Arrow may have written from dictionaries; None if that makes no difference."""
     schema_json: str = field(init=False)
@@ -71,7 +75,9 @@ class Plan:
         schema = builder.read()
         leaves = tuple(leaf for leaf in builder.leaves if columns is None or is_among(leaf.path, columns))
         writer = footer.metadata.created_by
-        return cls(schema, leaves, writer, old_calendar, schema_in(footer.content), builder.dictionaries)
+        return cls(
+            schema, leaves, writer, old_calendar, schema_in(footer.content), builder.shapes, builder.dictionaries
+        )
 
     def fits(self, footer: Footer) -> bool:
         """Whether a footer has this schema and writer.
@@ -83,6 +89,7 @@ class Plan:
             and footer.content.startswith(self.beginning)
             and footer.metadata.created_by == self.writer
             and is_of_old_calendar(footer.content) == self.old_calendar
+            and _shapes(footer) == self.shapes
             and (self.dictionaries is None or self.dictionaries == _dictionaries(footer.metadata))
         )
 
@@ -149,6 +156,7 @@ class _SchemaReader:
         self._arrow = arrow_schema_of(footer)
         self._decimals = {} if footer.accepted is None else footer.accepted.decimals
         self._unread = {} if footer.accepted is None else footer.accepted.unread
+        self.shapes = _shapes(footer)
         self._is_refused = footer.accepted is not None
         self._parquet = metadata.schema
         self._writer = Writer.of_parquet(metadata.created_by)
@@ -192,17 +200,19 @@ class _SchemaReader:
             )
         if pa.types.is_map(arrow):
             parts = (arrow.key_type, arrow.item_type)
-            return self._container("MAP", parts, path, repeated=repeated)
+            return self._container("MAP", parts, path, properties, repeated=repeated)
         if pa.types.is_nested(arrow):  # a list of any kind
-            return self._container("ARRAY", (arrow.field(0).type,), path, repeated=repeated)
+            return self._container("ARRAY", (arrow.field(0).type,), path, properties, repeated=repeated)
         return self._leaf(path, properties, repeated=repeated)
 
-    def _container(self, name: str, parts: Sequence[pa.DataType], path: ColumnPath, *, repeated: bool) -> DrillType:
+    def _container(
+        self, name: str, parts: Sequence[pa.DataType], path: ColumnPath, properties: dict[str, str], *, repeated: bool
+    ) -> DrillType:
         """Returns the type of a list or map; the leaves of one that is in no other have bounds of their own."""
         types: list[DrillType] = []
         for segment, part in zip(segments_of(name), parts, strict=True):
             place = self._next
-            types.append(self._type(part, path, {}, repeated=True))
+            types.append(self._type(part, (*path, segment), properties, repeated=True))
             is_plain = self._next == place + 1 and not types[-1].parts and types[-1].name != "STRUCT"
             if is_plain and not repeated and self._parquet.column(place).max_repetition_level == 1:
                 self._elements.append((place, (*path, segment)))
@@ -212,12 +222,14 @@ class _SchemaReader:
         column = self._parquet.column(self._next)
         wide = self._decimals.get(self._next)
         kind = ParquetType.of(column) if wide is None else ParquetType(f"DECIMAL({wide.digits}, {wide.scale})")
+        if kind == _BYTES and column.path in self.shapes:
+            kind = ParquetType(kind.type, "geometry")
         type_ = kind.type
+        if kind.logical:
+            properties[property_name(LOGICAL_TYPE, path)] = kind.logical
+        if kind.zoned:
+            properties[property_name(TIME_ZONE, path)] = "UTC"
         if not repeated:
-            if kind.logical:
-                properties[property_name(LOGICAL_TYPE, path)] = kind.logical
-            if kind.zoned:
-                properties[property_name(TIME_ZONE, path)] = "UTC"
             written = self._written(column, minor_type(type_), path)
             if doubted := self._writer.doubted(written):
                 properties[property_name(DOUBTED, path)] = doubted
@@ -257,6 +269,17 @@ class _SchemaReader:
             return of_values
         self._dictionary_matters = True
         return of_dictionary if self._next in self._from_dictionary else of_values
+
+
+def _shapes(footer: Footer) -> frozenset[str]:
+    """Returns the columns of bytes that GeoParquet's own metadata calls geometries, which a schema does not."""
+    if b'"primary_column"' not in footer.content:
+        return frozenset()
+    try:
+        columns = json.loads((footer.metadata.metadata or {}).get(b"geo", b"{}")).get("columns", {})
+        return frozenset(name for name, column in columns.items() if column.get("encoding") == "WKB")
+    except (ValueError, AttributeError):
+        return frozenset()
 
 
 def _dictionaries(metadata: pq.FileMetaData) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from metastore.formats.claims import RANGES
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import Value
 from metastore.model.statistics_json import micros, value_json
+from metastore.model.tuple_schema import IN_UTC
 
 _DAY_MILLIS: Final = 86_400_000
 _PYTHON_YEARS: Final = range((1 - EPOCH_DAY) * _DAY_MILLIS, (date.max.toordinal() + 1 - EPOCH_DAY) * _DAY_MILLIS)
@@ -87,8 +88,10 @@ class ParquetType:
                 return cls("DATE")
             case "Time" | "Timestamp" as name:
                 unit = annotation["timeUnit"]
-                logical = name.lower() + "_ns" if unit == "nanoseconds" else ""
-                return cls(name.upper(), logical, annotation["isAdjustedToUTC"] and name == "Timestamp", unit)
+                in_utc = annotation["isAdjustedToUTC"]
+                logical = IN_UTC if in_utc and name == "Time" else ""
+                logical = name.lower() + "_ns" if unit == "nanoseconds" else logical
+                return cls(name.upper(), logical, in_utc and name == "Timestamp", unit)
             case "String":
                 return cls("VARCHAR")
             case "Enum" | "JSON" as name:

@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from pyiceberg.io.pyarrow import UTC_ALIASES
 
 from metastore.hive.tables import Columns
+from metastore.hive.time_units import why_refused
 from metastore.hive.types import ELEMENT, KEY, VALUE, HiveType, Path, leaves_of
 
 _POSITIONAL: Final = re.compile(r"_col(\d+)")
@@ -138,8 +139,8 @@ class _Walk:
         if pt.is_timestamp(arrow) and type_.name in ("timestamp", "timestamptz"):
             if not self._timestamps:
                 self._problem(path, "a timestamp in Avro may mean two things, and engines disagree on which")
-            if arrow.unit == "ns":
-                self._problem(path, "the file counts nanoseconds, which Iceberg in Spark takes for microseconds")
+            if (why := why_refused(arrow)) is not None:
+                self._problem(path, f"the file has {arrow}: {why}")
             if arrow.tz not in (None, *UTC_ALIASES):
                 self._problem(path, f"the file says {arrow}, and PyIceberg reads no zone but UTC")
             is_moment = arrow.tz is not None

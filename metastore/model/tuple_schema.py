@@ -26,6 +26,9 @@ LOGICAL_TYPE: Final = "metastore.logical"
 IN_NANOSECONDS: Final = frozenset({"time_ns", "timestamp_ns"})
 """Values of :data:`LOGICAL_TYPE` for times in nanoseconds; all other times have at most microseconds."""
 
+IN_UTC: Final = "time_utc"
+"""Value of :data:`LOGICAL_TYPE` for a TIME that is adjusted to UTC, in milliseconds or microseconds."""
+
 _TYPE: Final = "metastore.type"
 """Column property: the column's type if Drill has no word for it and reads another type."""
 

@@ -23,9 +23,9 @@ _NEAREST = 3
 class PredicateColumn:
     """A column with its properties for reasoning about predicates.
 
-    ``zoned`` means a TIMESTAMP adjusted to UTC; ``nanos`` means one in nanoseconds. ``usable`` is False if engines may
-    disagree about the column's values: another column's name differs only in case, or the type of its directory values
-    is in doubt.
+    ``zoned`` means a TIMESTAMP adjusted to UTC; ``logical`` is the file format's name of a type that ``type`` lacks.
+    ``usable`` is False if engines may disagree about the column's values: another column's name differs only in case,
+    or the type of its directory values is in doubt.
     """
 
     path: ColumnPath
@@ -33,7 +33,12 @@ class PredicateColumn:
     zoned: bool = False
     from_directory: bool = False
     usable: bool = True
-    nanos: bool = False
+    logical: str = ""
+
+    @property
+    def nanos(self) -> bool:
+        """Whether it is a TIMESTAMP in nanoseconds."""
+        return self.type.name == "TIMESTAMP" and self.logical in IN_NANOSECONDS
 
     @cached_property
     def key(self) -> str:
@@ -103,8 +108,8 @@ class Columns:
             type_ = fields[found[-1]].type
         inside = tuple(found)
         zoned = column.leaf_property(TIME_ZONE, inside) is not None
-        nanos = type_.name == "TIMESTAMP" and column.leaf_property(LOGICAL_TYPE, inside) in IN_NANOSECONDS
-        return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous, nanos=nanos)
+        logical = column.leaf_property(LOGICAL_TYPE, inside) or ""
+        return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous, logical=logical)
 
     def named(self, name: str) -> str | None:
         """The column called ``name``, in any case; None if there is none."""

@@ -162,7 +162,7 @@ class Containers:
             return None
         for path, type_ in elements_of(whole.path, whole.type):
             if path[-1] == segment:
-                return replace(whole, path=path, type=type_, zoned=False, nanos=False)
+                return replace(whole, path=path, type=type_, zoned=False, logical="")
         return None
 
 

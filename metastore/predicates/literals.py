@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta, tzinfo
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from pyiceberg.expressions import (
     AlwaysTrue,
@@ -41,6 +42,7 @@ from pyiceberg.expressions.literals import DateLiteral, TimeLiteral, TimestampLi
 from pyiceberg.expressions.literals import Literal as IcebergLiteral
 
 from metastore.epoch import EPOCH_DATE, EPOCH_UTC
+from metastore.errors import InvalidRequestError
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.time_spans import Literal, Span, date_span, time_span, timestamp_span
@@ -55,6 +57,13 @@ _FLOATS = {"FLOAT": 24, "DOUBLE": 53}
 _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _ULPS = 2
 """Engines divide digits by a power of ten in the float type: two roundings, and that of the power."""
+
+UUIDS = "uuid"
+"""The logical type of a column whose bytes or texts are UUIDs."""
+
+_UUID_BYTES = 16
+
+_UUID = re.compile(r"\{?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\}?", re.IGNORECASE)
 
 _KEPT_DIGITS = 6
 """Least number of digits after the point that Spark keeps of a decimal with more than 38 digits."""
@@ -158,6 +167,8 @@ def is_of_many_types(column: PredicateColumn, literals: Sequence[Literal]) -> bo
     Without ANSI mode, one text makes all of them texts, of which only days and integers have a single spelling.
     """
     kinds = set(map(type, literals))
+    if column.logical == UUIDS:
+        return len(kinds) > 1
     if str in kinds and column.type.name != "VARCHAR":
         return len(kinds) > 1 or column.type.name not in (*INTEGER_TYPES, "DATE")
     if column.type.name not in (*INTEGER_TYPES, "DECIMAL"):
@@ -196,13 +207,33 @@ def widening_of(column: PredicateColumn, literal: Literal, zone: tzinfo | None) 
     return f"widened {hours}, since clocks change near it in the time zone of the session"
 
 
-def _text(_column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+def _text(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+    if column.logical == UUIDS:
+        _require_meant(column, literal)
+        return None  # files may spell a UUID in several ways
     # An integer can only be compared with text that is surely an integer; the evaluation checks this.
     return Span.of(literal) if isinstance(literal, str) or type(literal) is int else None
 
 
 def _literal_of(*types: type) -> Callable[[PredicateColumn, Literal, tzinfo | None], Span | None]:
     return lambda _column, literal, _zone: Span.of(literal) if type(literal) in types else None  # type: ignore[arg-type]
+
+
+def _binary(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+    """Bytes as they are; a text beside a UUID means its bytes, which have the order of the texts."""
+    if column.logical == UUIDS:
+        _require_meant(column, literal)
+    if isinstance(literal, str) and column.logical == UUIDS:
+        return Span.of(UUID(literal).bytes)
+    return Span.of(literal) if isinstance(literal, bytes) else None
+
+
+def _require_meant(column: PredicateColumn, literal: Literal) -> None:
+    """Raises InvalidRequestError for a literal that cannot be a value of a column of UUIDs."""
+    is_meant = isinstance(literal, str) and _UUID.fullmatch(literal) is not None
+    is_meant |= isinstance(literal, bytes) and len(literal) == _UUID_BYTES
+    if not is_meant:
+        raise InvalidRequestError(f"column {'.'.join(column.path)} is of type UUID: no value of it is {literal!r}")
 
 
 def _integer(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
@@ -328,7 +359,7 @@ _SPANS: dict[str, Callable[[PredicateColumn, Any, tzinfo | None], Span | None]] 
     "FLOAT": _float,
     "DOUBLE": _float,
     "BOOLEAN": _literal_of(bool),
-    "VARBINARY": _literal_of(bytes),
+    "VARBINARY": _binary,
     "DATE": date_span,
     "TIME": time_span,
     "TIMESTAMP": timestamp_span,

@@ -10,10 +10,14 @@ from metastore.errors import FormatError
 from metastore.formats.arrow_schema import ARROW_TYPES, WIDER
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType, parse_type
+from metastore.model.elements import ELEMENT, KEY, VALUE
 from metastore.model.tuple_schema import IN_NANOSECONDS, LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema
 
 _DIGITS: Final = 38
 """Precision of Arrow's 128-bit decimals; 256-bit decimals hold twice as many digits."""
+
+_OF_MORE_KINDS: Final = frozenset({"VARBINARY", "VARCHAR", "TIME"})
+"""Types whose values have other meanings by their logical type, as UUIDs are bytes."""
 
 
 def arrow_schema(schema: TupleSchema) -> pa.Schema:
@@ -25,8 +29,15 @@ def arrow_schema(schema: TupleSchema) -> pa.Schema:
 
 
 def _field(column: SchemaColumn) -> pa.Field[Any]:
+    field: pa.Field[Any] = _part(column.name, parse_type(column.type), column, (column.name,))
     is_wider = _most_digits(parse_type(column.type)) > 2 * _DIGITS
-    return pa.field(column.name, arrow_type(column), metadata={WIDER: column.type} if is_wider else None)
+    return field.with_metadata({WIDER: column.type}) if is_wider else field
+
+
+def _part(name: str, type_: DrillType, column: SchemaColumn, path: ColumnPath, *, nullable: bool = True) -> Any:
+    """A column or a part of one; its metadata has the logical type that its Arrow type lacks."""
+    logical = column.leaf_property(LOGICAL_TYPE, path) if type_.name in _OF_MORE_KINDS else None
+    return pa.field(name, _type(type_, column, path), nullable, {LOGICAL_TYPE: logical} if logical else None)
 
 
 def _most_digits(type_: DrillType) -> int:
@@ -56,13 +67,13 @@ def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataTy
             return pa.decimal128(precision, scale)
         return pa.decimal256(min(precision, 2 * _DIGITS), scale)
     if name == "STRUCT":
-        return pa.struct([pa.field(f.name, _type(f.type, column, (*path, f.name))) for f in type_.fields])
-    # Elements of arrays and maps have no properties, so the path ends here.
+        return pa.struct([_part(f.name, f.type, column, (*path, f.name)) for f in type_.fields])
     if name == "ARRAY" and len(type_.parts) == 1:
-        return pa.list_(_type(type_.parts[0], column, (*path, "element")))
+        return pa.list_(_part("item", type_.parts[0], column, (*path, ELEMENT)))
     if name == "MAP" and len(type_.parts) == 2:
         key, value = type_.parts
-        return pa.map_(_type(key, column, (*path, "key")), _type(value, column, (*path, "value")))
+        keys = _part("key", key, column, (*path, KEY), nullable=False)
+        return pa.map_(keys, _part("value", value, column, (*path, VALUE)))
     raise FormatError(f"column {column.name!r} is of type {column.type}, which cannot be read")
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from sqlglot import exp
 
 from metastore.duck.sql_filter import named_by
 from metastore.errors import InvalidRequestError
@@ -28,7 +29,8 @@ from metastore.formats.names import PARQUET
 from metastore.formats.parquet_footer import read_footer
 from metastore.formats.refused_footers import ENTRIES
 from metastore.model.tuple_schema import TupleSchema
-from metastore.predicates.spark_sql import texts_of
+from metastore.predicates.spark_sql import condition_of, texts_of
+from metastore.predicates.uuid_texts import with_uuids
 from metastore.pruning.row_id import ROW_ID, Ids
 from metastore.quoting import backticked
 from metastore.scan.arrow_types import arrow_schema, has_floats, has_nanoseconds
@@ -136,8 +138,15 @@ def _by_arrow(engine: SparkEngine, scan: Scan) -> DataFrame:
     frame = engine.rows(split(replace(chunk, types=types), engine.parallelism), read_rows, struct)
     if where is None or (scan.filter_is_exact and not cuts):
         return frame
+    return frame.where(_in_spark(scan)).select(*map(_name, scan.columns))
+
+
+def _in_spark(scan: Scan) -> str:
+    """Returns the condition for Spark, in which UUIDs are bytes: a text beside a UUID becomes its bytes."""
+    where = scan.plan.question
     assert isinstance(where, str)
-    return frame.where(where).select(*map(_name, scan.columns))
+    changed = with_uuids(condition_of(where), scan.plan.columns, lambda each: exp.HexString(this=each.hex))
+    return where if changed is None else changed.sql("spark")
 
 
 def _compares_nanoseconds(scan: Scan) -> bool:
@@ -184,8 +193,7 @@ def _natively(spark: SparkSession, scan: Scan, location: str) -> DataFrame:
     elif levels:
         frame = frame.withColumns({name: sql.lit(None).cast("string") for name in levels})
     if plan.question is not None:
-        assert isinstance(plan.question, str)
-        frame = frame.where(plan.question)
+        frame = frame.where(_in_spark(scan))
     return frame.select(*map(_name, scan.columns))
 
 

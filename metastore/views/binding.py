@@ -20,7 +20,7 @@ from sqlglot.schema import MappingSchema
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
 from metastore.model.identity import TableInfo
-from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
+from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, TupleSchema
 from metastore.suggestions import did_you_mean
 from metastore.views.references import drop_table_paths, info_of, references
 from metastore.views.text import DEFAULT_DIALECT, identifier_at, place_of
@@ -184,8 +184,10 @@ def _first_spelling(name: str, schemas: dict[str, TupleSchema]) -> str:
     return next((spelled for spelled in every if spelled.lower() == name), name)
 
 
-_Described = tuple[str, bool]
-"""A type, and whether it is a TIMESTAMP adjusted to UTC."""
+_Described = tuple[str, bool, frozenset[tuple[str, str]]]
+"""A type, whether it is a TIMESTAMP adjusted to UTC, and the properties that say its logical types."""
+
+_NOT_KNOWN: Final = (UNKNOWN, False, frozenset[tuple[str, str]]())
 
 
 def _types(query: exp.Query, schemas: dict[str, TupleSchema]) -> list[_Described]:
@@ -206,8 +208,8 @@ def _set_operation(scope: Scope, known: dict[int, dict[str, _Described]], width:
     """Returns the types in which all branches of a UNION agree, by position."""
     branches = [list(known.get(id(branch), {}).values()) for branch in scope.set_operation_scopes]
     if any(len(branch) != width for branch in branches):
-        return [(UNKNOWN, False)] * width
-    return [column[0] if len(set(column)) == 1 else (UNKNOWN, False) for column in zip(*branches, strict=True)]
+        return [_NOT_KNOWN] * width
+    return [column[0] if len(set(column)) == 1 else _NOT_KNOWN for column in zip(*branches, strict=True)]
 
 
 def _describe(
@@ -216,22 +218,27 @@ def _describe(
     def column_of(column: exp.Column) -> _Described:
         source = scope.sources.get(column.table)
         if isinstance(source, Scope):
-            return known.get(id(source), {}).get(column.name, (UNKNOWN, False))
+            return known.get(id(source), {}).get(column.name, _NOT_KNOWN)
         if isinstance(source, exp.Table) and source.name in schemas:
             for candidate in schemas[source.name].columns:
                 if candidate.name.lower() == column.name:
-                    return candidate.type, candidate.properties.get(TIME_ZONE) == "UTC"
-        return UNKNOWN, False
+                    properties = candidate.properties
+                    logical = frozenset(pair for pair in properties.items() if pair[0].startswith(LOGICAL_TYPE))
+                    return candidate.type, properties.get(TIME_ZONE) == "UTC", logical
+        return _NOT_KNOWN
 
     type_ = type_of(item, lambda column: column_of(column)[0])
-    zones = {column_of(column)[1] for column in item.find_all(exp.Column)}
+    found = [column_of(column) for column in item.find_all(exp.Column)]
+    zones = {zone for _, zone, _ in found}
+    logicals = {logical for kind, _, logical in found if kind == type_}
+    logical = logicals.pop() if len(logicals) == 1 and not item.find(exp.Cast) else frozenset[tuple[str, str]]()
     if type_ == "TIMESTAMP" and (len(zones) != 1 or item.find(exp.Cast)):
-        return UNKNOWN, False  # engines differ in whether a cast to TIMESTAMP has a zone
-    return type_, type_ == "TIMESTAMP" and zones == {True}
+        return _NOT_KNOWN  # engines differ in whether a cast to TIMESTAMP has a zone
+    return type_, type_ == "TIMESTAMP" and zones == {True}, logical
 
 
-def _column(name: str, type_: str, utc: bool) -> SchemaColumn:
-    return SchemaColumn(name, type_, properties={TIME_ZONE: "UTC"} if utc else {})
+def _column(name: str, type_: str, utc: bool, logical: frozenset[tuple[str, str]]) -> SchemaColumn:
+    return SchemaColumn(name, type_, properties={**({TIME_ZONE: "UTC"} if utc else {}), **dict(logical)})
 
 
 def _refusal(message: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> InvalidRequestError:

@@ -23,7 +23,7 @@ from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words, miss
 from metastore.duck.spark_texts import define_what
 from metastore.duck.value_kinds import mark_columns
 from metastore.errors import EngineError, InvalidRequestError, StorageError
-from metastore.model.tuple_schema import TIME_ZONE, TupleSchema
+from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, TupleSchema
 from metastore.scan.scan import Scan
 from metastore.stores.arrow import open_location
 from metastore.views.dialects import translate
@@ -60,6 +60,10 @@ class QueryRunner(Protocol):
         """
 
 
+_AS_UUIDS: Final = "SET arrow_lossless_conversion = true"
+"""Otherwise DuckDB hands UUIDs over as texts; the table's columns are bytes."""
+
+
 class DuckDBRunner:
     """Runs queries with DuckDB in this process; rows stream from the scans into one Parquet file."""
 
@@ -72,6 +76,7 @@ class DuckDBRunner:
         text = in_duckdb(query)
         failure: type[Exception] = library("duckdb", "sql").Error
         with connection(_UTC) as engine:
+            engine.execute(_AS_UUIDS)
             for name, parts in sources.items():
                 register(engine, name, parts)
             define_what(text, engine)
@@ -117,7 +122,8 @@ def with_types(query: exp.Query, schema: TupleSchema) -> exp.Query:
     for column in schema.columns:
         name = exp.column(exp.to_identifier(column.name, quoted=True))
         type_ = to_sqlglot(column.type, utc=column.properties.get(TIME_ZONE) == "UTC")
-        simple = column.type not in (UNKNOWN, "TIME") and not type_.args.get("nested")
+        keeps = LOGICAL_TYPE in column.properties  # DuckDB's type is the logical one
+        simple = not keeps and column.type not in (UNKNOWN, "TIME") and not type_.args.get("nested")
         items.append(exp.alias_(exp.cast(name, type_), column.name, quoted=True) if simple else name)
     inner = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier("typed")))
     return exp.select(*items).from_(inner)

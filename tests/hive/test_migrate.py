@@ -204,7 +204,10 @@ def test_files_that_do_not_fit_are_all_named(hive: HiveMaker, call: Call) -> Non
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        (pa.array([datetime(2024, 5, 6)], pa.timestamp("ns")), "column at: the file counts nanoseconds"),
+        (
+            pa.array([datetime(2024, 5, 6)], pa.timestamp("ns")),
+            r"column at: the file has timestamp\[ns\]: Iceberg in Spark takes nanoseconds",
+        ),
         (pa.array([datetime(2024, 5, 6)], pa.timestamp("us", "Europe/Berlin")), "PyIceberg reads no zone but UTC"),
         (pa.array([None], pa.null()), "column at: the file has a column of no type"),
     ],

@@ -203,3 +203,15 @@ def test_the_list_is_whole() -> None:
         "days before 1582-10-15 or times before 1900 in the calendar of Spark 2",
     ]
     assert list(UNREAD) == ["AVRO"]
+
+
+def test_times_in_milliseconds(hive: HiveMaker, call: Call) -> None:
+    """Iceberg in Spark reads 1970; a migration names column and file, but for lists, which Spark reads by rows."""
+    name = hive.table({"at": "timestamp", "ats": "array<timestamp>"})
+    times = pa.array([datetime(2024, 5, 6)] * 2, pa.timestamp("ms"))
+    hive.write(name, pa.table({"at": times, "ats": pa.array([[each] for each in times], pa.list_(times.type))}))
+    for report in (call("migrate", name, dry_run=True), call("migrate", name)):
+        [told] = [each for each in report["warnings"] if "milliseconds" in each]
+        assert told.startswith("column at: 1 file (")
+        assert "times of 1970" in told
+        assert "read.parquet.vectorization.enabled" in told

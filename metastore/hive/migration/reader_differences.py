@@ -1,6 +1,6 @@
 """The list of values that readers of Iceberg tables read differently from each other, or from Spark over a Hive table.
 
-This package, Spark and Trino agree; PyIceberg alone reads some values differently. Its ``delete``, ``overwrite`` and
+This package and Spark by rows agree; PyIceberg alone reads some values differently. Its ``delete``, ``overwrite`` and
 ``upsert`` rewrite files from its own scans, so rows that stay are then stored with other values. Spark reads files of
 the old calendar differently as a Hive table than any reader of Iceberg.
 For each entry, a test in ``tests/hive/test_reader_differences.py`` fails when the difference no longer exists.
@@ -17,6 +17,7 @@ import pyarrow.types as pt
 from pyiceberg.manifest import FileFormat
 
 from metastore.formats.facts import INT96, OLD_CALENDAR
+from metastore.hive.time_units import READ_OTHERWISE, VECTORS, is_told
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,14 @@ class Difference:
     """Values that readers read differently.
 
     ``concerns`` returns whether a column of a file, or a piece of it, may hold such values. ``what`` is a clause for
-    messages. If ``excluded_by_bounds``, a file with bounds for the column has no such value.
+    messages. If ``excluded_by_bounds``, a file with bounds for the column has no such value. Without ``nested``, pieces
+    in lists, maps and structs have none.
     """
 
     what: str
     concerns: Callable[[Any], bool]
     excluded_by_bounds: bool = False
+    nested: bool = True
 
 
 def _is_int96(field: Any) -> bool:
@@ -48,6 +51,8 @@ def _holds_structs(field: Any) -> bool:
 
 _STORED: Final = "and stores that when it deletes or overwrites rows of the file"
 
+_MILLISECONDS: Final = "times in milliseconds"
+
 KNOWN: Final[Mapping[str, Difference]] = {
     "INT96 times": Difference(
         f"PyIceberg reads those before 1677-09-22 and after 2262-04-11 as other times, {_STORED}; "
@@ -62,6 +67,12 @@ KNOWN: Final[Mapping[str, Difference]] = {
         "migration; write such files anew first",
         _is_of_old_calendar,
         excluded_by_bounds=True,
+    ),
+    _MILLISECONDS: Difference(
+        f"{VECTORS}, {READ_OTHERWISE['INT64 in milliseconds'][VECTORS]}; set the table's property "
+        "read.parquet.vectorization.enabled to false, or call rewrite_data_files first",
+        lambda field: is_told(field.type),
+        nested=False,
     ),
 }
 """The differences, by the name of the values."""
@@ -95,11 +106,13 @@ def _may_differ(field: Any) -> bool:
     return pt.is_timestamp(field.type) or _holds_structs(field)
 
 
-def found_in(schema: pa.Schema) -> Iterator[tuple[str, str]]:
+def found_in(schema: pa.Schema, *, is_parquet: bool = True) -> Iterator[tuple[str, str]]:
     """Yields the differences that a file of ``schema`` may show: the file's name of the column, and the values."""
     for column in schema:
         for name, each in KNOWN.items():
-            if any(map(each.concerns, pieces_of(column))):
+            if (is_parquet or name != _MILLISECONDS) and any(
+                map(each.concerns, pieces_of(column) if each.nested else (column,))
+            ):
                 yield column.name, name
 
 

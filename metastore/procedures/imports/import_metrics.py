@@ -41,10 +41,12 @@ from pyiceberg.types import (
 from metastore.errors import MetastoreError, ProcedureError
 from metastore.formats.avro_facts import read_avro
 from metastore.formats.facts import FileFacts, LeafFacts
+from metastore.formats.names import PARQUET
 from metastore.formats.orc_facts import read_orc, require_readable_times
 from metastore.formats.parquet_facts import ParquetFooters
 from metastore.hive.matching import NAMELESS, has_names
 from metastore.hive.migration.reader_differences import found_in
+from metastore.hive.time_units import why_refused
 from metastore.procedures.imports.import_listing import ImportedFile
 from metastore.procedures.imports.import_values import bound_bytes, internal, key_value
 from metastore.stores.files import arrow_paths
@@ -75,7 +77,7 @@ the order of the spec. ``by_name`` means that the file has no field IDs, so the 
 """
 
 READERS: Final[Mapping[str, Callable[[pa.NativeFile, int], FileFacts]]] = {
-    "PARQUET": lambda source, _: ParquetFooters(as_arrow_opens=True).read(source),
+    PARQUET: lambda source, _: ParquetFooters(as_arrow_opens=True).read(source),
     "ORC": lambda source, size: _of_orc(read_orc(source, size)),
     "AVRO": read_avro,
 }
@@ -121,7 +123,8 @@ def _row(chunk: ImportChunk, file: ImportedFile) -> dict[str, Any]:
         with system.open_input_file(path) as source:
             size = source.size()
             facts = READERS[chunk.format](source, size)
-        return {"location": file.location, "size": size, **_Metrics(chunk.target, facts, dict(file.keys)).row()}
+        metrics = _Metrics(chunk.target, facts, dict(file.keys))
+        return {"location": file.location, "size": size, **metrics.row(is_parquet=chunk.format == PARQUET)}
     except FileNotFoundError:
         return {"location": file.location, "error": "there is no such file"}
     except MetastoreError as error:
@@ -153,7 +156,7 @@ class _Metrics:
         }
         self._ids = file_schema.field_ids
 
-    def row(self) -> dict[str, Any]:
+    def row(self, *, is_parquet: bool) -> dict[str, Any]:
         self._require_values()
         self._require_no_lost_keys()
         return {
@@ -165,7 +168,7 @@ class _Metrics:
             "nulls": self._counts(lambda leaf: leaf.nulls),
             "lower": self._bounds(upper=False),
             "upper": self._bounds(upper=True),
-            "differences": [list(pair) for pair in found_in(self._facts.schema)],
+            "differences": [list(pair) for pair in found_in(self._facts.schema, is_parquet=is_parquet)],
             "partition": [self._partition(field) for field in self._target.spec.fields],
         }
 
@@ -296,8 +299,8 @@ def _require_readable(field: Any) -> None:
         return
     if pt.is_dictionary(kind):
         kind = kind.value_type
-    if pt.is_timestamp(kind) and kind.unit == "ns":
-        why = "Iceberg in Spark takes nanoseconds for microseconds; write it in microseconds"
+    if (wrong := why_refused(kind)) is not None:
+        why = f"{wrong}; write it in microseconds"
     elif pt.is_unsigned_integer(kind) or pt.is_float16(kind):
         why = "Iceberg has no such numbers, and Spark refuses to read them; write it as a wider type that has a sign"
     elif pt.is_null(kind):
