@@ -1,8 +1,8 @@
 """``python -m benchmarks compare REV``: the journeys that people have, in this checkout beside an earlier state.
 
 The earlier state is checked out beside this one. Each group of journeys (:mod:`benchmarks.journeys`) runs in a process
-of its own, this state and the earlier one in turns, so that what else the machine does falls on both alike. Of each process
-the best round counts, since other work only adds to a time. A ratio is the median over the processes of this state by
+of its own, this state and the earlier one in turns, so that what else the machine does falls on both alike. Of each
+process the best round counts, since other work only adds to a time. A ratio is the median over the processes of this state by
 that of the earlier one. CPU says what a journey costs also on a busy machine. A ratio of CPU above :data:`SLOWER` is
 marked "slower".
 """
