@@ -46,7 +46,7 @@ def _is_own_python(spark: SparkSession) -> bool:
     if not is_classic(spark):
         return False
     context = spark.sparkContext
-    return context.master.partition("[")[0] == "local" and context.pythonExec == sys.executable
+    return str(context.master).partition("[")[0] == "local" and context.pythonExec == sys.executable
 
 
 def _asked(spark: SparkSession) -> tuple[str, list[str]]:

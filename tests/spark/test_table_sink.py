@@ -83,7 +83,8 @@ def rows_by_day(spark: SparkSession, first: int, days: list[int], tasks: int = 3
 
 def ids(table: Table) -> list[int]:
     """The ids in the table, sorted, by PyIceberg."""
-    return sorted(table.scan().to_arrow()["id"].to_pylist())
+    found: list[Any] = table.scan().to_arrow()["id"].to_pylist()
+    return sorted(found)
 
 
 def parquet_files(ms: Session) -> set[str]:
@@ -94,7 +95,7 @@ def parquet_files(ms: Session) -> set[str]:
 
 def files_of(table: Table) -> set[str]:
     """The data files of all snapshots."""
-    return {path.removeprefix("file://") for path in table.inspect.all_files()["file_path"].to_pylist()}
+    return {str(path).removeprefix("file://") for path in table.inspect.all_files()["file_path"].to_pylist()}
 
 
 def test_rows_are_appended_by_name_in_one_snapshot(spark: SparkSession, ms: Session, save: Save) -> None:
@@ -177,7 +178,8 @@ def sink(ms: Session, spark: SparkSession, overwrites: str | None = None) -> Tab
 def batch(first: int, day: int) -> pa.RecordBatch:
     """One row with the columns of :func:`rows_by_day`."""
     days = pa.array([19723 + day - 1], pa.int32()).cast(pa.date32())
-    return pa.record_batch({"name": ["x"], "ID": [first], "day": days, "price": pa.array([1], pa.int32())})
+    values: dict[str, Any] = {"name": ["x"], "ID": [first], "day": days, "price": pa.array([1], pa.int32())}
+    return pa.record_batch(values)
 
 
 def test_files_of_other_attempts_are_deleted(spark: SparkSession, ms: Session) -> None:
