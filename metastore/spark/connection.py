@@ -13,6 +13,7 @@ from metastore.session import connect as connect_session
 from metastore.spark.materialized import SparkQueryEngine
 from metastore.spark.session import active_session, is_stopped
 from metastore.spark.session_keys import session_conf, with_keys_of_session
+from metastore.spark.workers import require_workers
 
 
 def connect(spark: SparkSession | None = None, conf: str | Path | Settings | None = None) -> Session:
@@ -22,7 +23,7 @@ def connect(spark: SparkSession | None = None, conf: str | Path | Settings | Non
     this process. If there is none, it starts one from ``drill.metastore.engine.spark`` when work first needs it, and
     stops it when the metastore's session is closed. Keys of object stores in Spark's configuration, such as
     ``spark.hadoop.fs.s3a.access.key``, and in Hadoop's ``core-site.xml`` are used for stores that ``conf`` has no keys
-    for. Raises ConfigError.
+    for. Raises ConfigError, and EngineError if the workers of a running session lack a library that tasks need.
     """
     settings = conf if isinstance(conf, Settings) else load(conf)
     engine = settings.engine
@@ -30,6 +31,7 @@ def connect(spark: SparkSession | None = None, conf: str | Path | Settings | Non
     if running is None:
         settings = with_keys_of_session(settings, engine.spark)
     elif not is_stopped(running):
+        require_workers(running)
         settings = with_keys_of_session(settings, session_conf(running))
     return connect_session(
         replace(settings, engine=replace(engine, kind="spark")),

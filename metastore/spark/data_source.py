@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from pydantic import TypeAdapter, ValidationError
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from metastore.config import Settings, load
@@ -33,6 +33,7 @@ from metastore.errors import InvalidRequestError
 from metastore.metastore import Metastore
 from metastore.procedures.framework.types import parse_timestamp
 from metastore.pruning.row_id import ROW_ID
+from metastore.spark.catalog_options import options_of_creation, stored_options, with_options
 from metastore.spark.own_tables import OwnTable, OwnTableReader, Versions
 from metastore.spark.scan_source import TableScanReader, table_schema, table_version
 from metastore.spark.session_keys import with_keys_of_session
@@ -91,20 +92,20 @@ class Request:
 
         Raises InvalidRequestError for an option that is unknown or wrong, ConfigError for a bad configuration.
         """
-        given = {key.lower(): value for key, value in options.items()}
-        if unknown := sorted(given.keys() - {name.lower() for name in _OPTIONS}):
-            raise InvalidRequestError(f"unknown option {', '.join(unknown)}; there are {', '.join(_OPTIONS[:-1])}")
+        given = known_options(options, _OPTIONS)
         if not given.get("path"):
-            raise InvalidRequestError('name a table: load("information_schema.tables"), load("dfs.tmp.nation")')
+            raise InvalidRequestError(
+                'name a table: load("information_schema.tables"), load("dfs.tmp.nation"). CREATE TABLE … USING '
+                "metastore OPTIONS (path 'dfs.tmp.nation') must not list columns"
+            )
         version, time = given.get("version"), given.get("asof")
         if version is not None and (time is not None or not version.isdecimal()):
             raise InvalidRequestError(
                 f"the option version is the id of a version, not {version!r}, and cannot be combined with asOf"
             )
         columns = given.get("columns")
-        settings = _given_settings(given[SETTINGS]) if SETTINGS in given else load(given.get("conf"))
         return cls(
-            with_keys_of_session(settings, keys or {}),
+            settings_of(given, keys or {}),
             given["path"],
             None if version is None else int(version),
             None if time is None else parse_timestamp(time),
@@ -113,6 +114,21 @@ class Request:
             _flag(given, "rowid"),
             _flag(given, "pushfilters"),
         )
+
+
+def known_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+    """Returns ``options`` with keys in lower case. Raises InvalidRequestError for one that is not ``known``."""
+    given = {key.lower(): value for key, value in options.items()}
+    if unknown := sorted(given.keys() - {name.lower() for name in known}):
+        named = ", ".join(name for name in known if name != SETTINGS)
+        raise InvalidRequestError(f"unknown option {', '.join(unknown)}; there are {named}")
+    return given
+
+
+def settings_of(given: Mapping[str, str], keys: Mapping[str, str]) -> Settings:
+    """Returns the settings that options name, with ``keys`` of object stores. Raises ConfigError."""
+    settings = _given_settings(given[SETTINGS]) if SETTINGS in given else load(given.get("conf"))
+    return with_keys_of_session(settings, keys)
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:
@@ -138,6 +154,9 @@ class MetastoreSource(DataSource):
     keys_of_session: ClassVar[Mapping[str, str]] = {}
     """Keys of object stores in Spark's configuration, if the source was registered with a session."""
 
+    speculates: ClassVar[bool] = True
+    """Whether Spark may run several attempts of a task at once; only a registered source knows that it does not."""
+
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self._versions: Versions | None = None
@@ -148,8 +167,16 @@ class MetastoreSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Returns the columns, and fixes the version for all later reads."""
-        request = Request.of(self.options, self.keys_of_session)
+        """Returns the columns, and fixes the version for all later reads.
+
+        The columns of a table of Spark's catalog carry its options; its scans read the version that is newest then.
+        """
+        created = options_of_creation(self.options)
+        if created is not None and SETTINGS in created:
+            raise InvalidRequestError(
+                f"a table of Spark's catalog cannot keep {SETTINGS}; name a configuration by conf"
+            )
+        request = Request.of(self.options if created is None else created, self.keys_of_session)
         self._versions = _versions(request)
         table = OwnTable.named(request.name)
         if table is None:
@@ -161,11 +188,11 @@ class MetastoreSource(DataSource):
                 found = spark_schema(table.schema(metastore))[0]
         chosen = _chosen(found, request.columns)
         require_digits(chosen)
-        return chosen
+        return chosen if created is None else with_options(chosen, created)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns a reader of these columns, which the user may have declared. Spark asks for one for every scan."""
-        request = Request.of(self.options, self.keys_of_session)
+        request = Request.of(stored_options(schema, self.options), self.keys_of_session)
         versions = _versions(request) if self._versions is None else self._versions
         table = OwnTable.named(request.name)
         reader: DataSourceReader
@@ -180,6 +207,26 @@ class MetastoreSource(DataSource):
         _require_known(known, schema)
         reader = TableScanReader(request.settings, request.name, schema, version=version, where=request.where)
         return reader if request.push_filters else _Unfiltered(reader)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Returns a writer into the table of a catalog that ``save`` names. Raises as :class:`TableSink`."""
+        # Processes that only read need none of it.
+        from metastore.spark.table_sink import OVERWRITE_MODE, TableSink, overwrite_mode  # noqa: PLC0415
+
+        given = known_options(self.options, ("path", "conf", OVERWRITE_MODE, SETTINGS))
+        if not given.get("path"):
+            # The schema could be that of another table, from which the rows come.
+            raise InvalidRequestError(
+                "Spark does not pass the name of its table to the source: write by "
+                'df.write.format("metastore").mode("append").save("catalog.schema.table")'
+            )
+        return TableSink(
+            settings_of(given, self.keys_of_session),
+            given["path"],
+            schema,
+            overwrites=overwrite_mode(given, overwrite=overwrite),
+            speculates=self.speculates,
+        )
 
 
 class _Unfiltered(DataSourceReader):

@@ -52,6 +52,7 @@ from metastore.spark.session import (
     quiet_about_pandas,
     start_session,
 )
+from metastore.spark.workers import require_workers
 from metastore.traffic import count_elsewhere
 
 JOB_BYTES: Final = 8 << 20
@@ -249,11 +250,8 @@ class SparkEngine:
         return self._repeated or self.spark.conf.get("spark.speculation", "false") == "true"
 
     def prepare(self) -> None:
-        """Send this package to all executors, once.
-
-        It does not check whether they need it: a job that checks reaches only some executors, and a later job may run
-        on others.
-        """
+        """Send this package to all executors, once, even if they have it. Raises EngineError if they lack a library."""
+        require_workers(self.spark)
         if not self._shipped:
             self._ship()
 

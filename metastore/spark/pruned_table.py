@@ -179,7 +179,9 @@ def _natively(spark: SparkSession, scan: Scan, location: str) -> DataFrame:
     ``location`` is the table's location in the spelling that Spark opens.
     """
     plan = scan.plan
-    levels = [name for name in plan.readable.names if LEVEL.fullmatch(name) and _is_level(name, scan)]
+    levels = {name for name in plan.readable.names if LEVEL.fullmatch(name) and _is_level(name, scan)}
+    # Spark reads a level from _metadata, which it builds for every row: only for levels that the query names.
+    wanted = sorted(levels & {*scan.columns, *_columns_asked(scan)})
     stored = pa.schema([column for column in plan.schema if column.name not in levels])
     struct = spark_schema(stored)[0]
     directories = _alike(scan) if plan.is_everything else 0
@@ -187,11 +189,11 @@ def _natively(spark: SparkSession, scan: Scan, location: str) -> DataFrame:
         frame = read_directory(spark, location, struct, directories)
     else:
         frame = read_files(spark, location, struct, [location + path[len(plan.location) :] for path in scan.paths])
-    if levels and scan.files:
+    if wanted and scan.files:
         below = _directories(location)
-        frame = frame.withColumns({name: _level(below, int(name.removeprefix("dir"))) for name in levels})
-    elif levels:
-        frame = frame.withColumns({name: sql.lit(None).cast("string") for name in levels})
+        frame = frame.withColumns({name: _level(below, int(name.removeprefix("dir"))) for name in wanted})
+    elif wanted:
+        frame = frame.withColumns({name: sql.lit(None).cast("string") for name in wanted})
     if plan.question is not None:
         frame = frame.where(_in_spark(scan))
     return frame.select(*map(_name, scan.columns))
@@ -326,17 +328,18 @@ def _is_found(scan: Scan) -> bool:
     """Whether Spark finds every file, and the columns of its directories.
 
     Spark silently skips files whose directories ``name=value`` have other names than the rest, or that have none. It
-    reads no names above a plain directory.
+    reads no names above a plain directory, and refuses names that begin below several plain directories.
     """
     found = {directories_of(file.path, scan.plan.location) for file in scan.files}
-    shapes = set()
+    shapes, roots = set(), set()
     for directories in found:
         names = ["=" in name and name.partition("=")[0] for name in directories]
         inside = [index for index, name in enumerate(names) if name]
         if inside and not all(names[inside[0] : inside[-1] + 1]):
             return False
         shapes.add(tuple(name for name in names if name))
-    return len(shapes) <= 1
+        roots.add(directories[: inside[0]] if inside else ())
+    return len(shapes) <= 1 and len(roots) <= 1
 
 
 def _is_odd(file: ScanFile, location: str) -> bool:

@@ -84,18 +84,23 @@ def default_column(field: NestedField, wanted: pa.Field[Any], length: int) -> Co
     return pa.repeat(pa.scalar(field.write_default, wanted.type), length)
 
 
+def require_storable(field: NestedField, wanted: Any, given: Any) -> None:
+    """Raises InvalidRequestError if no value of the Arrow type ``given`` can be stored in ``field``."""
+    require_values_can_be_made(field)
+    if not isinstance(field.field_type, UUIDType) and not _is_widened(given, wanted):
+        raise InvalidRequestError(
+            f"column {field.name} is {field.field_type}, and the query gives {given}; write the conversion, as "
+            f"CAST(… AS …), if it is meant"
+        )
+
+
 def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
     if values.null_count == len(values):  # an untyped NULL has a numeric type
         return pa.nulls(len(values), wanted)
-    require_values_can_be_made(field)
+    stored = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
+    require_storable(field, wanted, stored.type)
     if isinstance(field.field_type, UUIDType):
         return _uuids(field, wanted, values)
-    stored = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
-    if not _is_widened(stored.type, wanted):
-        raise InvalidRequestError(
-            f"column {field.name} is {field.field_type}, and the query gives {stored.type}; write the conversion, as "
-            f"CAST(… AS …), if it is meant"
-        )
     try:
         if pa.types.is_nested(wanted):
             return in_arrow_type(field.field_type, stored, wanted)

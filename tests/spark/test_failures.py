@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from metastore.spark.failures import OF_WORKER, reason
@@ -43,3 +48,31 @@ def test_other_failures_name_no_python() -> None:
         "Lost task 0.0: disk full"
     )
     assert reason("An error occurred\n: java.lang.Exception: it\nat java", PYTHON) == "java.lang.Exception: it"
+
+
+BARE = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+from metastore.errors import EngineError
+from metastore.spark import connect, register_source
+for name, call in {"connect": connect, "source": register_source}.items():
+    try:
+        call(spark)
+    except EngineError as error:
+        answer[name] = str(error)
+spark.stop()
+"""
+
+
+def test_what_workers_lack_is_said_before_a_job_needs_it(
+    run_driver: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    """By ``connect`` and by everything that sends tasks, with the two settings."""
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    answer = run_driver(BARE, PYSPARK_PYTHON=str(bare))
+    for name in ("connect", "source"):
+        assert answer[name].startswith(f"the workers' Python ({bare}) lacks numpy, pandas, pyarrow, pydantic")
+        assert answer[name].endswith("PYSPARK_PYTHON, or spark.pyspark.python in the configuration, names it")

@@ -130,3 +130,37 @@ def test_a_text_beside_a_uuid_means_the_uuid(spark: SparkSession, ms: Session, t
         assert sorted(row.id for row in frame.collect()) == ids
     with pytest.raises(InvalidRequestError, match="column u is of type UUID: no value of it is 'y'"):
         read_table(spark, ms, TABLE, "u = 'y'")
+
+
+@pytest.mark.parametrize(
+    ("where", "columns", "builds"),
+    [
+        (None, ["id"], False),
+        ("k = '1'", ["id"], False),
+        ("id >= 0 AND k != 2", ["id", "k"], False),
+        ("DIR1 = 'x'", ["id"], True),
+        (None, ["id", "Dir0"], True),
+        ("id >= 0", ["dir1"], True),
+    ],
+)
+def test_spark_builds_its_metadata_only_for_levels_that_are_named(
+    spark: SparkSession, ms: Session, tmp_path: Path, where: str | None, columns: list[str], builds: bool
+) -> None:
+    """Spark builds ``_metadata`` for every row as soon as a plan has it, whether a level is used afterwards or not."""
+    write(tmp_path, {f"k={k}/{below}/a": {"id": [k]} for below in ("x", "y") for k in (1, 2)})
+    ms.analyze(TABLE)
+    frame = read_table(spark, ms, TABLE, where, columns)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert ("file_path" in plan or "row_index" in plan) == builds
+    right = ms.tables.scan(TABLE, where, columns).to_arrow().to_pylist()
+    assert sorted(map(tuple, frame.collect())) == sorted(tuple(row.values()) for row in right)
+
+
+def test_directories_with_names_below_several_others_are_read(spark: SparkSession, ms: Session, tmp_path: Path) -> None:
+    """Spark refuses them as several tables."""
+    write(tmp_path, {f"{top}/k={k}/a": {"id": [k]} for top in ("x", "y") for k in (1, 2)})
+    ms.analyze(TABLE)
+    for where in (None, "dir0 = 'x'"):
+        scan = ms.tables.scan(TABLE, where, ["id", "k"])
+        frame = read_table(spark, ms, TABLE, where, ["id", "k"])
+        assert sorted(map(tuple, frame.collect())) == sorted(tuple(row.values()) for row in scan.to_arrow().to_pylist())

@@ -1,0 +1,206 @@
+"""A DataFrame goes into a table of a catalog: ``df.write.format("metastore").mode("append").save("lake.shop.sales")``.
+
+Place in the flow: Spark's plan computes the rows. Each task writes its rows as data files, sorted by partition and by
+the table's sort order, as every statement does. The driver's host makes one commit. Spark pickles the writer and sends
+it to tasks, and once more to the process that commits.
+
+Promises: names of files have a mark of this write. Files of attempts that failed, were killed or came second are in no
+commit; they are found by the mark and deleted. If the outcome of a commit is unknown, no file is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from metastore.config import Settings
+from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
+from metastore.iceberg.target import TargetTable
+from metastore.procedures.files.guards import require_written_version
+from metastore.session import Session, connect
+from metastore.sql.insert_tasks import InsertValues
+from metastore.sql.row_writes import Reading, run_change
+from metastore.suggestions import did_you_mean
+from metastore.writes.conforming import require_storable
+from metastore.writes.kept_work import is_written_alike
+from metastore.writes.replaced_rows import Partitions, replaced_rows
+from metastore.writes.row_changes import RowChanges
+from metastore.writes.row_modes import Kind
+from metastore.writes.table_writer import TableWriter, job_of
+from metastore.writes.task_files import TaskFiles
+from metastore.writes.written_change import RowPlan, WrittenChange
+
+OVERWRITE_MODE: Final = "partitionOverwriteMode"
+"""Option: what mode ``overwrite`` replaces.
+
+``static`` (the default): all rows; ``dynamic``: the partitions that have new rows.
+"""
+
+_MODES: Final = ("static", "dynamic")
+
+
+@dataclass(frozen=True)
+class WrittenFiles(WriterCommitMessage):
+    """The files that a task wrote. ``repeated``: an earlier attempt of the task may have left others."""
+
+    files: tuple[DataFile, ...]
+    repeated: bool
+
+
+class TableSink(DataSourceArrowWriter):
+    """Writes rows with the columns of ``columns`` into the table ``name``: by name, in any order and any case.
+
+    ``overwrites`` is ``static`` or ``dynamic``, or None to append. ``speculates``: Spark may run several attempts of a
+    task at once. Raises NotFoundError for an unknown table, and InvalidRequestError for columns that do not fit.
+    """
+
+    def __init__(
+        self, settings: Settings, name: str, columns: StructType, *, overwrites: str | None, speculates: bool
+    ) -> None:
+        self._settings = settings
+        self._name = name
+        self._overwrites = overwrites
+        self._speculates = speculates
+        with connect(settings) as ms:
+            target = _target(ms, name)
+            table = target.load()
+        require_written_version(table, target)
+        # Tasks get this writer; a long history would make it large.
+        no_history: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
+        self._base = table.metadata.model_copy(update=no_history)
+        self._files = TaskFiles(job_of(name, table.metadata, table.io))
+        self._values = InsertValues(table.schema(), _places(table.schema(), columns.names, name), {}, "")
+        for place, given in zip(self._values.places, to_arrow_schema(columns, timezone="UTC"), strict=True):
+            require_storable(table.schema().fields[place], self._files.job.arrow_schema.field(place).type, given.type)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:  # type: ignore[override]  # as PySpark's own
+        """Write the rows of one task. Raises StorageError, and InvalidRequestError for a value that does not fit."""
+        pa.set_cpu_count(1)  # the other cores belong to other tasks
+        context = TaskContext.get()
+        repeated = context is not None and context.attemptNumber() > 0
+        rows = (part for batch in iterator for part in self._values.rows(self._files.job, batch).to_batches())
+        first = next(rows, None)
+        if first is None:
+            return WrittenFiles((), repeated)
+        writer = TableWriter(self._files.job)
+        try:
+            files = writer.write(chain([first], rows), first.nbytes // max(1, first.num_rows))
+        except BaseException:
+            writer.remove()
+            raise
+        return WrittenFiles(tuple(files), repeated)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit the files of all tasks as one snapshot; an append without rows makes none.
+
+        Raises ConflictError if the table has other columns, partitions or properties since the write began, or if other
+        writers kept winning; StorageError; OutcomeUnknownError. After any error but the last, no file is left.
+        """
+        tasks = [message for message in messages if isinstance(message, WrittenFiles)]
+        files = tuple(file for task in tasks for file in task.files)
+        self._files.start()
+        self._files.add(files)
+        try:
+            with connect(self._settings) as ms:
+                kind: Kind | None = None if self._overwrites is None else "delete"
+                run_change(ms, _target(ms, self._name), partial(self._plan, files), kind)
+        except OutcomeUnknownError:
+            raise
+        except MetastoreError:
+            self._files.remove()
+            raise
+        self._files.end(repeated=self._speculates or any(task.repeated for task in tasks))
+        self._files.remove_unnamed()
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove the files of a write whose tasks failed. Spark calls this after a failed commit, too.
+
+        A message is missing exactly if a task failed. With all messages a commit was tried: it has removed the files,
+        unless a snapshot may name them.
+        """
+        if None in messages:
+            self._files.start()
+            self._files.remove()
+
+    def _plan(self, files: tuple[DataFile, ...], reading: Reading) -> RowPlan:
+        """Returns the change that adds ``files``, and removes what they replace."""
+        if not is_written_alike(self._base, reading.table.metadata):
+            raise ConflictError(
+                f"{self._name} has other columns, partitions or properties since the write began; nothing was "
+                "committed. Run the write again"
+            )
+        inserted = RowPlan(written=WrittenChange(files))
+        live = reading.live
+        if self._overwrites is None:
+            return inserted
+        if self._overwrites == "static":
+            every = range(len(live.files))
+            return replace(inserted, dropped=every, dropped_deletes=live.deletes, condition=AlwaysTrue())
+        partitions = Partitions.of_files(reading.job, files)
+        old = replaced_rows(reading.job, live, partitions)
+        return replace(
+            inserted,
+            changes=RowChanges(old.addresses) if old.addresses.num_rows else None,
+            dropped=old.files,
+            dropped_deletes=old.deletes,
+            condition=partitions.condition(reading.table.schema()),
+        )
+
+
+def overwrite_mode(given: Mapping[str, str], *, overwrite: bool) -> str | None:
+    """Returns what a write replaces, by its options in lower case; None to append.
+
+    Raises InvalidRequestError for an unknown value, and for an option that an append does not have.
+    """
+    value = given.get(OVERWRITE_MODE.lower())
+    if value is not None and (not overwrite or value.lower() not in _MODES):
+        raise InvalidRequestError(
+            f"the option {OVERWRITE_MODE} is {' or '.join(_MODES)}, for mode overwrite; it is {value!r}"
+        )
+    return (value or _MODES[0]).lower() if overwrite else None
+
+
+def _target(ms: Session, name: str) -> TargetTable:
+    catalog, *schema, table = name.split(".") if name.count(".") > 1 else ("", "", "")
+    if not catalog:
+        raise InvalidRequestError(f'{name!r} is not a table of a catalog: save("catalog.schema.table") is expected')
+    if ms.catalogs.target(catalog, ".".join(schema), table).is_component:
+        raise InvalidRequestError(f"{name} is the metastore's own: its rows are written by its components")
+    return ms.catalogs.table(catalog, ".".join(schema), table)
+
+
+def _places(schema: Schema, names: list[str], table: str) -> list[int]:
+    """Returns the position in ``schema`` of each of ``names``. Raises InvalidRequestError, which lists the columns."""
+    known = [field.name for field in schema.fields]
+    by_lower = {name.lower(): place for place, name in enumerate(known)}
+    exact = {name: place for place, name in enumerate(known)}
+    places = []
+    for name in names:
+        place = exact.get(name, by_lower.get(name.lower()))
+        if place is None:
+            raise InvalidRequestError(
+                f"{table} has no column {name}{did_you_mean(name, known)}; its columns are {', '.join(known)}"
+            )
+        places.append(place)
+    if len(set(places)) < len(places):
+        raise InvalidRequestError(f"a column is given twice: {', '.join(names)}")
+    if missing := [field.name for place, field in enumerate(schema.fields) if _is_missing(field, place, places)]:
+        raise InvalidRequestError(f"{table} requires a value in {', '.join(missing)}, which the DataFrame lacks")
+    return places
+
+
+def _is_missing(field: NestedField, place: int, places: list[int]) -> bool:
+    return field.required and field.write_default is None and place not in places
