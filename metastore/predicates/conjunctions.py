@@ -7,6 +7,8 @@ the same rows. A container is tested by one leaf at a time, so two things would 
   ``x > 4`` alone, and excludes files without counts of NaN too.
 * ``x IS NULL AND x = 5``, ``x > 5 AND x < 3`` and ``x = 3 AND x IN (4, 5)`` are never true, though a file may have rows
   for each part.
+
+Elements of lists and maps are left alone: a row has many, and another one may pass each part.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from pyiceberg.expressions import (
 )
 
 from metastore.mapping.filters import all_of, conjuncts
+from metastore.model.elements import is_element
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.literals import plain_literal
 from metastore.predicates.recurring import Recurring
@@ -55,12 +58,10 @@ def judged_together(condition: BooleanExpression, columns: Mapping[str, Predicat
     parts = [judged_together(part, columns) for part in conjuncts(condition)]
     if any(isinstance(part, AlwaysFalse) for part in parts):
         return AlwaysFalse()
-    without_nan = {_name(part) for part in parts if isinstance(part, _BELOW) and not _has_nan(part)}
+    leaves = _by_column(parts, columns)
+    without_nan = {name for name, own in leaves.items() if any(map(_excludes_nan, own))}
     parts = [_without_nan(part, without_nan) for part in parts]
-    leaves: dict[str, list[BooleanExpression]] = {}
-    for part in parts:
-        if (name := _name(part)) is not None:
-            leaves.setdefault(name, []).append(part)
+    leaves = _by_column(parts, columns)
     if any(_contradict(own, columns[name]) for name, own in leaves.items() if len(own) > 1):
         return AlwaysFalse()
     return all_of(parts)
@@ -71,15 +72,27 @@ def _name(part: BooleanExpression) -> str | None:
     return part.term.name if isinstance(part, (UnboundPredicate, Recurring)) else None  # type: ignore[attr-defined]
 
 
-def _without_nan(part: BooleanExpression, without_nan: set[str | None]) -> BooleanExpression:
+def _by_column(
+    parts: Sequence[BooleanExpression], columns: Mapping[str, PredicateColumn]
+) -> dict[str, list[BooleanExpression]]:
+    """The leaves among ``parts`` by their column, if each row has one value of it."""
+    found: dict[str, list[BooleanExpression]] = {}
+    for part in parts:
+        if (name := _name(part)) is not None and not is_element(columns[name].path):
+            found.setdefault(name, []).append(part)
+    return found
+
+
+def _excludes_nan(leaf: BooleanExpression) -> bool:
+    return isinstance(leaf, _BELOW) and all(value == value for value in _literals(leaf, zoned=False))
+
+
+def _without_nan(part: BooleanExpression, without_nan: set[str]) -> BooleanExpression:
     """``part`` without its alternative for NaN, if its column is never NaN here."""
-    if isinstance(part, Or) and isinstance(part.right, IsNaN) and _name(part.left) == _name(part.right) in without_nan:
-        return part.left
+    if isinstance(part, Or) and isinstance(part.right, IsNaN):
+        name = _name(part.right)
+        return part.left if name in without_nan and _name(part.left) == name else part
     return part
-
-
-def _has_nan(part: BooleanExpression) -> bool:
-    return any(value != value for value in _literals(part, zoned=False))
 
 
 def _literals(part: BooleanExpression, *, zoned: bool) -> list[Any]:

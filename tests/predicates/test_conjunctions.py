@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from pyiceberg.expressions import (
 )
 
 from metastore.config.settings import Settings
+from metastore.model.column_path import parse
 from metastore.model.drill_types import parse_type
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.conjunctions import judged_together
@@ -47,9 +49,15 @@ COMPARISONS: Mapping[Any, Callable[[Any, Any], bool]] = {
     GreaterThan: operator.gt,
     GreaterThanOrEqual: operator.ge,
 }
-TYPES = {"`x`": "DOUBLE", "`n`": "BIGINT"}
-COLUMNS = {key: PredicateColumn((key.strip("`"),), parse_type(name)) for key, name in TYPES.items()}
-VALUES: Mapping[str, list[Any]] = {"`x`": [None, math.nan, -1.5, 0.0, 1.0, 1.5, 2.0, 3.5], "`n`": [None, *range(-2, 5)]}
+TYPES = {"`x`": "DOUBLE", "`n`": "BIGINT", "`l`.`[element]`": "BIGINT"}
+COLUMNS = {key: PredicateColumn(parse(key), parse_type(name)) for key, name in TYPES.items()}
+VALUES: Mapping[str, list[Any]] = {
+    "`x`": [None, math.nan, -1.5, 0.0, 1.0, 1.5, 2.0, 3.5],
+    "`n`": [None, *range(-2, 5)],
+    "`l`.`[element]`": [None, 0, 1, 2, 3],
+}
+LISTS = [[], [0, 3], [1, 2], [None, 2]]
+"""Values of the list; a condition on its elements holds for a row if one of them passes."""
 
 
 def leaves(name: str) -> st.SearchStrategy[BooleanExpression]:
@@ -79,6 +87,8 @@ def passes(node: Any, row: Mapping[str, Any]) -> bool:
         both = passes(node.left, row), passes(node.right, row)
         return all(both) if isinstance(node, And) else any(both)
     value = row[node.term.name]
+    if isinstance(value, list):
+        return any(passes(node, {**row, node.term.name: element}) for element in value)
     if isinstance(node, (IsNull, NotNull)):
         return (value is None) is isinstance(node, IsNull)
     if value is None or value != value or isinstance(node, IsNaN):
@@ -91,12 +101,11 @@ def passes(node: Any, row: Mapping[str, Any]) -> bool:
 @settings(max_examples=500, deadline=None)
 @given(condition=CONDITIONS)
 def test_the_same_rows_pass(condition: BooleanExpression) -> None:
-    """For every pair of values of both columns, nulls and NaN among them."""
+    """For all values of the columns, nulls, NaN and lists among them."""
     simplified = judged_together(condition, COLUMNS)
-    for x in VALUES["`x`"]:
-        for n in VALUES["`n`"]:
-            row = {"`x`": x, "`n`": n}
-            assert passes(simplified, row) is passes(condition, row), (row, simplified)
+    for values in product(VALUES["`x`"], VALUES["`n`"], LISTS):
+        row = dict(zip(TYPES, values, strict=True))
+        assert passes(simplified, row) is passes(condition, row), (row, simplified)
 
 
 @pytest.fixture(scope="module")
