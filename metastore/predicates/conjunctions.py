@@ -38,6 +38,7 @@ from pyiceberg.expressions import (
 )
 
 from metastore.mapping.filters import all_of, conjuncts
+from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.elements import is_element
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.literals import plain_literal
@@ -111,8 +112,9 @@ def _contradict(leaves: Sequence[BooleanExpression], column: PredicateColumn) ->
     kinds = {type(value) for value in compared}
     if not (len(kinds) == 1 or kinds <= _NUMBERS) or any(value != value for value in compared):
         return False
-    lows = [_limit(leaf, min(own)) for leaf, own in values if isinstance(leaf, _ABOVE)]
-    highs = [_limit(leaf, max(own)) for leaf, own in values if isinstance(leaf, _BELOW)]
+    is_whole = column.type.name in INTEGER_TYPES
+    lows = [_limit(leaf, min(own), is_whole=is_whole) for leaf, own in values if isinstance(leaf, _ABOVE)]
+    highs = [_limit(leaf, max(own), is_whole=is_whole) for leaf, own in values if isinstance(leaf, _BELOW)]
     if any(_is_empty(low, high) for low in lows for high in highs):
         return True
     allowed = [frozenset(own) for leaf, own in values if isinstance(leaf, (EqualTo, In))]
@@ -120,10 +122,10 @@ def _contradict(leaves: Sequence[BooleanExpression], column: PredicateColumn) ->
     return bool(allowed) and not frozenset.intersection(*allowed) - others
 
 
-def _limit(leaf: BooleanExpression, value: Any) -> tuple[Any, bool]:
-    """A bound and whether it is itself excluded; of whole numbers, the next one is the bound."""
+def _limit(leaf: BooleanExpression, value: Any, *, is_whole: bool) -> tuple[Any, bool]:
+    """A bound and whether it is itself excluded; in a column of whole numbers, the next one is the bound."""
     is_strict = isinstance(leaf, (LessThan, GreaterThan))
-    if is_strict and type(value) is int:
+    if is_strict and is_whole and type(value) is int:
         return value + (1 if isinstance(leaf, GreaterThan) else -1), False
     return value, is_strict
 

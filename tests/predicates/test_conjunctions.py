@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,12 @@ COMPARISONS: Mapping[Any, Callable[[Any, Any], bool]] = {
     GreaterThan: operator.gt,
     GreaterThanOrEqual: operator.ge,
 }
-TYPES = {"`x`": "DOUBLE", "`n`": "BIGINT", "`l`.`[element]`": "BIGINT"}
+TYPES = {"`x`": "DOUBLE", "`n`": "BIGINT", "`d`": "DECIMAL(6, 2)", "`l`.`[element]`": "BIGINT"}
 COLUMNS = {key: PredicateColumn(parse(key), parse_type(name)) for key, name in TYPES.items()}
 VALUES: Mapping[str, list[Any]] = {
     "`x`": [None, math.nan, -1.5, 0.0, 1.0, 1.5, 2.0, 3.5],
     "`n`": [None, *range(-2, 5)],
+    "`d`": [None, 0, Decimal("0.50"), 1, Decimal("1.50"), 2],
     "`l`.`[element]`": [None, 0, 1, 2, 3],
 }
 LISTS = [[], [0, 3], [1, 2], [None, 2]]
@@ -103,7 +105,7 @@ def passes(node: Any, row: Mapping[str, Any]) -> bool:
 def test_the_same_rows_pass(condition: BooleanExpression) -> None:
     """For all values of the columns, nulls, NaN and lists among them."""
     simplified = judged_together(condition, COLUMNS)
-    for values in product(VALUES["`x`"], VALUES["`n`"], LISTS):
+    for values in product(VALUES["`x`"], VALUES["`n`"], VALUES["`d`"], LISTS):
         row = dict(zip(TYPES, values, strict=True))
         assert passes(simplified, row) is passes(condition, row), (row, simplified)
 
@@ -119,6 +121,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, Pa
             "n": [number * 10, number * 10 + 9],
             "f": pa.array([number + 0.1, number + 0.2], pa.float32()),
             "s": [f"a{number}", f"b{number}"],
+            "d": pa.array([Decimal(number), Decimal(f"{number}.5")], pa.decimal128(6, 2)),
         }
         pq.write_table(pa.table(columns), folder / "t" / f"{number}.parquet")
     location = {"iceberg.location.base_path": f"{folder}/m", "storage.dfs.workspaces.z.location": str(folder)}
@@ -142,6 +145,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, Pa
         ("f = CAST(3.1 AS FLOAT)", 1),
         ("f > CAST(3.05 AS FLOAT) AND f < 4", 1),
         ("n = 2 * 15 + 9", 1),
+        ("d > 4 AND d < 5", 1),
     ],
 )
 def test_files_that_cannot_pass_all_conjuncts_are_not_opened(
