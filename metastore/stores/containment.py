@@ -66,13 +66,9 @@ def _store_and_key(location: str) -> tuple[tuple[str, str], str]:
 
 @dataclass(frozen=True)
 class Roots:
-    """The folders that the operator gave, and the table's ``own``: only below them may one run delete files.
-
-    A folder of the operator may be a link; an own one must be a folder, since writers of the table can replace it.
-    """
+    """The folders that the operator gave: only below them may one run delete files."""
 
     folders: tuple[str, ...]
-    own: tuple[str, ...] = ()
 
     def hold(self, location: str) -> bool:
         """Whether ``location`` is a file below one of the folders.
@@ -89,4 +85,4 @@ class Roots:
 
     @cached_property
     def _places(self) -> tuple[Place, ...]:
-        return tuple(map(Place, (*self.folders, *self.own)))
+        return tuple(map(Place, self.folders))

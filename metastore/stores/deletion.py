@@ -124,8 +124,7 @@ def delete_chunk(chunk: DeletionChunk) -> dict[str, str]:
 def _removed_here(chunk: DeletionChunk, locations: Sequence[str]) -> dict[str, str]:
     """Remove files of the local disk; returns those that stay, each with the reason."""
     # One after another: deleting a file is faster than passing it to a thread.
-    roots = chunk.roots
-    with OpenedFolders([*filter(is_local, roots.folders)], [*filter(is_local, roots.own)]) as folders:
+    with OpenedFolders([*filter(is_local, chunk.roots.folders)]) as folders:
         refusals = {each: _refusal(folders, chunk.io, each, chunk.listed.get(each)) for each in locations}
     return {location: error for location, error in refusals.items() if error is not None}
 

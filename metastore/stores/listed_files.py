@@ -48,15 +48,10 @@ def is_same(listed: str, status: os.stat_result) -> bool:
 
 
 class OpenedFolders:
-    """Removes files below ``roots``, local folders that links may lead to, and below ``own``, which are no links.
+    """Removes files below ``roots``, local folders that links may lead to; each folder is opened once. A context."""
 
-    Each folder is opened once. A context.
-    """
-
-    def __init__(self, roots: Sequence[str], own: Sequence[str] = ()) -> None:
-        parts = [os.path.split(local_path(each)) for each in own]
+    def __init__(self, roots: Sequence[str]) -> None:
         self._roots = [os.path.realpath(local_path(root)) for root in roots]
-        self._roots += [os.path.join(os.path.realpath(above), name) for above, name in parts]
         self._folders: dict[str, int] = {}
 
     def __enter__(self) -> OpenedFolders:

@@ -128,17 +128,3 @@ def test_a_tree_goes_without_what_its_links_lead_to(lake: Path) -> None:
             folders.remove_tree(str(lake / "by"))
     assert not (lake / "t").exists()
     assert (lake / "u/data/a.parquet").exists()
-
-
-def test_an_own_folder_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
-    """The operator's root may be a link. A folder of the table itself could have been replaced by its writers."""
-    theirs, table = tmp_path / "theirs", tmp_path / "table"
-    theirs.mkdir()
-    table.mkdir()
-    (theirs / "a").touch()
-    (table / "data").symlink_to(theirs)
-    asked = [str(table / "data/a")]
-    assert list(delete_chunk(DeletionChunk(LocalFileIO(), asked, Roots((), (str(table / "data"),))))) == asked
-    assert (theirs / "a").exists()
-    assert delete_chunk(DeletionChunk(LocalFileIO(), asked, Roots((str(table / "data"),)))) == {}
-    assert not (theirs / "a").exists()

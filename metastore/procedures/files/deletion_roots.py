@@ -6,8 +6,7 @@ an allowed location of the configuration or call, or the place where the catalog
 later is no root: whoever may write the table can set it.
 
 The catalog made the table at its location if that is where its namespace puts a table of this name, or if the first
-version of its metadata stands there. No later commit writes a file without a metadata log. A location that CREATE TABLE
-named may be any folder above other files. Then only the table's own folders in it are roots, ``metadata`` and ``data``.
+version of its metadata stands there. No later commit writes a file without a metadata log.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from metastore.stores.deletion import OUTSIDE
 from metastore.stores.trees import Folder, files_in
 
 _SHOWN: Final = 3
-_OWN_FOLDERS: Final = ("metadata", "data")
 
 
 def deletion_roots(target: TargetTable, table: Table, allowed: Iterable[str] = ()) -> Roots:
@@ -44,10 +42,8 @@ def deletion_roots(target: TargetTable, table: Table, allowed: Iterable[str] = (
     roots = Roots((*_warehouse(target.source), *allowed))
     if roots.hold_folder(location):
         return roots
-    if _is_at_default(target, table):
-        return Roots((*roots.folders, location))
-    own = [f"{location.rstrip('/')}/{folder}" for folder in _OWN_FOLDERS] if _is_first_here(table) else []
-    return Roots(roots.folders, tuple(own))
+    is_made_here = _is_at_default(target, table) or _is_first_here(table)
+    return Roots((*roots.folders, location)) if is_made_here else roots
 
 
 def is_own_location(target: TargetTable, table: Table) -> bool:
