@@ -20,13 +20,16 @@ def rounds(own: Any, wanted: Any) -> bool:
     return bool(pt.is_decimal(own) or (pt.is_integer(own) and own.bit_width >= wanted.bit_width))
 
 
-def rounded(values: Any, type_: Any) -> Any:
-    """Returns an array, not nested, as ``type_``, with the nearest numbers. Raises Arrow's errors for other values."""
+def rounded(values: Any, type_: Any, *, whole: bool = False) -> Any:
+    """Returns an array, not nested, as ``type_``, with the nearest numbers. Raises Arrow's errors for other values.
+
+    With ``whole``, for writers, this includes an integer that ``type_`` does not hold exactly.
+    """
     if values.type.equals(type_):
         return values
     if not rounds(values.type, type_):
         return values.cast(type_)
     if pt.is_integer(values.type):
-        return values.cast(type_, safe=False)
+        return values.cast(type_, safe=whole)
     # Only Arrow's parser of texts rounds a decimal correctly.
     return values.cast(pa.string()).cast(type_)

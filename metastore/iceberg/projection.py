@@ -185,4 +185,4 @@ def _cast(array: Array, arrow: pa.DataType) -> Array:
         array = array.storage
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
         return array.cast(arrow, safe=False)  # the table holds microseconds
-    return rounded(array, arrow)
+    return rounded(array, arrow, whole=True)

@@ -106,7 +106,7 @@ def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
             return in_arrow_type(field.field_type, stored, wanted)
         if pa.types.is_decimal(wanted) and pa.types.is_integer(stored.type):
             stored = stored.cast(_ANY_INTEGER)  # Arrow compares the digits of the types, not those of the values
-        return rounded(stored, wanted)
+        return rounded(stored, wanted, whole=True)
     except pa.ArrowException as error:
         raise InvalidRequestError(f"column {field.name} is {field.field_type}: {error}") from error
 

@@ -14,6 +14,7 @@ from pyiceberg.types import (
     BinaryType,
     DateType,
     DecimalType,
+    DoubleType,
     LongType,
     NestedField,
     StringType,
@@ -58,3 +59,13 @@ def test_defaults_are_read_from_json(kind: Any, written: str, value: Any) -> Non
     """As the specification writes them."""
     schema = Schema(NestedField(1, "d", kind, write_default=written))
     assert conformed({}, schema, schema_to_pyarrow(schema), 2)["d"].to_pylist() == [value, value]
+
+
+def test_decimals_become_the_nearest_doubles_and_integers_stay_whole() -> None:
+    """A literal with a point is a decimal: 840.06 is stored as the double of that name; 2**53 + 1 is refused."""
+    schema = Schema(NestedField(1, "d", DoubleType()))
+    wanted = schema_to_pyarrow(schema)
+    amounts = pa.array([Decimal("840.06"), Decimal("7771.98")], pa.decimal128(6, 2))
+    assert conformed({"d": amounts}, schema, wanted, 2)["d"].to_pylist() == [840.06, 7771.98]
+    with pytest.raises(InvalidRequestError, match="column d is double"):
+        conformed({"d": pa.array([2**53 + 1], pa.int64())}, schema, wanted, 1)
