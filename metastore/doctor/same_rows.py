@@ -6,15 +6,19 @@ So values are compared column by column, in the order of rows, as plain Python v
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, time, timezone
 from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 _NAN: Final = "NaN"
+_PARTS_OF_INTERVAL: Final = 3
 
 
 def difference(expected: pa.Table, actual: pa.Table) -> str | None:
@@ -29,8 +33,19 @@ def difference(expected: pa.Table, actual: pa.Table) -> str | None:
         if _is_finer(ours.type, theirs.type):
             ours = pc.floor_temporal(ours, unit="microsecond")  # noqa: PLW2901 - what the other door can hold
         for row, (left, right) in enumerate(zip(plain_values(ours), plain_values(theirs), strict=True)):
-            if left != right:
+            if left != right and _bytes_of(right) != left:
                 return f"{right!r} instead of {left!r} in row {row} of column {name}"
+    return None
+
+
+def _bytes_of(value: Any) -> bytes | None:
+    """Returns the bytes that Arrow has for a UUID or an interval of DuckDB; None for another value."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return UUID(value).bytes
+    if isinstance(value, tuple) and len(value) == _PARTS_OF_INTERVAL and all(type(part) is int for part in value):
+        months, days, nanos = value
+        return struct.pack("<iii", months, days, nanos // 10**6)
     return None
 
 

@@ -24,6 +24,7 @@ NAMED_REFUSALS = {
         **dict.fromkeys(("list_of_value", "list_that_does_not_repeat", "list_of_two_fields"), "refused"),
         **dict.fromkeys(("map_that_does_not_repeat", "map_of_two_fields", "map_of_values"), "refused"),
         **dict.fromkeys(("map_of_three_fields", "map_of_hive_of_three_fields"), "refused"),
+        **dict.fromkeys(("geography", "geometry", "geometry_of_crs"), "partly"),
     },
     "arrow_orc": {"moment_ms": "refused"},
     "json": {"8": "partly", "9": "partly"},
