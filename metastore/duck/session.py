@@ -69,8 +69,12 @@ def relation(engine: Any, rows: Any) -> Any:
     """
     require_narrow_decimals(rows.schema, "DuckDB")
     schema = with_json(rows.schema)
-    is_table = isinstance(rows, pa.Table)
-    found = engine.from_arrow(pa.table(rows.columns, schema=schema) if is_table else rows.replace_schema(schema))
+    labelled = rows
+    if not all(one.equals(other, check_metadata=True) for one, other in zip(schema, rows.schema, strict=True)):
+        # Only where there is JSON: another dataset would keep the footers of the files that it has read.
+        is_table = isinstance(rows, pa.Table)
+        labelled = pa.table(rows.columns, schema=schema) if is_table else rows.replace_schema(schema)
+    found = engine.from_arrow(labelled)
     found = found if judges_arrow() else found.limit(ALL_ROWS)
     columns = all_columns(rows.schema, found.columns, shapes=judges_arrow())
     return found if columns == "*" else found.project(columns)
