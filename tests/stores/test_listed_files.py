@@ -34,7 +34,7 @@ def delete(lake: Path, *paths: Path, listed: dict[str, str] | None = None, io: F
 
 @pytest.mark.parametrize("io", [LocalFileIO(), PyArrowFileIO()])
 def test_below_a_root_alone(lake: Path, io: FileIO) -> None:
-    """Whatever is asked for, by path or through a link, files outside of the roots stay and are told."""
+    """Whatever is asked for, by path or through a link, files outside of the roots stay and are named."""
     (lake / "out").symlink_to(lake.parent / "others")
     inside, outside = lake / "t/data/a.parquet", lake.parent / "others/data/a.parquet"
     through_link, dotted = lake / "out/data/a.parquet", lake / "t/../../others/data/a.parquet"

@@ -110,7 +110,7 @@ def test_imported_files_are_the_operators(lake: Lake, rows: Callable[..., pa.Tab
 
 
 def test_old_metadata_elsewhere_stays(lake: Lake, rows: Callable[..., pa.Table]) -> None:
-    """A property of the table leads no deletion of metadata files out of the roots; each is told."""
+    """A property of the table leads no deletion of metadata files out of the roots; each is named."""
     elsewhere = {"write.metadata.path": f"file://{lake.folder}/m", "write.metadata.previous-versions-max": "1"}
     table = lake.table(properties=elsewhere)
     for number in range(4):
