@@ -44,11 +44,8 @@ def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
 
 
 def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:
-    """Returns the conjunction of any number of expressions; AlwaysTrue for none."""
-    result: BooleanExpression = AlwaysTrue()
-    for expression in expressions:
-        result = And(result, expression)
-    return result
+    """Returns the conjunction of any number of expressions, as a balanced tree; AlwaysTrue for none."""
+    return And(AlwaysTrue(), AlwaysTrue(), *expressions)
 
 
 def conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:

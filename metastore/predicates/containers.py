@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from functools import reduce
 from typing import Final
 
-from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.expressions import BooleanExpression
 from sqlglot import exp
 
+from metastore.mapping.filters import all_of
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.elements import ELEMENT, KEY, VALUE, elements_of
 from metastore.predicates.columns import PredicateColumn
@@ -54,7 +54,7 @@ class Containers:
             parts = list(self._parts(node, text))
         except NotConstant:
             return None
-        return self._leaves.implied(reduce(And, parts)) if parts else None
+        return self._leaves.implied(all_of(parts)) if parts else None
 
     def _parts(self, node: exp.Expr, text: str) -> Iterator[BooleanExpression]:
         if isinstance(node, (exp.ArrayContains, exp.Contains)) and _has_only(node, "this", "expression"):

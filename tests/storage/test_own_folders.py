@@ -85,7 +85,7 @@ def test_folders_are_told_relative_to_a_place() -> None:
     """Where the place lies in one, or is one, that is all of it."""
     iceberg = settings("/srv", "file:///", "/", runs="a/b").iceberg
     components = {"tables", "views", "materialized_views", "a/b"}
-    assert set(folders_within(iceberg, "/srv/m")) == {*components, "daemon", "damaged"}
+    assert set(folders_within(iceberg, "/srv/m")) == {*components, "daemon", "damaged", "deletions"}
     assert set(folders_within(iceberg, "/srv/m/a")) == {"b"}
     assert folders_within(iceberg, "/srv/m/a/b/c") == ("",)
     assert folders_within(iceberg, "/srv/other") == ()
