@@ -9,22 +9,15 @@ bytes are truncated to 16, as in Iceberg.
 
 from __future__ import annotations
 
-import math
-import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyiceberg.utils.decimal import bytes_required
-from pyiceberg.utils.truncate import truncate_upper_bound_binary_string
 
 from metastore.digests import digest
-from metastore.epoch import EPOCH, EPOCH_DAY
 from metastore.errors import FormatError, MetastoreError
 from metastore.formats.avro_facts import read_avro
 from metastore.formats.facts import FileFacts
@@ -33,14 +26,14 @@ from metastore.formats.parquet_facts import ParquetFooters
 from metastore.hive.listing import Store
 from metastore.hive.matching import Match, match
 from metastore.hive.tables import Columns, FileFormat
-from metastore.hive.types import HiveType, Leaf, leaves_of
+from metastore.hive.types import Leaf, leaves_of, primitive_type
+from metastore.iceberg.bound_values import bound_bytes
 from metastore.stores.locations import is_local
 
 _FETCHES: Final = 16
 """Number of footers fetched concurrently from a store that is not the local disk: its latency dominates."""
 
 _CUT: Final = 16
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 _COUNTS: Final = pa.list_(pa.int64())
 _BOUNDS: Final = pa.list_(pa.binary())
@@ -95,7 +88,6 @@ class _MetricsReader:
         self._store = Store(chunk.properties)
         self._columns = chunk.columns
         self._leaves = leaves_of(chunk.columns)
-        self._encoders = [_encoder(leaf) for leaf in self._leaves]
         self._parquet = ParquetFooters(as_arrow_opens=True)
         self._shapes: dict[str, Match] = {}
         self._learning = threading.Lock()
@@ -135,16 +127,18 @@ class _MetricsReader:
             "schema": described if is_new else None,
             "splits": list(facts.splits),
         }
-        places = self._shapes[shape].leaves
+        matched = self._shapes[shape]
         count = len(self._leaves)
         for name in ("sizes", "values", "nulls", "lower", "upper"):
             row[name] = [None] * count
-        for place, leaf in zip(places, facts.leaves, strict=True):
+        for place, leaf in zip(matched.leaves, facts.leaves, strict=True):
             if place is None:
                 continue
             row["sizes"][place], row["values"][place], row["nulls"][place] = leaf.size, leaf.values, leaf.nulls
-            if (encode := self._encoders[place]) is not None:
-                row["lower"][place], row["upper"][place] = encode(leaf.low, False), encode(leaf.high, True)
+            declared = self._leaves[place]
+            if not declared.repeated and not matched.problems:  # a file that does not fit is refused as a whole
+                row["lower"][place] = _bound(declared, leaf.low, is_upper=False)
+                row["upper"][place] = _bound(declared, leaf.high, is_upper=True)
         return row
 
 
@@ -153,103 +147,11 @@ def schema_of(described: bytes) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(described))
 
 
-_Encoder = Callable[[Any, bool], bytes | None]
-_Encode = Callable[[Any, bool, HiveType], bytes | None]
-
-
-def _encoder(leaf: Leaf) -> _Encoder | None:
-    """Returns the function that encodes bounds of a leaf for Iceberg; it takes a bound, and whether it is upper."""
-    if leaf.repeated:
-        return None
-    kind, encode = _ENCODERS[leaf.type.name]
-    type_ = leaf.type
-
-    def bytes_of(bound: Any, is_upper: bool) -> bytes | None:
-        # A bound of another type comes from a file that does not fit, which is refused as a whole.
-        return encode(bound, is_upper, type_) if isinstance(bound, kind) else None
-
-    return bytes_of
-
-
-def _integer_encoder(code: str) -> _Encode:
-    packer = struct.Struct(code)
-    least, most = -(1 << packer.size * 8 - 1), (1 << packer.size * 8 - 1) - 1
-    return lambda bound, _upper, _type: packer.pack(bound) if least <= bound <= most else None
-
-
-def _floating(code: str) -> _Encode:
-    packer = struct.Struct(code)
-    return lambda bound, _upper, _type: None if math.isnan(bound) else packer.pack(bound)
-
-
-def _text(bound: str, is_upper: bool, type_: HiveType) -> bytes | None:
-    if is_upper:
-        cut = bound if len(bound) <= _CUT else _next_text(bound[:_CUT])
-        return None if cut is None else cut.encode()
-    # Some writers pad a char, and some readers remove the padding: the unpadded text is the lower one.
-    return (bound.rstrip(" ") if type_.name == "char" else bound)[:_CUT].encode()
-
-
-def _next_text(text: str) -> str | None:
-    """Returns the first text after all that begin with ``text``, or None. Surrogates are not valid code points."""
-    kept = text.rstrip("\U0010ffff")
-    if not kept:
-        return None
-    last = ord(kept[-1]) + 1
-    return kept[:-1] + ("\ue000" if 0xD800 <= last <= 0xDFFF else chr(last))
-
-
-def _bytes(bound: bytes, is_upper: bool, _type: HiveType) -> bytes | None:
-    if not is_upper:
-        return bound[:_CUT]
-    cut: bytes | None = truncate_upper_bound_binary_string(bound, _CUT)
-    return cut
-
-
-def _decimal(bound: Decimal, _upper: bool, type_: HiveType) -> bytes | None:
-    precision, scale = type_.arguments
-    sign, digits, exponent = bound.as_tuple()
-    if not isinstance(exponent, int):
-        return None
-    unscaled, rest = int("".join(map(str, digits))), 0
-    if (shift := exponent + scale) >= 0:
-        unscaled *= 10**shift
-    else:
-        unscaled, rest = divmod(unscaled, 10**-shift)
-    if rest or unscaled >= 10**precision:
-        return None
-    signed: int = -unscaled if sign else unscaled
-    length: int = bytes_required(signed)
-    return signed.to_bytes(length, "big", signed=True)
-
-
-def _date(bound: date, _upper: bool, _type: HiveType) -> bytes | None:
-    return None if isinstance(bound, datetime) else struct.pack("<i", bound.toordinal() - EPOCH_DAY)
-
-
-def _timestamp(bound: datetime, _upper: bool, _type: HiveType) -> bytes | None:
-    return struct.pack("<q", (bound.replace(tzinfo=None) - EPOCH) // _MICROSECOND)
-
-
-_INT, _TEXT, _MOMENT = (int, _integer_encoder("<i")), (str, _text), (datetime, _timestamp)
-_ENCODERS: Final[Mapping[str, tuple[type, _Encode]]] = {
-    "boolean": (bool, lambda bound, _upper, _type: b"\x01" if bound else b"\x00"),
-    "tinyint": _INT,
-    "smallint": _INT,
-    "int": _INT,
-    "bigint": (int, _integer_encoder("<q")),
-    "float": (float, _floating("<f")),
-    "double": (float, _floating("<d")),
-    "string": _TEXT,
-    "char": _TEXT,
-    "varchar": _TEXT,
-    "binary": (bytes, _bytes),
-    "date": (date, _date),
-    "timestamp": _MOMENT,
-    "timestamptz": _MOMENT,
-    "decimal": (Decimal, _decimal),
-}
-"""For each type, the Python type of its bounds, and the function that encodes them as Iceberg's bytes."""
+def _bound(leaf: Leaf, bound: Any, *, is_upper: bool) -> bytes | None:
+    if not is_upper and leaf.type.name == "char" and isinstance(bound, str):
+        # Some writers pad a char, and some readers remove the padding: the unpadded text is the lower one.
+        bound = bound.rstrip(" ")
+    return bound_bytes(primitive_type(leaf.type), bound, _CUT, upper=is_upper)
 
 
 def _error_text(error: Exception) -> str:

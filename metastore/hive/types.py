@@ -157,12 +157,15 @@ def iceberg_type(
         case "map":
             key, value = type_.parts
             return MapType(next_id(), of(KEY, key), next_id(), of(VALUE, value), value_required=False)
-        case "decimal":
-            return DecimalType(*type_.arguments)
         case "timestamp" if is_moment(path):
             return TimestamptzType()
-        case name:
-            return _ICEBERG[name]
+        case _:
+            return primitive_type(type_)
+
+
+def primitive_type(type_: HiveType) -> PrimitiveType:
+    """Returns the Iceberg type of one that is not nested; timestamps are taken as local times."""
+    return DecimalType(*type_.arguments) if type_.name == "decimal" else _ICEBERG[type_.name]
 
 
 def drill_type(type_: HiveType) -> DrillType:

@@ -35,9 +35,9 @@ from pyiceberg.types import (
     TimestampType,
     TimestamptzType,
 )
-from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
 from metastore.formats.claims import believed, believed_nans, decimal_limits
+from metastore.iceberg.bound_values import above_all_with
 
 OF_DELTA: Final = "delta-version"
 """The property of a table whose metadata Delta's UniForm writes."""
@@ -135,7 +135,7 @@ def believed_manifest(manifest: ManifestFile, types: Sequence[PrimitiveType]) ->
     for summary, type_ in zip(summaries, types, strict=True):
         upper = summary.upper_bound
         if _may_be_cut(summary, type_):
-            found = _rounded_up(type_, _prefix(type_, upper or b""))
+            found = above_all_with(_prefix(type_, upper or b""))
             if found is None:
                 return None
             upper = to_bytes(type_, found)
@@ -174,7 +174,7 @@ def _upper(type_: PrimitiveType, stored: bytes | None) -> Any:
         return None
     if isinstance(type_, StringType):
         prefix: str = _prefix(type_, stored)
-        return prefix if prefix.encode() == stored else _rounded_up(type_, prefix)
+        return prefix if prefix.encode() == stored else above_all_with(prefix)
     return _decoded(type_, stored)
 
 
@@ -193,15 +193,6 @@ def _prefix(type_: PrimitiveType, stored: bytes) -> Any:
         return stored.decode()
     except UnicodeDecodeError as error:
         return stored[: error.start].decode()
-
-
-def _rounded_up(type_: PrimitiveType, prefix: Any) -> Any:
-    """Return a value above all values that begin with ``prefix``; None if there is none."""
-    if isinstance(type_, BinaryType):
-        return truncate_upper_bound_binary_string(prefix + b"\0", len(prefix))
-    found = truncate_upper_bound_text_string(prefix + "\0", len(prefix))
-    # Half of a surrogate pair is not valid text.
-    return None if found is None or any("\ud800" <= each <= "\udfff" for each in found) else found
 
 
 def _may_be_cut(summary: PartitionFieldSummary, type_: PrimitiveType) -> bool:

@@ -29,6 +29,7 @@ from metastore.distribution import install_command
 from metastore.errors import EngineError, InvalidRequestError, NotFoundError, StorageError
 from metastore.formats.arrow_schema import tuple_schema
 from metastore.formats.source_file import SourceFile
+from metastore.iceberg.bound_values import above_all_with
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics, Value
@@ -228,7 +229,7 @@ class DeltaSource:
             # A FLOAT that became a DOUBLE: the log has the shortest text of the float, which denotes another double.
             return Measures(low - _float_error(low), high + _float_error(high), nulls, exact=False)
         if isinstance(high, str):
-            return Measures(low, _above_all_with(high), nulls, exact=False)
+            return Measures(low, _untruncated(high), nulls, exact=False)
         if isinstance(low, Decimal) and isinstance(high, Decimal) and parsed.arguments[0] > _PRECISE:
             return Measures(low - abs(low) * _ROUNDED, high + abs(high) * _ROUNDED, nulls, exact=False)
         return Measures(low, high, nulls, exact=minor_type(type_) not in _TEXTS)
@@ -263,16 +264,12 @@ _CUT_AT: Final = 32
 """Characters that writers keep of a text; not all of them mark a shortened upper bound."""
 
 
-def _above_all_with(text: str) -> str | None:
+def _untruncated(text: str) -> str | None:
     """Returns an upper bound of all texts that begin with ``text``, if it may be shortened; None if there is none."""
     if len(text) < _CUT_AT or text.endswith(_LAST_CHARACTERS):
         return text
-    kept = text.rstrip(_LAST_CHARACTERS[-1])
-    if not kept:
-        return None
-    following = ord(kept[-1]) + 1
-    # No characters exist between these two.
-    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)
+    found: str | None = above_all_with(text)
+    return found
 
 
 _LAST_CHARACTERS: Final = ("\ufffd", "\U0010ffff")

@@ -47,8 +47,9 @@ from metastore.formats.parquet_facts import ParquetFooters
 from metastore.hive.matching import NAMELESS, has_names
 from metastore.hive.migration.reader_differences import found_in
 from metastore.hive.time_units import why_refused
+from metastore.iceberg.bound_values import bound_bytes, internal
 from metastore.procedures.imports.import_listing import ImportedFile
-from metastore.procedures.imports.import_values import bound_bytes, internal, key_value
+from metastore.procedures.imports.import_values import key_value
 from metastore.stores.files import arrow_paths
 
 _COUNTS: Final = pa.map_(pa.int32(), pa.int64())

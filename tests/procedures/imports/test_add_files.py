@@ -43,11 +43,11 @@ from support.snapshots import summary_of
 
 from metastore.engine import LocalEngine
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
+from metastore.iceberg.bound_values import bound_bytes
 from metastore.iceberg.row_scan import RowScan
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.framework.run import explain
 from metastore.procedures.imports.add_files import add_files
-from metastore.procedures.imports.import_values import bound_bytes
 from metastore.session import Session
 
 Put = Callable[..., str]
