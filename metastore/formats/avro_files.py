@@ -6,7 +6,6 @@ ANALYZE does not read lists and maps, since they have no statistics. Unions of s
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -14,25 +13,15 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from metastore.distribution import install_command
-from metastore.errors import EngineError, FormatError
+from metastore.errors import FormatError
 from metastore.formats.arrow_schema import OPAQUE
-from metastore.formats.avro_header import PlainHeader
+from metastore.formats.avro_header import PlainHeader, fastavro
+from metastore.formats.avro_schema import PRIMITIVES
 from metastore.formats.avro_unions import converter, member_name, members
 from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
 
 _ROWS: Final = 16_384
 
-_PRIMITIVES: Final[Mapping[str, pa.DataType]] = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-}
 _LOGICAL: Final[Mapping[str, pa.DataType]] = {
     "date": pa.date32(),
     "time-millis": pa.time64("us"),
@@ -86,16 +75,8 @@ def _decoded(reader: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _reader(source: Callable[[], Any]) -> Any:
-    fastavro = _fastavro()
     # Records in a union of several records carry their names; otherwise they could not be distinguished.
-    return fastavro.reader(PlainHeader(source()), return_record_name=True, return_record_name_override=True)
-
-
-def _fastavro() -> Any:
-    try:
-        return importlib.import_module("fastavro")
-    except ImportError as error:
-        raise EngineError(f"Avro files are read by fastavro: {install_command('avro')}") from error
+    return fastavro().reader(PlainHeader(source()), return_record_name=True, return_record_name_override=True)
 
 
 def _empty_columns(rows: int) -> pa.RecordBatch:
@@ -127,8 +108,8 @@ def _field(name: str, avro: Any, names: Mapping[str, Any], around: tuple[str, ..
             return pa.field(name, pa.struct([part.with_nullable(True) for part in parts]))
         return _field(name, held[0], names, around).with_nullable(True)
     if isinstance(avro, str):
-        if avro in _PRIMITIVES:
-            return pa.field(name, _PRIMITIVES[avro], nullable=avro == "null")
+        if avro in PRIMITIVES:
+            return pa.field(name, PRIMITIVES[avro], nullable=avro == "null")
         if avro in around:  # a type inside itself has no columns
             return pa.field(name, pa.string(), nullable=False, metadata=OPAQUE)
         return _field(name, names[avro], names, (*around, avro))

@@ -6,7 +6,6 @@ in the year 9999; here they stay the numbers in the file.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -14,9 +13,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from metastore.distribution import install_command
-from metastore.errors import EngineError, FormatError
-from metastore.formats.avro_header import PlainHeader
+from metastore.errors import FormatError
+from metastore.formats.avro_header import PlainHeader, fastavro
 from metastore.formats.avro_schema import arrow_schema_of
 
 _BATCH_ROWS: Final = 16_384
@@ -32,7 +30,7 @@ class AvroRows:
 
     def __init__(self, source: Any) -> None:
         """``source`` is a binary file at its beginning; it must stay open until the rows are read."""
-        self._fastavro = _fastavro()
+        self._fastavro = fastavro()
         try:
             self._blocks = self._fastavro.block_reader(PlainHeader(source))
             written = json.loads(self._blocks.metadata["avro.schema"])
@@ -66,13 +64,6 @@ class AvroRows:
 
 _NOT_AVRO: Final = (RecursionError, ValueError, EOFError, LookupError, TypeError, IndexError, AssertionError)
 """The exceptions of fastavro for bytes that do not match the schema."""
-
-
-def _fastavro() -> Any:
-    try:
-        return importlib.import_module("fastavro")
-    except ImportError as error:
-        raise EngineError(f"Avro files are read by fastavro: {install_command('avro')}") from error
 
 
 def _without_logical_types(avro: Any) -> Any:
