@@ -32,7 +32,7 @@ def main() -> NoReturn:
     if not hasattr(sys.modules["metastore"], "MetastoreError") and (other := conflict()):
         sys.exit(f"error: {other}")
     try:
-        from metastore.cli.doctor_app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
+        from metastore.cli.hive_app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
 
         app()
     except KeyboardInterrupt:

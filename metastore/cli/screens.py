@@ -20,7 +20,6 @@ from metastore.cli.document import document
 from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.cli.grid import Grid
 from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
-from metastore.doctor.files import DIFFERENT, FolderReport
 
 _MOST_ROWS = 50
 """Maximum number of lines of a list on a screen; the JSON document has all."""
@@ -333,18 +332,6 @@ def _(result: Checked) -> RenderableType:
     for found in result.findings:
         findings.add_row(found.severity, found.subject, found.what, found.next_step)
     return Group(components, findings, _footer_of_findings(result))
-
-
-@screen.register
-def _(result: FolderReport) -> RenderableType:
-    table = Grid("file", "outcome", "#rows", "what doors said")
-    for each in result.files:
-        reasons = each.contradictions or tuple(f"{door.door}: {door.error}" for door in each.doors if door.error)
-        rows = max((door.rows for door in each.doors if door.rows is not None), default=None)
-        outcome = Text(each.outcome, "bold red" if each.outcome == DIFFERENT else "")
-        table.add_row(each.file, outcome, number(rows), reasons[0] if reasons else "")
-    counts = ", ".join(f"{count} {outcome}" for outcome, count in result.outcomes.items() if count)
-    return Group(table, Text(counts or "no data files", "dim"))
 
 
 def _footer_of_findings(result: Checked) -> Text:

@@ -57,7 +57,7 @@ LAYERS = (
     {"integrity", "sql"},
     {"session"},
     {"spark"},
-    {"daemon", "doctor"},
+    {"daemon"},
     {"cli"},
     {"__main__"},
 )

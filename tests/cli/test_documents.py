@@ -13,7 +13,7 @@ import typer.main
 from typer.testing import CliRunner
 
 import metastore
-from metastore.cli.doctor_app import app
+from metastore.cli.hive_app import app
 from metastore.session import connect
 
 ROOT = Path(metastore.__file__).parents[1]

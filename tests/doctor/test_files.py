@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.corpus import WRITERS, make_corpus
+from support.doctor.doors import DOORS
+from support.doctor.files import examine
 
-from metastore.doctor.doors import DOORS
-from metastore.doctor.files import examine
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.identity import TableInfo
 from metastore.session import Session

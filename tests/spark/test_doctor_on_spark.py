@@ -12,11 +12,11 @@ import pytest
 from pyarrow import orc
 from pyspark.sql import SparkSession
 from support.corpus import make_corpus
+from support.doctor.doors import DOORS, ReadRows
+from support.doctor.files import examine
+from support.doctor.spark_doors import spark_doors
 from support.tables_of_kinds import settings_of_kinds
 
-from metastore.doctor.doors import DOORS, ReadRows
-from metastore.doctor.files import examine
-from metastore.doctor.spark_doors import spark_doors
 from metastore.errors import InvalidRequestError
 from metastore.session import connect
 from metastore.spark import read_table, select

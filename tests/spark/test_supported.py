@@ -20,7 +20,7 @@ import pathlib, sys
 import pyarrow as pa, pyarrow.parquet as pq
 import metastore
 from typer.testing import CliRunner
-from metastore.cli.doctor_app import app
+from metastore.cli.hive_app import app
 
 folder = pathlib.Path("lake/t")
 folder.mkdir(parents=True)

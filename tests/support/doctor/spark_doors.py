@@ -1,6 +1,6 @@
 """The doors of Spark to a table's rows, tested together with those of this process.
 
-Place in the flow: ``metastore doctor files --spark`` adds them to :data:`metastore.doctor.doors.DOORS`. Promise: rows
+Place in the flow: tests add them to :data:`support.doctor.doors.DOORS`. Promise: rows
 have the order of the file. They have the table's types where Spark represents a value differently: it has no time of
 day, which becomes text.
 """
@@ -13,22 +13,15 @@ from datetime import time
 from typing import Any, Final
 
 import pyarrow as pa
+from support.doctor.doors import ReadRows, name_in_sql
 
 from metastore import errors
-from metastore.doctor.doors import ReadRows, name_in_sql
 from metastore.errors import MetastoreError
 from metastore.model.identity import TableInfo
 from metastore.session import Session
 from metastore.spark import read_table, register_source, select
 from metastore.spark.data_source import FORMAT, SETTINGS, settings_option
-from metastore.spark.session import quiet_about_pandas, spark_session
-
-_LOCAL: Final = {"spark.master": "local[1]", "spark.sql.session.timeZone": "UTC"}
-
-
-def local_spark_doors() -> Mapping[str, ReadRows]:
-    """Returns the doors of the running or a new local Spark session. Raises EngineError if Spark cannot start."""
-    return spark_doors(spark_session(_LOCAL))
+from metastore.spark.session import quiet_about_pandas
 
 
 def spark_doors(spark: Any) -> Mapping[str, ReadRows]:
@@ -39,7 +32,7 @@ def spark_doors(spark: Any) -> Mapping[str, ReadRows]:
         return _rows(lambda: read_table(spark, session, table), session, table)
 
     def of_select(session: Session, table: TableInfo) -> pa.Table:
-        query = f"SELECT * FROM {name_in_sql(table)}"  # noqa: S608 - the name is quoted
+        query = f"SELECT * FROM {name_in_sql(table)}"
         return _rows(lambda: select(spark, session, query), session, table)
 
     def of_data_source(session: Session, table: TableInfo) -> pa.Table:

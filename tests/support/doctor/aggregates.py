@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from support.doctor.same_rows import plain_values
 
-from metastore.doctor.same_rows import plain_values
 from metastore.model.column_path import quote
 from metastore.model.identity import TableInfo
 from metastore.session import Session

@@ -1,13 +1,13 @@
-"""``metastore doctor files FOLDER``: analyzes each data file below a folder, and reads it through every door.
+"""The law of the doors: analyzes each data file below a folder, and reads it through every door.
 
-The tested law: if ANALYZE accepts a file, every door (:mod:`metastore.doctor.doors`) returns equal rows or a typed
+The tested law: if ANALYZE accepts a file, every door (:mod:`support.doctor.doors`) returns equal rows or a typed
 error, and the package raises no exception of another library. The folder is not changed: the metadata is written to a
 metastore of its own in a temporary folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import pyarrow as pa
+from support.doctor.aggregates import contradictions
+from support.doctor.doors import DOORS, RUN_BY_OTHERS, Answer, ReadRows, ask
+from support.doctor.same_rows import difference
 
 from metastore.config import Settings
-from metastore.doctor.aggregates import contradictions
-from metastore.doctor.doors import DOORS, RUN_BY_OTHERS, Answer, ReadRows, ask
-from metastore.doctor.same_rows import difference
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.formats.names import suffix_of
 from metastore.metastore import Metastore
@@ -74,12 +74,7 @@ class FolderReport:
         return {outcome: found.count(outcome) for outcome in (EQUAL, PARTLY, REFUSED, DIFFERENT)}
 
 
-def examine(
-    folder: str | Path,
-    *,
-    doors: Mapping[str, ReadRows] = DOORS,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> FolderReport:
+def examine(folder: str | Path, *, doors: Mapping[str, ReadRows] = DOORS) -> FolderReport:
     """Test every data file below ``folder``, each as a table.
 
     Raises NotFoundError if there are none, InvalidRequestError if ``folder`` is a file, StorageError if it cannot be
@@ -92,10 +87,8 @@ def examine(
     reports: list[FileReport] = []
     for start in range(0, len(paths), _FILES_OF_A_METASTORE):
         with _temporary_session() as session:
-            for path in paths[start : start + _FILES_OF_A_METASTORE]:
-                reports.append(_report(session, path, str(path.relative_to(root)), doors))
-                if on_progress is not None:
-                    on_progress(len(reports), len(paths))
+            portion = paths[start : start + _FILES_OF_A_METASTORE]
+            reports += (_report(session, path, str(path.relative_to(root)), doors) for path in portion)
     return FolderReport(str(root), tuple(reports))
 
 

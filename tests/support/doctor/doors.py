@@ -1,6 +1,6 @@
 """The doors: the interfaces that return a table's rows. Each answers with rows, a typed error, or a foreign exception.
 
-Place in the flow: :mod:`metastore.doctor.files` analyzes a file and asks every door here. Promise: asking a door never
+Place in the flow: :mod:`support.doctor.files` analyzes a file and asks every door here. Promise: asking a door never
 raises; an exception becomes part of the answer.
 """
 
@@ -56,7 +56,7 @@ def _dataset(session: Session, table: TableInfo) -> pa.Table:
 
 
 def _sql(session: Session, table: TableInfo) -> pa.Table:
-    return session.sql(f"SELECT * FROM {name_in_sql(table)}")  # noqa: S608 - the name is quoted
+    return session.sql(f"SELECT * FROM {name_in_sql(table)}")
 
 
 def _polars(session: Session, table: TableInfo) -> pa.Table:
