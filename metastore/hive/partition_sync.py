@@ -16,8 +16,9 @@ from hive_metastore.ttypes import Partition
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError, StorageError
 from metastore.hive.client import HiveClient
 from metastore.hive.listing import Nested, Store
-from metastore.hive.partitions import NULL_VALUE, folder_value, partition_name, typed_value
+from metastore.hive.partitions import folder_value, partition_name, typed_value
 from metastore.hive.tables import HivePartition, HiveTable
+from metastore.sources.directory_values import NULL_DIRECTORY
 
 Values = tuple[str, ...]
 
@@ -79,7 +80,7 @@ def create_empty(
             f"input partition column names doesn't match actual partition column names: {', '.join(names)}, "
             "each with one value"
         )
-    texts = tuple(NULL_VALUE if value is None else value for value in values)
+    texts = tuple(NULL_DIRECTORY if value is None else value for value in values)
     try:
         for (_, type_), text in zip(table.partition_columns, texts, strict=True):
             typed_value(text, type_)

@@ -16,9 +16,7 @@ from urllib.parse import unquote
 
 from metastore.errors import FormatError, InvalidRequestError
 from metastore.hive.types import HiveType
-
-NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The value for null, in values and in folder names (Hive's ``hive.exec.default.partition.name``)."""
+from metastore.sources.directory_values import NULL_DIRECTORY
 
 PartitionValue = bool | int | float | str | Decimal | date | datetime | None
 
@@ -39,7 +37,7 @@ PARTITION_TYPES: Final = frozenset(
 
 def typed_value(text: str, type_: HiveType) -> PartitionValue:
     """Returns the typed value of the text of a partition column; None for null. Raises FormatError if it is invalid."""
-    if text == NULL_VALUE:
+    if text == NULL_DIRECTORY:
         return None
     try:
         return _typed(text, type_)
@@ -50,7 +48,7 @@ def typed_value(text: str, type_: HiveType) -> PartitionValue:
 def partition_name(values: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
     """Returns the default folder name of a partition: ``k=v/l=w``, escaped as Hive does."""
     pairs = values.items() if isinstance(values, Mapping) else values
-    return "/".join(f"{escaped(name)}={escaped(value) if value else NULL_VALUE}" for name, value in pairs)
+    return "/".join(f"{escaped(name)}={escaped(value) if value else NULL_DIRECTORY}" for name, value in pairs)
 
 
 def escaped(text: str) -> str:

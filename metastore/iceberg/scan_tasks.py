@@ -6,6 +6,8 @@ that plans scans which snapshot a time-travel read needs.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.table import FileScanTask
@@ -37,3 +39,11 @@ def scan_tasks(
         for data in files.data
         if data.file.record_count
     ]
+
+
+def without_history(metadata: TableMetadata, **others: Any) -> TableMetadata:
+    """Return what tasks need of ``metadata`` to read files, with ``others`` replaced; a history may be megabytes."""
+    lists = ("snapshots", "snapshot_log", "metadata_log", "statistics", "partition_statistics")
+    nothing: dict[str, Any] = {**{name: [] for name in lists}, "refs": {}, "current_snapshot_id": None}
+    bare: TableMetadata = metadata.model_copy(update={**nothing, **others})
+    return bare

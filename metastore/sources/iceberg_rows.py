@@ -20,6 +20,7 @@ from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.iceberg.row_scan import RowScan
+from metastore.iceberg.scan_tasks import without_history
 from metastore.stores.read_errors import reading_file
 
 _TOGETHER: Final = 16
@@ -41,14 +42,13 @@ class IcebergRows:
     @classmethod
     def made(cls, metadata: TableMetadata, io: FileIO, tasks: Mapping[str, FileScanTask]) -> IcebergRows:
         """Returns a reader with only the metadata that reading needs: no history, and no bounds of columns."""
-        nothing: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
-        nothing |= {"statistics": []}
+        schemas = metadata.schemas
         if not any(delete.equality_ids for each in tasks.values() for delete in each.delete_files):
-            nothing |= {"schemas": [metadata.schema()]}  # deletes may name columns that were dropped since
+            schemas = [metadata.schema()]  # deletes may name columns that were dropped since
         bare = {
             path: FileScanTask(_bare(each.file), set(map(_bare, each.delete_files))) for path, each in tasks.items()
         }
-        return cls(metadata.model_copy(update=nothing), io, bare)
+        return cls(without_history(metadata, schemas=schemas), io, bare)
 
     def of(self, paths: Sequence[str]) -> IcebergRows:
         """As :meth:`metastore.sources.provided.Reader.of`."""

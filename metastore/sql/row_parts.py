@@ -18,6 +18,7 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.iceberg.row_scan import RowScan
+from metastore.iceberg.scan_tasks import without_history
 from metastore.scan.rows import ReadChunk, read_rows
 from metastore.scan.scan import Scan
 from metastore.scan.task_parts import parts_of_files, split
@@ -141,7 +142,7 @@ def rows_of_iceberg(
     of_file: Sequence[str],
 ) -> RowsOnStore:
     """Returns the rows of the files of ``tasks`` in the columns ``names``; arguments as in :class:`IcebergFiles`."""
-    metadata = _without_history(table.metadata)
+    metadata = without_history(table.metadata)
 
     def parts(count: int) -> list[RowPart]:
         return [
@@ -159,7 +160,7 @@ def addressed_rows_of(
     table: Table, live: LiveRows, numbers: Sequence[int], names: Sequence[str], of_file: Sequence[str]
 ) -> RowsOnStore:
     """Returns the rows of the files ``numbers`` of ``live`` with their addresses. Files of a partition are together."""
-    metadata, hidden = _without_history(table.metadata), {*of_file, *(each.name for each in ADDRESS)}
+    metadata, hidden = without_history(table.metadata), {*of_file, *(each.name for each in ADDRESS)}
     schema = table.scan(AlwaysTrue(), tuple(each for each in names if each not in hidden)).projection()
     ordered = sorted(numbers, key=lambda each: _partition(live, each))
     sizes = [live.files[number].file.file_size_in_bytes for number in ordered]
@@ -177,19 +178,3 @@ def addressed_rows_of(
 def _partition(live: LiveRows, number: int) -> tuple[int, str]:
     file = live.files[number].file
     return file.spec_id, str(file.partition)
-
-
-def _without_history(metadata: TableMetadata) -> TableMetadata:
-    """Returns what a reader of data files needs of ``metadata``; the history of a table may be megabytes."""
-    kept: TableMetadata = metadata.model_copy(
-        update={
-            "snapshots": [],
-            "snapshot_log": [],
-            "metadata_log": [],
-            "refs": {},
-            "statistics": [],
-            "partition_statistics": [],
-            "current_snapshot_id": None,
-        }
-    )
-    return kept

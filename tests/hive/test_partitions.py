@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.errors import FormatError, InvalidRequestError
-from metastore.hive.partitions import NULL_VALUE, chosen, folder_value, partition_name, typed_value
+from metastore.hive.partitions import chosen, folder_value, partition_name, typed_value
 from metastore.hive.types import parse
+from metastore.sources.directory_values import NULL_DIRECTORY
 
 
 @pytest.mark.parametrize(
     ("text", "type_", "expected"),
     [
-        (NULL_VALUE, "int", None),
-        (NULL_VALUE, "string", None),
+        (NULL_DIRECTORY, "int", None),
+        (NULL_DIRECTORY, "string", None),
         ("007", "int", 7),
         ("-128", "tinyint", -128),
         ("true", "boolean", True),

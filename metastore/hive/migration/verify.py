@@ -38,6 +38,7 @@ from metastore.hive.migration.measuring import (
 )
 from metastore.hive.migration.reader_differences import columns_to_read, is_read
 from metastore.hive.tables import HivePartition, HiveTable
+from metastore.iceberg.scan_tasks import without_history
 
 _CHUNK_FILES: Final = 50
 _INT96_FIRST: Final = "call rewrite_data_files before PyIceberg deletes or overwrites rows"
@@ -90,9 +91,7 @@ def verify(iceberg: IcebergTable, properties: Mapping[str, str], engine: Callabl
     by_pyiceberg = columns_to_read(types)
     if snapshot is not None:
         tasks = list(scan.plan_files())
-        bare = iceberg.metadata.model_copy(
-            update={"snapshots": [], "current_snapshot_id": None, "snapshot_log": [], "metadata_log": [], "refs": {}}
-        )
+        bare = without_history(iceberg.metadata)
         chunks += [IcebergChunk(bare, iceberg.io, scan.projection(), some) for some in _cut(tasks)]
         if all(is_read(task.file.file_format) for task in tasks) and by_pyiceberg:
             chosen = scan.projection().select(*by_pyiceberg)

@@ -30,7 +30,7 @@ from metastore.hive.migration.migrate import Migration
 from metastore.hive.migration.reader_warnings import warnings_of
 from metastore.hive.migration.staging import data_files, matches_of, problems_of
 from metastore.hive.migration.survey import Survey
-from metastore.hive.partitions import NULL_VALUE, chosen
+from metastore.hive.partitions import chosen
 from metastore.hive.tables import HiveTable
 from metastore.hive.types import leaves_of
 from metastore.iceberg.contention import until_won
@@ -42,6 +42,7 @@ from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
 from metastore.procedures.imports.duplicates import DuplicateFile
+from metastore.sources.directory_values import NULL_DIRECTORY
 
 _CHUNK_FILES: Final = 250
 _ENTRIES_A_MANIFEST: Final = 4_000
@@ -219,7 +220,7 @@ def _require_values(found: Survey, read: pa.Table, schema: Schema) -> None:
         refused = f"NULL value not allowed for NOT NULL column: {name}"
         if lower in keys:
             texts = {found.partitions[place].values[keys.index(lower)] for place in found.places}
-            if NULL_VALUE in texts:
+            if NULL_DIRECTORY in texts:
                 raise ProcedureError(f"{refused} (a partition of {found.table} is by null)")
         elif lower not in (column.lower() for column, _ in columns):
             raise ProcedureError(f"{refused} ({found.table} has no such column)")

@@ -17,10 +17,11 @@ from pyiceberg.io import FileIO
 
 from metastore.engine import EngineFor
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
+from metastore.sources.directories import column_of
+from metastore.sources.directory_values import NULL_DIRECTORY
 from metastore.stores.locations import is_local
 from metastore.stores.trees import Folder, StoredFile, stored_files
 
-_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _DECODED_BY_SOME: Final = ("%", "?", "#")
 
 
@@ -66,7 +67,7 @@ def matching(files: Sequence[ImportedFile], wanted: Mapping[str, str] | None, ta
     """
     if not wanted:
         return list(files)
-    needed = {(name.lower(), None if value == _NULL else value) for name, value in wanted.items()}
+    needed = {(name.lower(), None if value == NULL_DIRECTORY else value) for name, value in wanted.items()}
     found = [file for file in files if needed <= set(file.keys)]
     if files and not found:
         shown = ", ".join(f"{name}={value}" for name, value in wanted.items())
@@ -113,6 +114,6 @@ def _spelled(root: str, relative: str, location: str) -> str:
 
 def _keys(folder: str) -> Iterator[tuple[str, str | None]]:
     for name in folder.split("/"):
-        column, equals, value = name.partition("=")
-        if equals and column:
-            yield unquote(column).lower(), None if value == _NULL else unquote(value)
+        if (found := column_of(name)) is not None:
+            column, value = found
+            yield column.lower(), None if value == NULL_DIRECTORY else unquote(value)

@@ -27,7 +27,7 @@ from metastore.errors import InvalidRequestError
 from metastore.iceberg.puffin import THETA, Blob, puffin_file
 from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
 from metastore.iceberg.row_scan import RowScan
-from metastore.iceberg.scan_tasks import scan_tasks
+from metastore.iceberg.scan_tasks import scan_tasks, without_history
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
@@ -126,9 +126,7 @@ def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) ->
 def _sketches(
     context: CallContext, table: Table, snapshot: Snapshot, wanted: Schema, files: Sequence[FileScanTask]
 ) -> dict[int, Theta]:
-    bare = table.metadata.model_copy(
-        update={"snapshots": [snapshot], "snapshot_log": [], "metadata_log": [], "refs": {}, "statistics": []}
-    )
+    bare = without_history(table.metadata, snapshots=[snapshot])
     chunks = [
         SketchChunk(bare, table.io, wanted, files[start : start + _FILES_A_CHUNK])
         for start in range(0, len(files), _FILES_A_CHUNK)
