@@ -14,7 +14,17 @@ from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    BoundIsNaN,
+    BoundNotEqualTo,
+    BoundNotIn,
+    BoundPredicate,
+    Not,
+    Or,
+)
 from pyiceberg.expressions.visitors import bind, extract_field_ids, translate_column_names
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema, schema_to_pyarrow
@@ -22,13 +32,13 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import DoubleType, FloatType
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 from metastore.iceberg.column_defaults import compared_default
 from metastore.iceberg.data_file import open_data_file
 from metastore.iceberg.delete_index import Delete
 from metastore.iceberg.equality_deletes import EqualityDeletes
-from metastore.iceberg.nan_conditions import may_pass_nan
 from metastore.iceberg.position_deletes import Positions, deleted_positions, merged, without
 from metastore.iceberg.projection import Projection, partition_constants
 from metastore.iceberg.readable_columns import columns_with_ids, require_readable_columns
@@ -169,7 +179,7 @@ class RowScan:
 def _for_row_groups(condition: BooleanExpression) -> BooleanExpression | None:
     """Return the part of a bound condition by which Arrow may choose row groups; None if there is none."""
     terms = list(conjuncts(condition))
-    safe = [term for term in terms if not may_pass_nan(term)]
+    safe = [term for term in terms if not _may_pass_nan(term)]
     return condition if len(safe) == len(terms) else reduce(And, safe) if safe else None
 
 
@@ -204,3 +214,30 @@ def _has(field: Any, ids: set[int]) -> bool:
 def _true_for(condition: Any, batch: pa.RecordBatch) -> pa.RecordBatch:
     rows = pa.Table.from_batches([batch]).filter(condition).combine_chunks()
     return rows.to_batches()[0] if rows.num_rows else batch.slice(0, 0)
+
+
+def _may_pass_nan(condition: BooleanExpression) -> bool:
+    """Returns whether a row may satisfy the bound ``condition`` because it has NaN.
+
+    Bounds in Parquet footers leave NaN out. If all other values of a row group are equal, Arrow takes that value for
+    every row, and skips the row group. So Arrow must not choose row groups by these conditions.
+    """
+    match condition:
+        case And() | Or():
+            return _may_pass_nan(condition.left) or _may_pass_nan(condition.right)
+        case Not():
+            return _names_float(condition.child)
+        case BoundIsNaN() | BoundNotEqualTo() | BoundNotIn():
+            return _names_float(condition)
+    return False
+
+
+def _names_float(condition: BooleanExpression) -> bool:
+    match condition:
+        case And() | Or():
+            return _names_float(condition.left) or _names_float(condition.right)
+        case Not():
+            return _names_float(condition.child)
+        case BoundPredicate():
+            return isinstance(condition.term.ref().field.field_type, FloatType | DoubleType)
+    return False

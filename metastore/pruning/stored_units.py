@@ -7,17 +7,17 @@ time; for a larger top-level segment, one batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, NotIn
 
 from metastore.bounds.embedded_columns import EmbeddedBatches
-from metastore.bounds.portion_columns import PortionColumns
+from metastore.bounds.portion_columns import CountedFiles, PortionColumns
 from metastore.bounds.unit_columns import UnitColumns
 from metastore.bounds.units import (
     FILE_COLUMNS,
@@ -36,9 +36,8 @@ from metastore.errors import NotFoundError, StorageError
 from metastore.mapping.segment_digest import SegmentDigest
 from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.operations.read import Read
-from metastore.pruning.digested_segments import counted, digested_segments
 from metastore.pruning.kept_portions import KeptPortions
 from metastore.pruning.table_units import TableUnits, Units
 from metastore.storage.data_files import PlannedFile
@@ -87,7 +86,7 @@ class StoredUnits:
         read = self.tables.read().metadata_types(*UPPER_TYPES).filter(mine).columns(*self.upper_columns)
         units = read.at_seen(self.version).to_arrow()
         if digests:
-            units = pa.concat_tables([units, digested_segments(digests, units.schema)])
+            units = pa.concat_tables([units, _digested_segments(digests, units.schema)])
         self._kept.cache.put(question, units, units.nbytes)
         return units
 
@@ -272,3 +271,27 @@ def in_newest(tables: Tables, ask: Callable[[int], T]) -> T:
             if now is None or now.version == version:
                 raise
     raise StorageError(f"versions of {tables.table.name} expired faster than they could be read")
+
+
+def _digested_segments(digests: Mapping[str, SegmentDigest], schema: pa.Schema) -> pa.Table:
+    """SEGMENT units in the columns of ``schema``, with the content of digests (by metadata key)."""
+    contents: dict[str, list[Any]] = {
+        "metadataType": [MetadataType.SEGMENT.value] * len(digests),
+        "metadataIdentifier": list(digests),
+        "schema": [digest.schema for digest in digests.values()],
+        "columnsStatistics": [list(digest.statistics.items()) for digest in digests.values()],
+    }
+    columns = [
+        pa.array(contents[field.name], field.type) if field.name in contents else pa.nulls(len(digests), field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def counted(digests: Iterable[tuple[str, SegmentDigest]]) -> PortionColumns:
+    """The files of segments (by metadata key) as counts."""
+    files = tuple(
+        CountedFiles("" if key == DEFAULT_SEGMENT else key, digest.files, digest.row_groups, digest.size)
+        for key, digest in digests
+    )
+    return PortionColumns((), (), frozenset(), files)

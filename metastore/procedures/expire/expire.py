@@ -17,7 +17,7 @@ If snapshot IDs are given, exactly these snapshots expire.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -31,8 +31,10 @@ from pyiceberg.table.update import (
     AssertCurrentSchemaId,
     AssertDefaultSpecId,
     AssertTableUUID,
+    RemovePartitionSpecsUpdate,
     RemovePartitionStatisticsUpdate,
     RemovePropertiesUpdate,
+    RemoveSchemasUpdate,
     RemoveSnapshotRefUpdate,
     RemoveSnapshotsUpdate,
     SetPropertiesUpdate,
@@ -45,7 +47,9 @@ from metastore.engine import EngineFor
 from metastore.epoch import millis_since_epoch
 from metastore.errors import InvalidRequestError, MetastoreError, StorageError
 from metastore.iceberg.contention import until_won
+from metastore.iceberg.schemas import schema_of
 from metastore.iceberg.sweep import (
+    MANIFESTS,
     FileKind,
     Mark,
     TableFile,
@@ -58,7 +62,6 @@ from metastore.iceberg.sweep import (
 )
 from metastore.iceberg.target import TargetTable
 from metastore.procedures.expire.retention import Expiring, Retention, expiring
-from metastore.procedures.expire.unused_metadata import unused_metadata
 from metastore.procedures.files.deletion_roots import deletion_roots, said_of_kept
 from metastore.procedures.files.due_deletions import EXPIRE_SNAPSHOTS, delete_due
 from metastore.procedures.files.guards import require_gc
@@ -252,7 +255,7 @@ class Expiration:
         kept = without(metadata, going.snapshots, going.refs)
         if self.clean_metadata:
             inventory = Inventory(table.io, self.engine)
-            updates = (*updates, *unused_metadata(kept, inventory))
+            updates = (*updates, *_unused_metadata(kept, inventory))
         planned = _Planned(table, going, updates, kept, left_over, roots)
         if not (going or left_over):
             return planned
@@ -344,3 +347,23 @@ def _row(planned: _Planned, gone: Iterable[TableFile], failed: int) -> dict[str,
         "failed_files_count": failed,
         "kept_files": list(planned.outside),
     }
+
+
+def _unused_metadata(kept: TableMetadata, inventory: Inventory) -> Iterator[TableUpdate]:
+    """Yields updates that remove the specs without a manifest, and the schemas without a snapshot in ``kept``.
+
+    The current ones stay. A schema also stays if a spec in use needs it for the type of a dropped column. Old writers
+    did not record the schema of a snapshot; if that of any is unknown, all schemas stay. Raises FormatError if a
+    manifest list cannot be read.
+    """
+    listed = inventory.lists(kept.snapshots, must_stand=True).values()
+    used_specs = {kept.default_spec_id, *(file.spec for file in listed if file.kind in MANIFESTS)}
+    specs = [spec.spec_id for spec in kept.partition_specs if spec.spec_id not in used_specs]
+    if specs:
+        yield RemovePartitionSpecsUpdate(spec_ids=specs)
+    used_schemas = {kept.current_schema_id, *(snapshot.schema_id for snapshot in kept.snapshots)}
+    # Only older schemas have the type of a dropped column, which is needed to write manifests of its spec.
+    used_schemas |= {schema_of(kept, spec).schema_id for spec in kept.partition_specs if spec.spec_id in used_specs}
+    schemas = [schema.schema_id for schema in kept.schemas if schema.schema_id not in used_schemas]
+    if schemas and None not in used_schemas:
+        yield RemoveSchemasUpdate(schema_ids=schemas)

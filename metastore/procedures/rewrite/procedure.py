@@ -6,13 +6,14 @@ With partial progress, groups are committed as they are done, one wave at a time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue
+from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
@@ -20,9 +21,10 @@ from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
 from metastore.iceberg.carried_columns import carried_schema
-from metastore.iceberg.delete_index import unpartitioned_specs
+from metastore.iceberg.data_file import READABLE
+from metastore.iceberg.delete_index import Deletes, only_path, unpartitioned_specs
 from metastore.iceberg.equality_deletes import schemas_by_age
-from metastore.iceberg.live_files import live_files
+from metastore.iceberg.live_files import LiveFiles, live_files
 from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
 from metastore.iceberg.target import TargetTable
 from metastore.iceberg.valid_updates import require_known_transforms
@@ -30,10 +32,9 @@ from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.file_filter import FileFilter
 from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure
-from metastore.procedures.rewrite.candidates import candidates, refuse_what_is_not_read
 from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
 from metastore.procedures.rewrite.conflicts import Rewritten
-from metastore.procedures.rewrite.groups import Piece, choose, pieces
+from metastore.procedures.rewrite.groups import Candidate, Piece, choose, pieces
 from metastore.procedures.rewrite.job import AlongCurve, RewriteJob, SortKey, warn_of_other_format
 from metastore.procedures.rewrite.options import parse_options
 from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, described, done_groups, row_of
@@ -257,3 +258,26 @@ rewrite_data_files: Final = RewriteDataFiles(
     description="Writes small files together into larger ones, splits large ones, applies deletes, sorts rows.",
 )
 """The procedure ``system.rewrite_data_files``."""
+
+
+def candidates(files: LiveFiles, unpartitioned: frozenset[int]) -> list[Candidate]:
+    """Returns the data files with their deletes."""
+    deletes = Deletes(files.deletes, unpartitioned)
+    found = []
+    for live in files.data:
+        near = deletes.of(live)
+        own = tuple(delete for delete in near if only_path(delete.file) is not None)
+        found.append(Candidate(live, tuple(near), own))
+    return found
+
+
+def refuse_what_is_not_read(name: str, chosen: Sequence[Candidate]) -> None:
+    """Raise ProcedureError if a file to rewrite, or one of its delete files, is in a format that cannot be read."""
+    for candidate in chosen:
+        for file in (candidate.live.file, *(delete.file for delete in candidate.deletes)):
+            is_vector = file.file_format is FileFormat.PUFFIN and file.content == DataFileContent.POSITION_DELETES
+            if file.file_format not in READABLE and not is_vector:
+                raise ProcedureError(
+                    f"{file.file_path} of {name} is {file.file_format.value}, which is not read. Nothing was changed; "
+                    "choose other files by filter"
+                )
