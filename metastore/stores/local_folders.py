@@ -22,12 +22,11 @@ Identity = tuple[int, int]
 _MOST: Final = 200_000
 
 
-def link_target(location: str) -> str | None:
-    """Returns the target of a symbolic link on the local disk; None for any other file."""
-    if not is_local(location):
-        return None
-    path = local_path(location)
-    return os.path.realpath(path) if os.path.islink(path) else None
+def with_link_target(location: str) -> tuple[str, ...]:
+    """Returns the location and, if it is a symbolic link on the local disk, what it leads to: both are needed."""
+    if is_local(location) and os.path.islink(path := local_path(location)):
+        return location, os.path.realpath(path)
+    return (location,)
 
 
 def identities(folders: Iterable[str]) -> frozenset[Identity]:

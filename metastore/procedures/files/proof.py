@@ -44,7 +44,7 @@ from metastore.procedures.files.known_tables import (
 )
 from metastore.procedures.files.spelling import Place, Spelling, is_inside
 from metastore.stores.local import local_path
-from metastore.stores.local_folders import FolderLinks, link_target
+from metastore.stores.local_folders import FolderLinks, with_link_target
 from metastore.stores.locations import is_local
 
 _log: Final = logging.getLogger(__name__)
@@ -282,9 +282,7 @@ class _TableSearch:
             self._local_folders.add(local_path(location).rpartition("/")[0])
         else:
             self._extent = common(self._extent, self._spelling.path(location).rpartition("/")[0])
-        struck = self._candidates.strike(location)
-        target = link_target(location)
-        return struck if target is None else struck + self._candidates.strike(target)
+        return sum(map(self._candidates.strike, with_link_target(location)))
 
     def _include(self, reach: Reach) -> None:
         self._extent = common(self._extent, reach.extent)
@@ -330,13 +328,12 @@ def reached_in(chunk: MetadataChunk, *, spelling: Spelling, folders: Collection[
                 continue
             if is_local(location):
                 local_folders.add(local_path(location).rpartition("/")[0])
-            for name in (location, link_target(location)):
-                if name is not None:
-                    folder = spelling.path(name).rpartition("/")[0]
-                    if not is_local(name):
-                        extent = common(extent, folder)
-                    if folder in folders:
-                        rows.append((manifest.location, None, None, name))
+            for name in with_link_target(location):
+                folder = spelling.path(name).rpartition("/")[0]
+                if not is_local(name):
+                    extent = common(extent, folder)
+                if folder in folders:
+                    rows.append((manifest.location, None, None, name))
         rows.append((manifest.location, extent, sorted(local_folders), None))
     columns_ = zip(*rows, strict=True) if rows else ((),) * len(_REACHED)
     arrays = [pa.array(column, kind) for column, kind in zip(columns_, _REACHED.types, strict=True)]
