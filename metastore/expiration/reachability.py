@@ -53,6 +53,10 @@ class ComponentLister:
         """Returns the location unchanged, because only this package writes these locations."""
         return location
 
+    def needed(self, location: str) -> tuple[str]:
+        """Returns the location: a component's files are no links."""
+        return (location,)
+
     def _range(self, manifest: TableFile) -> KeyRange | None:
         return range_of(self._listed[manifest.location])
 

@@ -90,6 +90,9 @@ class Lister(Protocol):
     def path(self, location: str) -> str:
         """Return a canonical path, the same for all spellings of one file."""
 
+    def needed(self, location: str) -> Collection[str]:
+        """Return the canonical paths that must stay for a kept file: its own, and what it leads to if it is a link."""
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -113,7 +116,7 @@ def mark(what: Mark, lister: Lister) -> list[TableFile]:
     """
     path = lister.path
     kept = lister.lists(what.kept.snapshots, must_stand=True)
-    saved = {path(location) for location in (*kept, *statistics_files(what.kept))}
+    saved = {name for location in (*kept, *statistics_files(what.kept)) for name in lister.needed(location)}
     found: dict[str, TableFile] = {}
     for files in (lister.lists(what.expired, must_stand=False), what.statistics):
         found.update((path(location), file) for location, file in files.items())
@@ -124,7 +127,8 @@ def mark(what: Mark, lister: Lister) -> list[TableFile]:
     if contents:
         manifests = [file for file in kept.values() if file.kind in MANIFESTS]
         for location, _ in lister.live_files(lister.sharing(manifests, doomed, contents.values()), must_stand=True):
-            contents.pop(path(location), None)
+            for name in lister.needed(location):
+                contents.pop(name, None)
             if not contents:
                 break
     return [*contents.values(), *in_order(file for key, file in found.items() if key not in saved)]

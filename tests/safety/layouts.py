@@ -67,6 +67,7 @@ STEPS: Final = st.one_of(
     st.tuples(st.just("ancestor"), st.integers(0, 9), st.sampled_from(["", "lake", "lake/o"])),
     st.tuples(st.just("foreign"), st.integers(0, 9)),
     st.tuples(st.just("swap"), st.integers(0, 9), st.sampled_from(["expire", "orphans"])),
+    st.tuples(st.just("move"), st.integers(0, 9), st.sampled_from(PLACES), st.booleans()),
     st.tuples(st.just("statistics"), st.integers(0, 9)),
     st.tuples(
         st.sampled_from(["expire", "orphans", "old_metadata", "drop_stats", "component_orphans", "expire_components"])
@@ -257,6 +258,21 @@ class Layout:
         files = {str(each) for each in path.parent.glob("*.parquet")}
         self.raw[place] = files
 
+    def _move(self, number: int, place: str, whole_folder: bool) -> None:
+        """Data of a table, a folder or a file, moves to another place of the lake and leaves a link."""
+        if (which := self._nth(number)) is None:
+            return
+        paths = [task.file.file_path.removeprefix("file://") for task in self._load(which).scan().plan_files()]
+        if not paths:
+            return
+        moved = Path(paths[0]).parent if whole_folder else Path(paths[0])
+        self.next_id += 1
+        after = Path(os.path.realpath(self._path(place))) / "data" / f"{self.next_id}-{moved.name}"
+        after.parent.mkdir(parents=True, exist_ok=True)
+        if not (moved.is_symlink() or after.is_relative_to(moved)):
+            moved.rename(after)
+            moved.symlink_to(after)
+
     # -- steps of writers who would have files of others deleted
 
     def _foreign_file(self, folder: str, name: str) -> Path:
@@ -285,7 +301,8 @@ class Layout:
     def _swap(self, number: int, delete: str) -> None:
         """Between listing and deletion, a folder of data becomes a link to files of others that have the same names.
 
-        They lie outside of the lake or in it, where a run may delete: it has not listed them.
+        They lie outside of the lake or in it, where a run may delete: it has not listed them. A folder with links in it
+        is left alone: what they lead to has no name while the folder is away.
         """
         self._create("lake", "a", "p")
         self._create("side", "b", "o")
@@ -294,6 +311,8 @@ class Layout:
         self._overwrite(number)
         data = Path(self._load(which).metadata.location.removeprefix("file://")).resolve() / "data"
         self.next_id += 1
+        if data.is_symlink() or (data.is_dir() and any(path.is_symlink() for path in data.iterdir())):
+            return
         (data / f"stray-{self.next_id}.parquet").write_bytes(b"nobody's") if data.is_dir() else None
         aside, theirs = self.folder / f"aside-{self.next_id}", f"{'lake/' * (number % 2)}theirs-{self.next_id}"
 

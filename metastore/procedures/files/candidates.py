@@ -15,6 +15,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from metastore.procedures.files.spelling import Place, Spelling, surely_apart
+from metastore.stores.local import local_path
+from metastore.stores.local_folders import Identity, identities
+from metastore.stores.locations import is_local
 
 
 class Candidates:
@@ -23,9 +26,11 @@ class Candidates:
     def __init__(self, locations: Iterable[str], spelling: Spelling) -> None:
         self.spelling = spelling
         self._left: dict[str, dict[str, Place]] = {}
+        self._folders: set[str] = set()
         for location in locations:
             place = spelling.place(location)
             self._left.setdefault(place.path, {})[location] = place
+            self._folders.add(location.rpartition("/")[0])
         self._paths = sorted(self._left)
 
     def __len__(self) -> int:
@@ -39,6 +44,11 @@ class Candidates:
     def folders(self) -> frozenset[str]:
         """The canonical folders of all original candidates."""
         return frozenset(path.rpartition("/")[0] for path in self._paths)
+
+    @cached_property
+    def local_folders(self) -> frozenset[Identity]:
+        """The folders of all original candidates on the local disk, as far as they exist."""
+        return identities(local_path(folder) for folder in self._folders if is_local(folder))
 
     def strike(self, location: str) -> int:
         """Strike the file at ``location``. Returns the number of struck candidates."""

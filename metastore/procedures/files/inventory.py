@@ -28,6 +28,7 @@ from metastore.iceberg.sweep import FileKind, TableFile
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.spelling import Spelling
 from metastore.stores.bounded_reading import ReadLimits, whole
+from metastore.stores.local_folders import with_link_target
 from metastore.stores.locations import is_local
 
 FILE_ROW: Final = pa.struct([("location", pa.string()), ("kind", pa.string()), ("bytes", pa.int64())])
@@ -125,6 +126,10 @@ class Inventory:
     def path(self, location: str) -> str:
         """Returns the canonical path."""
         return self._spelling.path(location)
+
+    def needed(self, location: str) -> list[str]:
+        """Returns the canonical paths of the file and, if it is a link on the local disk, of what it leads to."""
+        return [self._spelling.path(name) for name in with_link_target(location)]
 
     def _files_named_by(
         self,

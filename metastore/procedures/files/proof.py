@@ -12,7 +12,6 @@ holds the candidates; of the files that other tables name, tasks return only tho
 from __future__ import annotations
 
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +44,7 @@ from metastore.procedures.files.known_tables import (
 )
 from metastore.procedures.files.spelling import Place, Spelling, is_inside
 from metastore.stores.local import local_path
+from metastore.stores.local_folders import FolderLinks, with_link_target
 from metastore.stores.locations import is_local
 
 _log: Final = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ _METASTORE: Final = "the metastore itself"
 _REACHED_COLUMNS: Final[dict[str, pa.DataType]] = {
     "manifest": pa.string(),
     "extent": pa.string(),
+    "local_folders": pa.list_(pa.string()),
     "location": pa.string(),
 }
 _REACHED: Final = pa.schema(_REACHED_COLUMNS)
@@ -201,7 +202,7 @@ class Proof:
         if pointer is None or isinstance(pointer, Unknown) or pointer == self._seen.get(str(table)):
             return pointer if isinstance(pointer, Unknown) else 0
         known = self._catalogs.known_reach.get(pointer)
-        if known is not None and not _may_touch(candidates, known):
+        if known is not None and not _may_touch(candidates, known, self._catalogs.known_reach.folder_links):
             self._seen[str(table)] = pointer
             return 0
         document = document_of(table)
@@ -255,6 +256,7 @@ class _TableSearch:
         self._engine = engine
         self._spelling = candidates.spelling
         self._extent: str | None = None
+        self._local_folders: set[str] = set()
 
     def strike(self, inner: _InnerFolders) -> int:
         """Strike all files that the table names, and all files in its folders that lie inside of listed folders.
@@ -271,27 +273,29 @@ class _TableSearch:
             if file.kind in MANIFESTS:
                 manifests.append(file)
         struck += self._strike_live_files(manifests)
-        self._remembered.remember(self._document.location, Reach(self._extent, folders))
+        reach = Reach(self._extent, frozenset(self._local_folders), folders)
+        self._remembered.remember(self._document.location, reach)
         return struck
 
     def _strike(self, location: str) -> int:
-        path = self._spelling.path(location)
-        self._extent = common(self._extent, path.rpartition("/")[0])
-        struck = self._candidates.strike(location)
-        target = link_target(location)
-        if target is not None:
-            self._extent = common(self._extent, self._spelling.path(target).rpartition("/")[0])
-            struck += self._candidates.strike(target)
-        return struck
+        if is_local(location):
+            self._local_folders.add(local_path(location).rpartition("/")[0])
+        else:
+            self._extent = common(self._extent, self._spelling.path(location).rpartition("/")[0])
+        return sum(map(self._candidates.strike, with_link_target(location)))
+
+    def _include(self, reach: Reach) -> None:
+        self._extent = common(self._extent, reach.extent)
+        self._local_folders |= reach.local_folders
 
     def _strike_live_files(self, manifests: Sequence[TableFile]) -> int:
         unread: list[TableFile] = []
         for manifest in {each.location: each for each in manifests}.values():
             known = self._remembered.get(manifest.location)
-            if known is None or _may_touch(self._candidates, known):
+            if known is None or _may_touch(self._candidates, known, self._remembered.folder_links):
                 unread.append(manifest)
             else:
-                self._extent = common(self._extent, known.extent)
+                self._include(known)
         chunks = [
             MetadataChunk(self._document.io, unread[start : start + _MANIFESTS_A_CHUNK], must_stand=True)
             for start in range(0, len(unread), _MANIFESTS_A_CHUNK)
@@ -301,43 +305,43 @@ class _TableSearch:
         task = partial(reached_in, spelling=self._spelling, folders=self._candidates.folders)
         struck = 0
         for batch in self._engine(len(unread)).run(chunks, task, _REACHED):
-            for manifest, extent, location in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            for manifest, extent, local_folders, location in zip(
+                *(column.to_pylist() for column in batch.columns), strict=True
+            ):
                 if location is not None:
                     struck += self._candidates.strike(location)
                 else:
-                    self._remembered.remember(manifest, Reach(extent))
-                    self._extent = common(self._extent, extent)
+                    reach = Reach(extent, frozenset(local_folders))
+                    self._remembered.remember(manifest, reach)
+                    self._include(reach)
         return struck
 
 
 def reached_in(chunk: MetadataChunk, *, spelling: Spelling, folders: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """The task: yields a row with the extent of each manifest, and a row for each of its live files in ``folders``."""
-    rows: list[tuple[str, str | None, str | None]] = []
+    """The task: yields a row with the reach of each manifest, and a row for each of its live files in ``folders``."""
+    rows: list[tuple[str, str | None, list[str] | None, str | None]] = []
     for manifest, content in contents(chunk):
         extent: str | None = None
+        local_folders: set[str] = set()
         for status, location in columns(manifest.location, content, _ENTRY_FIELDS):
             if status == ManifestEntryStatus.DELETED:
                 continue
-            for name in (location, link_target(location)):
-                if name is not None:
-                    folder = spelling.path(name).rpartition("/")[0]
+            if is_local(location):
+                local_folders.add(local_path(location).rpartition("/")[0])
+            for name in with_link_target(location):
+                folder = spelling.path(name).rpartition("/")[0]
+                if not is_local(name):
                     extent = common(extent, folder)
-                    if folder in folders:
-                        rows.append((manifest.location, None, name))
-        rows.append((manifest.location, extent, None))
-    columns_ = zip(*rows, strict=True) if rows else ((), (), ())
-    yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns_], schema=_REACHED)
+                if folder in folders:
+                    rows.append((manifest.location, None, None, name))
+        rows.append((manifest.location, extent, sorted(local_folders), None))
+    columns_ = zip(*rows, strict=True) if rows else ((),) * len(_REACHED)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns_, _REACHED.types, strict=True)]
+    yield pa.RecordBatch.from_arrays(arrays, schema=_REACHED)
 
 
-def link_target(location: str) -> str | None:
-    """Returns the target of a symbolic link on the local disk; None for any other file."""
-    if not is_local(location):
-        return None
-    path = local_path(location)
-    return os.path.realpath(path) if os.path.islink(path) else None
-
-
-def _may_touch(candidates: Candidates, reach: Reach) -> bool:
-    """Returns whether a candidate may lie within the extent or in a claimed folder."""
+def _may_touch(candidates: Candidates, reach: Reach, links: FolderLinks) -> bool:
+    """Returns whether a candidate may lie within the extent, in a local folder, or in a claimed folder."""
     claimed = (candidates.spelling.path(f"{folder.rstrip('/')}/") for folder in reach.folders)
-    return any(candidates.may_be_below(each) for each in (reach.extent, *claimed) if each is not None)
+    is_near = any(candidates.may_be_below(each) for each in (reach.extent, *claimed) if each is not None)
+    return is_near or links.may_lead_to(reach.local_folders, candidates.local_folders)

@@ -19,6 +19,7 @@ from pyiceberg.table import Table
 from metastore.errors import MetastoreError, ProcedureError
 from metastore.iceberg.metadata_json import read_document
 from metastore.procedures.files.spelling import Place, Spelling, agree
+from metastore.stores.local_folders import with_link_target
 from metastore.stores.trees import StoredFile
 
 METADATA_SUFFIX: Final = ".metadata.json"
@@ -45,10 +46,11 @@ class Reached:
         return len(self._places)
 
     def add(self, locations: Iterable[str]) -> None:
-        """Add locations in the spelling of the metadata."""
+        """Add locations in the spelling of the metadata, and what links on the local disk lead to."""
         for location in locations:
-            place = self.spelling.place(location)
-            self._places[place.path].add(place)
+            for name in with_link_target(location):
+                place = self.spelling.place(name)
+                self._places[place.path].add(place)
 
     def among(self, place: Place) -> set[Place]:
         """Returns the reached places with the path of ``place``."""

@@ -125,6 +125,47 @@ def test_a_file_taken_in_through_a_link_stays(lake: Lake, written: Callable[...,
     assert ids(other) == [2, 7]
 
 
+@pytest.mark.parametrize("procedure", ["orphans", "expire"])
+def test_a_file_that_the_table_itself_names_through_a_link_stays(
+    lake: Lake, written: Callable[..., Table], rows: Callable[..., pa.Table], tmp_path: Path, procedure: str
+) -> None:
+    """What a link leads to is needed as much as the link, also if only an expired snapshot named it directly."""
+    own = written("own", 1)
+    taken = stray(root(own) / "data", "taken.parquet")
+    link = tmp_path / "link.parquet"
+    link.symlink_to(taken)
+    if procedure == "expire":
+        own.add_files([f"file://{taken}"])
+        own.overwrite(rows(2))
+    own.add_files([f"file://{link}"])
+    before = ids(own)
+    lake.later(days=OLD_DAYS)
+    if procedure == "orphans":
+        lake.call(remove_orphan_files, table="own")
+    else:
+        lake.call(expire_snapshots, table="own", older_than=lake.now + timedelta(days=1))
+    assert ids(own) == before
+
+
+@pytest.mark.parametrize("moved", ["folder", "folder above", "file"])
+def test_a_link_that_came_after_an_earlier_run_is_followed(
+    lake: Lake, written: Callable[..., Table], tmp_path: Path, moved: str
+) -> None:
+    """Files that another table names were moved, and a link leads there: what an earlier run read is asked anew."""
+    own, other = written("own", 1), written("other", 2)
+    taken = stray(tmp_path / "theirs/day")
+    other.add_files([f"file://{taken}"])
+    gone = stray(root(own) / "data", "gone.parquet")
+    assert removed(lake.call(remove_orphan_files, table="own")) == {str(gone)}
+    before = {"folder": taken.parent, "folder above": taken.parent.parent, "file": taken}[moved]
+    after = root(own) / "data" / before.name
+    before.rename(after)
+    before.symlink_to(after)
+    lake.later(days=OLD_DAYS)
+    assert removed(lake.call(remove_orphan_files, table="own")) == set()
+    assert ids(other) == [2, 7]
+
+
 def test_a_table_created_in_the_folder_of_a_renamed_one(lake: Lake, written: Callable[..., Table]) -> None:
     """A renamed table keeps its folder; who gets the old name, and with it the folder, deletes nothing of it."""
     first = written("t", 1)
