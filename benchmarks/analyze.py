@@ -27,9 +27,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.engine import Engine, LocalEngine
-from metastore.metastore import Metastore
+from metastore.engines.engine import Engine, LocalEngine
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.vocabulary import MetadataType
 from metastore.session import Session

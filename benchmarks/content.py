@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from metastore.mapping.rows import to_arrow
 from metastore.model.identity import TableInfo, file_identifier, row_group_identifier
+from metastore.model.mapping.rows import to_arrow
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema

@@ -30,9 +30,9 @@ from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside,
 from benchmarks.peers import iceberg_java
 from benchmarks.peers.iceberg_java import IcebergJava
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
-from metastore.iceberg.manifests import added
-from metastore.iceberg.snapshot import NewSnapshot
+from metastore.engines.engine import LocalEngine
+from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.session import Session, connect
 
 QUESTION: Final = "deletes"

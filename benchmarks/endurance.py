@@ -15,8 +15,8 @@ from typing import Final
 
 from benchmarks.content import PARTITIONS_OF_A_TABLE, SEGMENTS, Content
 from benchmarks.measuring import OURS, Series, Verdict
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.metastore import Metastore
 
 QUESTION: Final = "many commits, with expiration on"
 COMMITS: Final = 2_000

@@ -25,8 +25,8 @@ from pyiceberg.typedef import Record
 
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from metastore.config.settings import Settings
-from metastore.iceberg.manifests import added
-from metastore.iceberg.snapshot import NewSnapshot
+from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.session import Session, connect
 
 QUESTION: Final = "expiration of snapshots, with their files"

@@ -22,7 +22,7 @@ from typing import Final
 
 from benchmarks.analyze import BARE, FULL, ON_SPARK, ONE_PROCESS, Data, Target, footers_of, spark_session
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure_together
-from metastore.engine import Engine, LocalEngine
+from metastore.engines.engine import Engine, LocalEngine
 from metastore.spark.engine import SparkEngine
 
 QUESTION: Final = "ANALYZE again"

@@ -31,8 +31,8 @@ import metastore
 import metastore.spark
 from metastore import MetadataType
 from metastore.config import Settings
-from metastore.mapping.rows import to_arrow
 from metastore.model.identity import file_identifier, row_group_identifier
+from metastore.model.mapping.rows import to_arrow
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import Session

@@ -22,9 +22,9 @@ from pyiceberg.table import Table
 from benchmarks.content import Content
 from benchmarks.peers.on_s3 import NAMESPACE, sql_catalog
 from demos.s3.process import S3Server
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.mapping.schema import iceberg_schema, partition_spec
-from metastore.metastore import Metastore
+from metastore.model.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import Session, connect
 

@@ -26,17 +26,17 @@ from benchmarks.peers.files_by_bounds import (
     iceberg_table,
     typed_bounds,
 )
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo, file_identifier, row_group_identifier
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import holder_json
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
-from metastore.pruning.listed_files import ListedFiles
-from metastore.pruning.prune import prune
-from metastore.pruning.stored_units import StoredUnits
+from metastore.scan.pruning.listed_files import ListedFiles
+from metastore.scan.pruning.prune import prune
+from metastore.scan.pruning.stored_units import StoredUnits
 from metastore.session import Session
 
 QUESTION: Final = "prune"

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.measuring import OURS, Series, Verdict
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
 from metastore.errors import MetastoreError
-from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 

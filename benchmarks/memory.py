@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from benchmarks.many_files import ROWS, TABLE, fill, settings_at
 from benchmarks.measuring import OURS, Series, Verdict
 from metastore.cli.app import app
-from metastore.metastore import Metastore
+from metastore.components.metastore import Metastore
 from metastore.session import Session
 
 QUESTION: Final = "memory"

@@ -25,12 +25,12 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import StaticTable
 
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, growth_at_most, measure
-from metastore.engine import Engine, LocalEngine
-from metastore.hive.listing import Nested, Store
-from metastore.hive.metrics import FRAGMENT, read_metrics
-from metastore.hive.migration.staging import NewTable, stage
-from metastore.hive.migration.survey import survey_files
-from metastore.hive.tables import FORMAT_CLASSES, FileFormat, HiveTable
+from metastore.engines.engine import Engine, LocalEngine
+from metastore.procedures.hive.metrics import FRAGMENT, read_metrics
+from metastore.procedures.hive.migration.staging import NewTable, stage
+from metastore.procedures.hive.migration.survey import survey_files
+from metastore.sources.hive.listing import Nested, Store
+from metastore.sources.hive.tables import FORMAT_CLASSES, FileFormat, HiveTable
 from metastore.spark import SparkEngine
 
 QUESTION: Final = "Hive's files into an Iceberg table"

@@ -25,7 +25,7 @@ from benchmarks.peers.on_s3 import DUCKDB, DUCKDB_ON_ARROW, PYICEBERG, arrow_on_
 from benchmarks.s3_prices import dollars_of_a_million
 from benchmarks.stores import of_table
 from demos.s3.process import s3_server
-from metastore.metastore import Metastore
+from metastore.components.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.session import Session
 

@@ -24,9 +24,9 @@ from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside,
 from benchmarks.peers import drill_metastore, hive_metastore
 from benchmarks.peers.drill_metastore import DrillMetastore
 from benchmarks.peers.hive_metastore import HiveMetastore
+from metastore.components.metastore import Metastore
 from metastore.components.requests import of_table
 from metastore.config.settings import Settings
-from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 

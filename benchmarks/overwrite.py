@@ -22,7 +22,7 @@ from pyiceberg.table import Table
 from benchmarks.content import SEGMENTS, segment_name, table_info
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, growth_at_most, measure
 from benchmarks.stores import IN_ORDER, ON_OURS, PLAIN, QUICK_AT_MOST, Stores, of_table
-from metastore.metastore import Metastore
+from metastore.components.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 
 QUESTION: Final = "one overwrite"

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from benchmarks.analyze import Data, spark_session
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from metastore.config.settings import Settings
-from metastore.engine import Engine, LocalEngine
+from metastore.engines.engine import Engine, LocalEngine
 from metastore.session import Session, connect
 from metastore.spark.engine import SparkEngine
 

@@ -28,8 +28,8 @@ from benchmarks.peers.simulated_cluster import SimulatedCluster
 from metastore.analyze.run import analyze
 from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.tasks.directories import DirectoryChunk
-from metastore.engine import Capabilities, Chunk, Engine, LocalEngine
-from metastore.metastore import Metastore
+from metastore.components.metastore import Metastore
+from metastore.engines.engine import Capabilities, Chunk, Engine, LocalEngine
 from metastore.model.identity import TableInfo
 from metastore.sources.source_table import SourceTable
 

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.analyze import spark_session
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.session import Session, connect
 from metastore.spark import read_table
 

@@ -30,10 +30,10 @@ from pyspark.sql import SparkSession
 
 from benchmarks.analyze import spark_session
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.engine import Engine, LocalEngine
-from metastore.epoch import EPOCH_UTC
-from metastore.metastore import Metastore
+from metastore.engines.engine import Engine, LocalEngine
+from metastore.ground.epoch import EPOCH_UTC
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.vocabulary import MetadataType
 from metastore.session import Session

@@ -28,11 +28,11 @@ from pyiceberg.table import Table
 
 from benchmarks.content import PARTITIONS_OF_A_TABLE, Content, table_info
 from benchmarks.measuring import OURS, Series
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.iceberg.file_system_catalog import FileSystemCatalog
-from metastore.mapping.schema import iceberg_schema, partition_spec
-from metastore.metastore import Metastore
+from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
 
 PLAIN: Final = "PyIceberg"

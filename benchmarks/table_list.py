@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from benchmarks.stores import IN_ORDER, ON_OURS, PLAIN, QUICK_AT_MOST, Stores
-from metastore.metastore import Metastore
+from metastore.components.metastore import Metastore
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 
 QUESTION: Final = "list of tables"

@@ -21,7 +21,7 @@ from pyiceberg.table import Table
 from benchmarks.content import table_info
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from benchmarks.stores import IN_ORDER, ON_OURS, PLAIN, QUICK_AT_MOST, Stores, of_table
-from metastore.metastore import Metastore
+from metastore.components.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 

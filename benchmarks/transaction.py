@@ -24,8 +24,8 @@ from pyiceberg.table import Table
 from benchmarks.content import PARTITIONS_OF_A_TABLE, table_info
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from benchmarks.stores import PLAIN, Stores, of_table
-from metastore.mapping.rows import by_partition, from_arrow
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.rows import by_partition, from_arrow
 from metastore.model.table_unit import TableMetadataUnit
 
 QUESTION: Final = "one transaction"

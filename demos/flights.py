@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from metastore.distribution import install_command
 from metastore.errors import NotFoundError
+from metastore.ground.distribution import install_command
 
 ROW_GROUP_ROWS: Final = 250
 """About four row groups for a day."""

@@ -8,7 +8,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Final
 
-from metastore.pruning.result import PruneResult
+from metastore.scan.pruning.result import PruneResult
 from metastore.session import Session
 from metastore.spark import read_files, spark_session
 

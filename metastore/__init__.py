@@ -6,7 +6,6 @@ The modules that open a metastore are loaded on first use. A program that needs 
 import typing as _typing
 import warnings as _warnings
 
-from metastore import distribution as _distribution
 from metastore.errors import (
     ConfigError,
     ConflictError,
@@ -19,14 +18,15 @@ from metastore.errors import (
     ProcedureError,
     StorageError,
 )
-from metastore.loaded_on_use import loaded_on_use as _loaded_on_use
+from metastore.ground import distribution as _distribution
+from metastore.ground.loaded_on_use import loaded_on_use as _loaded_on_use
 from metastore.model.identity import MetadataInfo, TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 
 if _typing.TYPE_CHECKING:
-    from metastore.metastore import Metastore as Metastore
-    from metastore.metastore import MetastoreRegistry as MetastoreRegistry
+    from metastore.components.metastore import Metastore as Metastore
+    from metastore.components.metastore import MetastoreRegistry as MetastoreRegistry
     from metastore.predicates.condition import SparkCondition as SparkCondition
     from metastore.session import Session as Session
     from metastore.session import connect as connect

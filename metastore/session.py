@@ -18,20 +18,20 @@ from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
+from metastore.components.metastore import Metastore
+from metastore.components.storage.own_folders import folders_within
+from metastore.components.storage.table import shared_look
 from metastore.config import Settings
-from metastore.engine import Engine
-from metastore.engine_choice import EngineFactory, SessionEngines
+from metastore.engines.choice import EngineFactory, SessionEngines
+from metastore.engines.engine import Engine
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
-from metastore.metastore import Metastore
+from metastore.ground.suggestions import nearest
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.kinds import KINDS, Asking
 from metastore.sources.naming import resolve
 from metastore.sources.source_table import SourceTable
-from metastore.storage.own_folders import folders_within
-from metastore.storage.table import shared_look
-from metastore.suggestions import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     from metastore.analyze.reading import Progress
     from metastore.analyze.result import AnalyzeResult
     from metastore.analyze.worklist import TableOutcome
+    from metastore.components.information_schema import InformationSchema
+    from metastore.components.integrity.findings import CheckReport
+    from metastore.components.integrity.repair import RepairReport
+    from metastore.components.storage.handover import Registered
     from metastore.config.settings import StoragePluginSettings
-    from metastore.information_schema import InformationSchema
-    from metastore.integrity.findings import CheckReport
-    from metastore.integrity.repair import RepairReport
+    from metastore.lake.stores.deletion_list import DeletionList
     from metastore.procedures.files.due_deletions import DueDeletions
     from metastore.procedures.framework.calls import Procedures
-    from metastore.pruning.result import PruneResult
+    from metastore.scan.pruning.result import PruneResult
     from metastore.scan.tables import ScannedTables
     from metastore.sources.database import DatabaseEngine, JdbcReader
-    from metastore.storage.handover import Registered
-    from metastore.stores.deletion_list import DeletionList
-    from metastore.views.of_session import DefinedViews, RefreshedViews
-    from metastore.views.runner import QueryRunner
+    from metastore.sql.views.of_session import DefinedViews, RefreshedViews
+    from metastore.sql.views.runner import QueryRunner
 
 _log: Final = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         """Show the metastore's location, storage plugins and catalogs in a notebook, without opening any of them."""
-        from metastore.notebook import facts
+        from metastore.ground.notebook import facts
 
         settings, catalogs = self.settings, ", ".join(self.catalogs.names())
         rows = [("location", settings.iceberg.base_location), ("storage plugins", ", ".join(settings.storage))]
@@ -91,7 +91,7 @@ class Session:
 
     @cached_property
     def _asking(self) -> Asking:
-        from metastore.stores.bounded_reading import ReadLimits
+        from metastore.lake.stores.bounded_reading import ReadLimits
 
         limits = ReadLimits(self.metastore.settings.limits)
         return Asking(lambda: self.catalogs, self._jdbc_reader, self.engine_for, limits)
@@ -116,42 +116,44 @@ class Session:
     @cached_property
     def views(self) -> DefinedViews:
         """Views: create them from SQL, look them up by name, read, modify, list versions."""
-        from metastore.views.of_session import DefinedViews
+        from metastore.sql.views.of_session import DefinedViews
 
         return DefinedViews(self.metastore.views.backing, self)
 
     @cached_property
     def materialized_views(self) -> RefreshedViews:
         """Materialized views: create them from SQL, refresh, ask for their status, read, modify, list versions."""
-        from metastore.views.of_session import RefreshedViews
+        from metastore.sql.views.of_session import RefreshedViews
 
         return RefreshedViews(self.metastore.materialized_views.backing, self)
 
     @property
     def information_schema(self) -> InformationSchema:
         """The contents of the metastore as the tables of INFORMATION_SCHEMA, in Arrow."""
-        from metastore.information_schema import InformationSchema
+        from metastore.components.information_schema import InformationSchema
 
         return InformationSchema(self.metastore)
 
     def check(self, catalog_timeout: timedelta | None = None) -> CheckReport:
-        """Check the configuration and that every file of the components exists; see :mod:`metastore.integrity.check`.
+        """Check the configuration and that every file of the components exists.
 
-        ``catalog_timeout`` is how long a catalog may take to answer, by default 10 s. The check changes nothing, and
-        returns problems instead of raising them. It does not report policies that match no table: the command
-        ``metastore check`` adds these, because policies belong to the daemon, which is built on the session.
+        See :mod:`metastore.components.integrity.check`. ``catalog_timeout`` is how long a catalog may take to answer,
+        by default 10 s. The check changes nothing, and returns problems instead of raising them. It does not report
+        policies that match no table: the command ``metastore check`` adds these, because policies belong to the daemon,
+        which is built on the session.
         """
-        from metastore.integrity.check import CATALOG_TIMEOUT, checked
+        from metastore.components.integrity.check import CATALOG_TIMEOUT, checked
 
         now_ms = self.metastore.clock.now_ms()
         return checked(self.catalogs, now_ms, CATALOG_TIMEOUT if catalog_timeout is None else catalog_timeout)
 
     def repair(self, *, dry_run: bool = False) -> RepairReport:
-        """Restore each damaged component to its newest intact version; see :mod:`metastore.integrity.repair`.
+        """Restore each damaged component to its newest intact version.
 
-        Deletes nothing: damaged version files are moved aside. Stop all writers first. Raises StorageError.
+        See :mod:`metastore.components.integrity.repair`. Deletes nothing: damaged version files are moved aside. Stop
+        all writers first. Raises StorageError.
         """
-        from metastore.integrity.repair import repaired
+        from metastore.components.integrity.repair import repaired
 
         return repaired(self.metastore, dry_run=dry_run)
 
@@ -248,10 +250,10 @@ class Session:
         in ``where`` without a zone. Raises NotFoundError for a table without metadata, InvalidRequestError for a
         predicate that does not fit the table.
         """
-        from metastore.pruning.listed_files import ListedFiles
-        from metastore.pruning.prune import prune
-        from metastore.pruning.stored_units import StoredUnits, in_newest, require_stored, units_of
-        from metastore.pruning.table_units import Units, UnitsWithSchema
+        from metastore.scan.pruning.listed_files import ListedFiles
+        from metastore.scan.pruning.prune import prune
+        from metastore.scan.pruning.stored_units import StoredUnits, in_newest, require_stored, units_of
+        from metastore.scan.pruning.table_units import Units, UnitsWithSchema
 
         tables = self.metastore.tables
         source = self.source(table) if list_files else None
@@ -336,7 +338,7 @@ class Session:
 
     def query_runner(self, files: int) -> QueryRunner:
         """Return the runner for a materialized view's query: Spark if it is the engine for ``files``, else DuckDB."""
-        from metastore.views.runner import DuckDBRunner
+        from metastore.sql.views.runner import DuckDBRunner
 
         engine = self.engine_for(files)
         return cast("QueryRunner", engine) if engine.capabilities.runs_queries else DuckDBRunner()
@@ -374,7 +376,7 @@ class Session:
 
 def _hive_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
     """Find a Hive table; the Hive client is imported on the first call."""
-    from metastore.hive.source import hive_table
+    from metastore.sources.hive.source import hive_table
 
     return hive_table(source, plugin, asking)
 

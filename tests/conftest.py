@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, settings
 from pyiceberg.table import StaticTable
 from services.processes import BRIEFLY
 
-from metastore.clock import Clock
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.metastore import Metastore
+from metastore.ground.clock import Clock
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 

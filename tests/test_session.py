@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import EngineError, InvalidRequestError, NotFoundError
 from metastore.model.identity import TableInfo
 from metastore.session import Session, connect

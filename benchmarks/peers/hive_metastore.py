@@ -18,11 +18,11 @@ from typing import Any, Final
 import pyarrow as pa
 from hive_metastore.ttypes import FieldSchema, Partition, SerDeInfo, StorageDescriptor, Table
 
-from metastore.hive.client import HiveClient
-from metastore.mapping.rows import from_arrow
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.rows import from_arrow
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.sources.hive.client import HiveClient
 
 NAME: Final = "Hive Metastore 2.3"
 

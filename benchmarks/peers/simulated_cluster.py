@@ -15,10 +15,10 @@ import pyarrow as pa
 from metastore.analyze.states import segment_state, stored_state
 from metastore.analyze.tasks.directories import DirectoryChunk
 from metastore.analyze.tasks.survey import SURVEYED, SurveyChunk
-from metastore.engine import Capabilities, Chunk
-from metastore.formats.source_file import SourceFile
+from metastore.components.storage.partition_encoder import ENCODED, EncodedPartition, encoded_or_stored
+from metastore.engines.engine import Capabilities, Chunk
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
-from metastore.storage.partition_encoder import ENCODED, EncodedPartition, encoded_or_stored
 
 _CONTENT: Final = pa.py_buffer(b"PAR1 of nobody PAR1")
 _BYTES: Final = 128 << 20

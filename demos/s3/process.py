@@ -16,8 +16,8 @@ from urllib.request import urlopen
 from obstore.store import S3Store
 
 from demos.s3.cost import Cost, Request
-from metastore.distribution import install_command
 from metastore.errors import NotFoundError, StorageError
+from metastore.ground.distribution import install_command
 
 REGION: Final = "us-east-1"
 ACCESS_KEY: Final = "demo"

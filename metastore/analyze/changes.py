@@ -16,16 +16,16 @@ from typing import Any, Final, NamedTuple
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, is_of_this_form, segment_state, table_fingerprint
 from metastore.errors import InvalidRequestError
-from metastore.formats.bounds_from_data import AUTO, BoundsFrom
-from metastore.formats.names import ORC, PARQUET
-from metastore.formats.source_file import SourceFile
-from metastore.formats.text_options import DEFAULTS, TextOptions
+from metastore.lake.formats.bounds_from_data import AUTO, BoundsFrom
+from metastore.lake.formats.names import ORC, PARQUET
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.formats.text.text_options import DEFAULTS, TextOptions
 from metastore.model.column_path import ColumnPath
 from metastore.model.identity import metadata_key
 from metastore.model.recorded_file import is_as_recorded
+from metastore.model.sketches.description import Describing
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
-from metastore.sketches.description import Describing
 
 _OF_FOOTERS: Final = (PARQUET, ORC)
 """Formats whose bounds come from footers, from data, or from both."""

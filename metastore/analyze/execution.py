@@ -45,19 +45,19 @@ from metastore.analyze.units.stored_segments import OF_SEGMENTS, StoredSegments,
 from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import of_kind
 from metastore.analyze.unprunable import columns_without_bounds
+from metastore.components.operations.modify import Modify
 from metastore.components.requests import of_table
-from metastore.engine import Engine, ResultsTooLargeError
+from metastore.components.storage.file_groups import FileGroup
+from metastore.engines.engine import Engine, ResultsTooLargeError
 from metastore.errors import ConflictError, FormatError
-from metastore.formats.source_file import SourceFile
-from metastore.mapping.rows import PartitionKey
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import metadata_key
+from metastore.model.mapping.rows import PartitionKey
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.operations.modify import Modify
 from metastore.sources.directories import Directories
 from metastore.sources.source_table import SourceTable
-from metastore.storage.file_groups import FileGroup
 
 _CHUNKS: Final = 256
 

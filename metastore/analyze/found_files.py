@@ -14,8 +14,8 @@ from typing import NamedTuple
 from metastore.analyze.changes import segments_of
 from metastore.analyze.states import segment_state
 from metastore.analyze.tasks.survey import SurveyedSegment
-from metastore.engine import Engine
-from metastore.formats.source_file import SourceFile
+from metastore.engines.engine import Engine
+from metastore.lake.formats.source_file import SourceFile
 from metastore.sources.directories import Directories, directories_of
 from metastore.sources.listing import list_directories
 from metastore.sources.source_table import SourceTable

@@ -16,7 +16,7 @@ from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import metadata_key
 from metastore.model.vocabulary import DEFAULT_SEGMENT
 from metastore.sources.named_paths import files_at

@@ -21,14 +21,14 @@ from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.gathering import files_in, parts_of
 from metastore.analyze.units.partial_aggregates import schema_of
 from metastore.analyze.units.unit_rows import UnitRow, of_kind, to_batch, values
-from metastore.engine import Engine
-from metastore.formats.names import PARQUET
-from metastore.formats.source_file import SourceFile
+from metastore.engines.engine import Engine
+from metastore.lake.formats.names import PARQUET
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse, quote
 from metastore.model.drill_types import DrillType, parse_type
+from metastore.model.sketches.description import Describing, Description, descriptions_in, descriptions_text
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
-from metastore.sketches.description import Describing, Description, descriptions_in, descriptions_text
 from metastore.sources.provided import Provided
 from metastore.sources.source_table import SourceTable
 

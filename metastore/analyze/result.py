@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from metastore.ground.notebook import facts
 from metastore.model.identity import TableInfo
-from metastore.notebook import facts
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from metastore.analyze.changes import (
     WantedMetadata,
     decide,
 )
+from metastore.analyze.declared import declared_schema
 from metastore.analyze.execution import Execution
 from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.levels import level_named
@@ -34,23 +35,22 @@ from metastore.analyze.stored import Stored
 from metastore.analyze.surveyed import Survey
 from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.units.rollup import refuse_unknown_columns
+from metastore.components.operations.versions import on_newest
 from metastore.components.requests import of_table
 from metastore.components.tables import Tables
-from metastore.engine import Engine
+from metastore.engines.engine import Engine
 from metastore.errors import ConflictError, FormatError, InvalidRequestError, NotFoundError, StorageError
-from metastore.formats.bounds_from_data import BoundsFrom
-from metastore.formats.names import PARQUET, format_named, format_of_files
-from metastore.formats.source_file import SourceFile
-from metastore.formats.text_options import DELIMITED, TextOptions
+from metastore.ground.user import user_name
+from metastore.lake.formats.bounds_from_data import BoundsFrom
+from metastore.lake.formats.names import PARQUET, format_named, format_of_files
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.formats.text.text_options import DELIMITED, TextOptions
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
+from metastore.model.sketches.description import Describing
 from metastore.model.tuple_schema import CASE_SENSITIVE, TupleSchema
 from metastore.model.vocabulary import MetadataType
-from metastore.operations.versions import on_newest
-from metastore.sketches.description import Describing
-from metastore.sources.declared import declared_schema
 from metastore.sources.source_table import SourceTable
-from metastore.user import user_name
 
 _DECISIONS = 5
 """How often a run starts over because a concurrent run analyzed the same table."""
@@ -68,10 +68,10 @@ class Request:
     * ``sample`` is the percentage of rows that these statistics are estimated from; None means all rows.
     * ``format`` is the files' format, needed if their suffixes do not show it.
     * ``schema`` declares the table's columns (``a INT, b VARCHAR``). Later runs keep it.
-    * ``options`` say how delimited text is written (:class:`metastore.formats.text_options.TextOptions`). Later runs
-      keep them.
+    * ``options`` say how delimited text is written (:class:`metastore.lake.formats.text.text_options.TextOptions`).
+      Later runs keep them.
     * ``bounds`` says where bounds of Parquet columns come from: ``auto``, ``footers``, ``data``, or column names
-      (:class:`metastore.formats.bounds_from_data.BoundsFrom`). Later runs keep it.
+      (:class:`metastore.lake.formats.bounds_from_data.BoundsFrom`). Later runs keep it.
     * ``case_sensitive`` keeps columns of files and directories apart if their names differ only in case. None uses the
       session's setting, and means False here.
     """

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from metastore.digests import digest
-from metastore.formats.bounds_from_data import AUTO, BoundsFrom
-from metastore.formats.source_file import SourceFile
-from metastore.formats.text_options import DEFAULTS, TextOptions
+from metastore.ground.digests import digest
+from metastore.lake.formats.bounds_from_data import AUTO, BoundsFrom
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.formats.text.text_options import DEFAULTS, TextOptions
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.partition_component import component_entry, partition_component
+from metastore.model.sketches.description import Describing
 from metastore.model.tuple_schema import TupleSchema
-from metastore.sketches.description import Describing
 
 _FINGERPRINT = "metastore.fingerprint"
 _DESCRIBING = "metastore.statistics"

@@ -19,11 +19,13 @@ from metastore.analyze.states import SegmentStates, TableState
 from metastore.analyze.tasks.chunks import UNIT_SCHEMA
 from metastore.analyze.units.stored_segments import OF_PARTS, OF_SEGMENTS, states_by_key, top_level
 from metastore.analyze.units.total import Total
+from metastore.components.operations.read import Read
 from metastore.components.requests import of_table
+from metastore.components.storage.file_groups import FileGroup
 from metastore.components.tables import Tables
-from metastore.formats.bounds_from_data import BoundsFrom
-from metastore.formats.names import PARQUET
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.bounds_from_data import BoundsFrom
+from metastore.lake.formats.names import PARQUET
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
 from metastore.model.elements import is_element
 from metastore.model.identity import TableInfo
@@ -32,9 +34,7 @@ from metastore.model.statistics_json import read_holders, read_level
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, MetadataType, Statistic
-from metastore.operations.read import Read
 from metastore.sources.directories import Directories, directories_of
-from metastore.storage.file_groups import FileGroup
 
 _OF_TABLE: Final = ("location", "interestingColumns", "tableType", "partitionKeys", *OF_PARTS)
 

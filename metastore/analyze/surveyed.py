@@ -16,10 +16,10 @@ from metastore.analyze.states import segment_state
 from metastore.analyze.stored import Stored
 from metastore.analyze.tasks.chunks import Limits, run_named
 from metastore.analyze.tasks.survey import SURVEYED, DirectoriesToList, SurveyChunk, SurveyedSegment, survey
-from metastore.engine import Engine
+from metastore.components.storage.partition_sender import Reach
+from metastore.engines.engine import Engine
 from metastore.sources.listing import FirstLevel, list_directories, list_first_level
 from metastore.sources.source_table import SourceTable
-from metastore.storage.partition_sender import Reach
 
 _SAMPLE: Final = 16
 """Directories that are listed to estimate the files of a table that was not analyzed before."""

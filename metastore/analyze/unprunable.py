@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from metastore.formats.bounds_from_data import BoundsFrom
-from metastore.formats.names import FORMATS, ORC, PARQUET
+from metastore.lake.formats.bounds_from_data import BoundsFrom
+from metastore.lake.formats.names import FORMATS, ORC, PARQUET
 from metastore.model.column_path import ColumnPath, is_among, quote
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.elements import elements_of

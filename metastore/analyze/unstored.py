@@ -20,10 +20,10 @@ from metastore.analyze.units.partial_aggregates import file_parts
 from metastore.analyze.units.rollup import segment_units, table_unit
 from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import to_batch
-from metastore.bounds.portion_columns import PortionColumns
-from metastore.bounds.unit_columns import UnitColumns
-from metastore.bounds.units import Portion, TablePortion, of_kind
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
+from metastore.model.bounds.portion_columns import PortionColumns
+from metastore.model.bounds.unit_columns import UnitColumns
+from metastore.model.bounds.units import Portion, TablePortion, of_kind
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.provided import Provided
@@ -32,10 +32,10 @@ from metastore.sources.source_table import SourceTable
 
 @dataclass(frozen=True)
 class UnstoredUnits:
-    """The units of ``source``, made of its metadata ``provided``; see :class:`metastore.pruning.table_units.Units`.
+    """The units of ``source``, made of its metadata ``provided``.
 
-    Segments have no column statistics, because files are not found through them. Every method raises the errors of
-    reading ``provided``.
+    It has the methods of :class:`metastore.scan.pruning.table_units.Units`. Segments have no column statistics, because
+    files are not found through them. Every method raises the errors of reading ``provided``.
     """
 
     source: SourceTable

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from metastore.analyze.result import AnalyzeResult
+from metastore.components.storage.own_folders import folders_within
 from metastore.components.tables import Tables
 from metastore.config import Settings
 from metastore.config.settings import WorkspaceSettings
@@ -22,7 +23,6 @@ from metastore.model.vocabulary import MetadataType
 from metastore.sources.kinds import KINDS
 from metastore.sources.listing import directories_at, list_files
 from metastore.sources.naming import resolve, workspace_location
-from metastore.storage.own_folders import folders_within
 
 _NAME = ("storagePlugin", "workspace", "tableName")
 

@@ -18,7 +18,7 @@ from metastore.cli.output import Output
 if TYPE_CHECKING:
     from metastore.config import Settings
     from metastore.config.settings import EngineKind
-    from metastore.engine import Engine
+    from metastore.engines.engine import Engine
     from metastore.session import Session
 
 
@@ -70,7 +70,7 @@ class Invocation:
 
     def open_session(self, settings: Settings) -> Session:
         """Open a session over the metastore of ``settings``; the caller closes it."""
-        from metastore.metastore import Metastore
+        from metastore.components.metastore import Metastore
         from metastore.session import Session
 
         return Session(Metastore.open(settings), spark_engine=self._spark_engine)

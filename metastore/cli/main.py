@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Final, NoReturn
 
-from metastore.distribution import conflict
+from metastore.ground.distribution import conflict
 
 _OBJECTS_PER_COLLECTION: Final = 10_000
 """Threshold of the garbage collector while a command loads. Loading creates some 100,000 objects that stay alive; with

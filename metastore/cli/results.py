@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from metastore.hive.discovery import FoundTable
-    from metastore.pruning.result import Count
+    from metastore.scan.pruning.result import Count
+    from metastore.sources.hive.discovery import FoundTable
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ from typing import Generic, TypeVar
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 
+from metastore.components.expiration.handler import ExpirationHandler
+from metastore.components.expiration.worker import ExpirationWorker
+from metastore.components.operations.modify import Modify
+from metastore.components.operations.read import Read
+from metastore.components.operations.versions import ComponentMetadata
+from metastore.components.storage.group_commit import GroupCommitter
+from metastore.components.storage.reader import Reader
+from metastore.components.storage.table import ComponentTable
 from metastore.errors import InvalidRequestError
-from metastore.expiration.handler import ExpirationHandler
-from metastore.expiration.worker import ExpirationWorker
 from metastore.model.fields import Unit
 from metastore.model.vocabulary import MetadataType
-from metastore.operations.modify import Modify
-from metastore.operations.read import Read
-from metastore.operations.versions import ComponentMetadata
-from metastore.storage.group_commit import GroupCommitter
-from metastore.storage.reader import Reader
-from metastore.storage.table import ComponentTable
 
 U = TypeVar("U", bound=Unit)
 TypesFilter = Callable[[frozenset[MetadataType]], BooleanExpression]

@@ -15,15 +15,15 @@ from typing import ClassVar, TypeVar
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, Or
 
 from metastore.components.component import Component
+from metastore.components.operations.modify import Modify
+from metastore.components.operations.read import Read
+from metastore.components.operations.versions import Version, on_newest
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, StorageError
-from metastore.mapping.filters import all_of
+from metastore.ground.suggestions import did_you_mean
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.filters import all_of
 from metastore.model.named_unit import NamedUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.operations.modify import Modify
-from metastore.operations.read import Read
-from metastore.operations.versions import Version, on_newest
-from metastore.suggestions import did_you_mean
 
 N = TypeVar("N", bound=NamedUnit)
 

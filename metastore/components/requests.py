@@ -12,14 +12,14 @@ from functools import lru_cache
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, In, Or
 
+from metastore.components.operations.read import Read
 from metastore.errors import FormatError
-from metastore.mapping.filters import all_of
-from metastore.mapping.schema import iceberg_schema
 from metastore.model.fields import column_names
 from metastore.model.identity import MetadataInfo, TableInfo
+from metastore.model.mapping.filters import all_of
+from metastore.model.mapping.schema import iceberg_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.operations.read import Read
 from metastore.predicates.given_filter import Filter, expression_of
 
 _Units = list[TableMetadataUnit]

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
 
 from metastore.components.component import Component, Definition
+from metastore.components.operations.versions import on_newest
 from metastore.errors import ConflictError
 from metastore.model.run_unit import RunUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.operations.versions import on_newest
 
 
 def _of_types(types: frozenset[MetadataType]) -> BooleanExpression:

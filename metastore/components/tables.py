@@ -9,10 +9,10 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, I
 
 from metastore.components.component import Component, Definition, require_held
 from metastore.components.requests import TablesRequests
+from metastore.ground.notebook import grid
 from metastore.model.statistics_json import read_row_count
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.notebook import grid
 
 
 def _partitions_of(types: frozenset[MetadataType]) -> BooleanExpression:

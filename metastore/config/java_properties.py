@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from metastore.user import user_name
+from metastore.ground.user import user_name
 
 _FIXED: Final[Mapping[str, Callable[[], str]]] = {
     "user.home": lambda: os.path.expanduser("~"),

@@ -19,8 +19,8 @@ from metastore.config.loader import Configuration, Origin, absolute
 from metastore.config.resolution import KeyPath, Unresolvable
 from metastore.config.units import parse_duration, parse_period, parse_size
 from metastore.errors import ConfigError
+from metastore.ground.suggestions import did_you_mean
 from metastore.redaction import shown
-from metastore.suggestions import did_you_mean
 
 _T = TypeVar("_T")
 _FILE_URI = re.compile(r"^file:(//(localhost(?=/))?)?")

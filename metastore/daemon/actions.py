@@ -18,20 +18,20 @@ from typing import Any, Final
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
+from metastore.components.expiration.handler import ExpirationHandler
+from metastore.components.expiration.policy import ExpirationPolicy
+from metastore.components.storage.table import ComponentTable
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon import workspaces
 from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, ActionPolicy, TableName
+from metastore.engines.traffic import Traffic, traffic_so_far
 from metastore.errors import MetastoreError, ProcedureError
-from metastore.expiration.handler import ExpirationHandler
-from metastore.expiration.policy import ExpirationPolicy
-from metastore.iceberg.catalog_entry import CatalogEntry
+from metastore.lake.iceberg.catalogs.catalog_entry import CatalogEntry
 from metastore.procedures.framework.calls import Procedures
 from metastore.session import Session
-from metastore.storage.table import ComponentTable
-from metastore.traffic import Traffic, traffic_so_far
 
 _log: Final = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from typing import Any, Final
 from metastore.config.daemon import EndpointSettings
 from metastore.daemon.metrics import Metrics
 from metastore.daemon.state import State
-from metastore.duck.optional import library
 from metastore.errors import ConfigError, StorageError
+from metastore.ground.optional import library
 
 _log: Final = logging.getLogger(__name__)
 

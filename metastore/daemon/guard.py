@@ -20,15 +20,15 @@ import pyarrow as pa
 from pyiceberg.table import Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import Budget
-from metastore.engine import Capabilities, Engine
+from metastore.engines.engine import Capabilities, Engine
 from metastore.errors import MetastoreError, StorageError
-from metastore.iceberg.metadata_document import MetadataDocument
-from metastore.iceberg.target import TargetTable
-from metastore.procedures.rewrite.groups import Piece
-from metastore.stores.deletion import DeletionChunk, delete_files
+from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.stores.deletion import DeletionChunk, delete_files
+from metastore.lake.writes.pieces import Piece
 
 Chunk = TypeVar("Chunk")
 T = TypeVar("T")

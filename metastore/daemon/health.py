@@ -21,8 +21,8 @@ from metastore.daemon.listing import every_table
 from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import TableName
 from metastore.errors import FormatError
-from metastore.iceberg.manifest_reader import read_list, read_live_entries
-from metastore.iceberg.partition_key import partition_key
+from metastore.lake.iceberg.manifests.manifest_reader import read_list, read_live_entries
+from metastore.lake.iceberg.manifests.partition_key import partition_key
 from metastore.session import Session
 
 _log: Final = logging.getLogger(__name__)

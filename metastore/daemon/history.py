@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
-from metastore.clock import Clock
+from metastore.components.expiration.handler import ExpirationHandler
+from metastore.components.expiration.policy import ExpirationPolicy, is_yet_to_come
 from metastore.components.runs import Runs
 from metastore.daemon.decide import LastRun
 from metastore.daemon.policy import Action, TableName
 from metastore.errors import MetastoreError
-from metastore.expiration.handler import ExpirationHandler
-from metastore.expiration.policy import ExpirationPolicy, is_yet_to_come
+from metastore.ground.clock import Clock
 from metastore.model.run_unit import RunUnit
 
 _log: Final = logging.getLogger(__name__)

@@ -32,10 +32,10 @@ from pyiceberg.types import LongType, NestedField
 from metastore.config.settings import LEASE_FOLDER, ComponentSettings, IcebergSettings, Settings
 from metastore.daemon.lease import LeaseStore, Sign
 from metastore.errors import ConfigError, MetastoreError, StorageError
-from metastore.iceberg.catalog_entry import CatalogEntry
-from metastore.iceberg.catalogs import ConfiguredCatalog
-from metastore.stores.opening import open_store
-from metastore.stores.pointer_store import PointerStore
+from metastore.lake.iceberg.catalogs.catalog_entry import CatalogEntry
+from metastore.lake.iceberg.catalogs.catalogs import ConfiguredCatalog
+from metastore.lake.stores.opening import open_store
+from metastore.lake.stores.pointer_store import PointerStore
 
 _KEPT: Final = 16
 _NAME: Final = re.compile(r"lease-([1-9]\d*)\.json")

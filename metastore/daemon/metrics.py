@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from metastore.daemon.state import State
-from metastore.duck.optional import library
+from metastore.ground.optional import library
 
 _PREFIX: Final = "metastore_daemon_"
 

@@ -19,8 +19,8 @@ from metastore.daemon.health import warn
 from metastore.daemon.listing import every_table
 from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import TableName
-from metastore.duck.optional import library
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.ground.optional import library
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
 

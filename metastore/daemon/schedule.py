@@ -12,8 +12,8 @@ from typing import Any
 
 from metastore.config.policies import is_cron
 from metastore.config.units import parse_duration
-from metastore.duck.optional import library
 from metastore.errors import ConfigError, InvalidRequestError
+from metastore.ground.optional import library
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from metastore.config.policies import Layer, PolicySettings
 from metastore.config.policy_effects import applies
 from metastore.daemon.policy import TableName
-from metastore.suggestions import did_you_mean
+from metastore.ground.suggestions import did_you_mean
 
 
 @dataclass

@@ -15,8 +15,8 @@ from sqlglot import exp
 from metastore.duck.spark_casts import cast_as_spark
 from metastore.duck.value_kinds import INSTANTS, compared_values
 from metastore.duck.words import phrase
+from metastore.ground.quoting import text_constant
 from metastore.predicates.written_times import fine_time_of
-from metastore.quoting import text_constant
 
 _FINE: Final = "a constant finer than a microsecond"
 """Marks a cast that truncates such a constant; the value is the constant's text."""

@@ -14,7 +14,7 @@ from sqlglot import exp
 from metastore.duck.mixed_kinds import MIXED
 from metastore.duck.value_kinds import FRACTIONS, WHOLE, DType, compared_values, kind_of
 from metastore.duck.words import phrase
-from metastore.quoting import text_constant
+from metastore.ground.quoting import text_constant
 
 _OF_UNKNOWN: Final = (
     f"CAST(CASE WHEN typeof(:it) = 'VARCHAR' THEN error({text_constant(MIXED)}) ELSE :it END AS DOUBLE)"

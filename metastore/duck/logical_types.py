@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from metastore.ground.quoting import double_quoted, text_constant
 from metastore.model.tuple_schema import IN_UTC, LOGICAL_TYPE
 from metastore.predicates.literals import UUIDS
-from metastore.quoting import double_quoted, text_constant
 
 
 def all_columns(schema: pa.Schema, names: Sequence[str], *, shapes: bool = True) -> str:

@@ -30,7 +30,7 @@ from metastore.duck.value_kinds import (
 )
 from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
-from metastore.quoting import text_constant
+from metastore.ground.quoting import text_constant
 
 _TIMES: Final = frozenset({DType.DATE, DType.TIMESTAMPNTZ, *INSTANTS})
 

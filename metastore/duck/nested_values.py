@@ -18,7 +18,7 @@ from sqlglot import exp
 from metastore.duck.value_kinds import NESTED, DType, compared_values, is_never_text, kind_of
 from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
-from metastore.quoting import text_constant
+from metastore.ground.quoting import text_constant
 
 _IN_SPARK: Final = "compare their fields or elements, or run it in Spark: metastore.spark.connect(spark, conf)"
 _ORDER: Final = f"DuckDB has no order of structs and lists with the same result as Spark's: {_IN_SPARK}"

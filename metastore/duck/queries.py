@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from metastore.distribution import install_command
 from metastore.duck.logical_types import all_columns, with_json
 from metastore.duck.query_plans import PlanNode
 from metastore.duck.sandboxes import Sandbox
@@ -27,9 +26,10 @@ from metastore.duck.session import ALL_ROWS, judges_arrow
 from metastore.duck.spark_texts import define_what
 from metastore.duck.syntax import Node, of_query, selecting, tree_of
 from metastore.errors import InvalidRequestError, MetastoreError
-from metastore.formats.arrow_schema import require_narrow_decimals
-from metastore.interrupts import result_of
-from metastore.quoting import double_quoted, text_constant
+from metastore.ground.distribution import install_command
+from metastore.ground.interrupts import result_of
+from metastore.ground.quoting import double_quoted, text_constant
+from metastore.lake.formats.arrow_schema import require_narrow_decimals
 
 SPILLING_MEMORY: Final = "1GiB"
 """The memory of a query that may spill."""

@@ -15,8 +15,8 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any, Final
 
-from metastore.duck.optional import library
 from metastore.duck.session import SANDBOX, settings_of_release
+from metastore.ground.optional import library
 
 _NO_SPILL: Final = "SET temp_directory = ''"
 _SETTINGS: Final = ("SET GLOBAL TimeZone = 'UTC'", *SANDBOX)

@@ -14,9 +14,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.duck.logical_types import all_columns, with_json
-from metastore.duck.optional import library
 from metastore.errors import InvalidRequestError
-from metastore.formats.arrow_schema import require_narrow_decimals
+from metastore.ground.optional import library
+from metastore.lake.formats.arrow_schema import require_narrow_decimals
 
 SANDBOX: Final = (
     "SET python_enable_replacements = false",

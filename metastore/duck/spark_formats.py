@@ -15,7 +15,7 @@ from sqlglot import exp
 from metastore.duck.value_kinds import TEXTS, kind_of
 from metastore.duck.words import phrase
 from metastore.errors import InvalidRequestError
-from metastore.quoting import text_constant
+from metastore.ground.quoting import text_constant
 
 _TWO_DIGITS: Final = re.compile(r"(%[mdHMS])strict")
 _KNOWN: Final = re.compile(r"(%Y|%[mdHMS]strict|[^A-Za-z%'\[\]#{}])*")

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from metastore.duck.optional import library
 from metastore.duck.session import close_off, connection, relation
 from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words, missing_function
 from metastore.duck.spark_texts import define_what
 from metastore.duck.value_kinds import mark
 from metastore.errors import InvalidRequestError
+from metastore.ground.optional import library
 from metastore.model.column_path import ColumnPath
 from metastore.model.tuple_schema import LOGICAL_TYPE
 from metastore.predicates.columns import Columns, PredicateColumn

@@ -1,7 +1,7 @@
 """The partition component of row ids: twelve bytes that name one state of one top-level segment of one table.
 
-Place in the flow: ANALYZE stores the component with the segment's unit; row ids (:mod:`metastore.pruning.row_id`) end
-with it. It is computed only from the table, the segment and the state. Two states of a segment therefore have two
+Place in the flow: ANALYZE stores the component with the segment's unit; row ids (:mod:`metastore.scan.pruning.row_id`)
+end with it. It is computed only from the table, the segment and the state. Two states of a segment therefore have two
 components, whichever run analyzed them. If the same state is analyzed again (other columns, another level, two
 concurrent runs), it keeps its component, and row ids stay valid.
 
@@ -16,7 +16,7 @@ import json
 from functools import lru_cache
 from typing import Final
 
-from metastore.digests import digest
+from metastore.ground.digests import digest
 from metastore.model.identity import TableInfo
 
 VERSION: Final = 1

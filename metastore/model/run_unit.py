@@ -16,7 +16,7 @@ class RunUnit(Unit):
     shut down or lost its lease); failed. ``token`` is that of the lease under which it ran. Counts and sizes are those
     of the table's current snapshot before and after, in data files and bytes; None if the table does not provide them.
     Times are in epoch milliseconds. ``requests`` are those to object stores, ``bytes_received`` and ``bytes_sent`` the
-    content in them (:mod:`metastore.traffic`).
+    content in them (:mod:`metastore.engines.traffic`).
     """
 
     partition_columns: ClassVar[tuple[str, ...]] = ("day",)

@@ -17,8 +17,8 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from metastore.epoch import EPOCH, EPOCH_DAY, EPOCH_UTC, MICROSECOND, micros_since_epoch
 from metastore.errors import FormatError, InvalidRequestError
+from metastore.ground.epoch import EPOCH, EPOCH_DAY, EPOCH_UTC, MICROSECOND, micros_since_epoch
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.vocabulary import MetadataType, Statistic
 

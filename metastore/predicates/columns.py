@@ -11,10 +11,10 @@ from functools import cached_property
 from types import MappingProxyType
 
 from metastore.errors import InvalidRequestError
+from metastore.ground.suggestions import did_you_mean
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import DrillType, StructField, parse_type
 from metastore.model.tuple_schema import IN_NANOSECONDS, LOGICAL_TYPE, TIME_ZONE, TupleSchema
-from metastore.suggestions import did_you_mean
 
 _NEAREST = 3
 

@@ -37,9 +37,9 @@ from pyiceberg.expressions import (
     UnboundPredicate,
 )
 
-from metastore.mapping.filters import all_of, conjuncts
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.elements import is_element
+from metastore.model.mapping.filters import all_of, conjuncts
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.literals import plain_literal
 from metastore.predicates.recurring import Recurring

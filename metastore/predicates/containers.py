@@ -20,9 +20,9 @@ from typing import Final
 from pyiceberg.expressions import BooleanExpression
 from sqlglot import exp
 
-from metastore.mapping.filters import all_of
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.model.elements import ELEMENT, KEY, VALUE, elements_of
+from metastore.model.mapping.filters import all_of
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.condition import COMPARISONS, DUCKDB, MIRRORED, Condition
 from metastore.predicates.constants import Constants, NotConstant

@@ -1,8 +1,8 @@
 """Finds the elements, keys and values that lists and maps must hold in every row that passes a condition. Pure.
 
 Place in the flow: a scan checks the footers of its files for these before it reads their row groups
-(:mod:`metastore.formats.element_bounds`). It matters for files without statistics of elements: those that an older
-version analyzed, and those that came since. Tests under OR and NOT require nothing.
+(:mod:`metastore.lake.formats.parquet.element_bounds`). It matters for files without statistics of elements: those that
+an older version analyzed, and those that came since. Tests under OR and NOT require nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pyiceberg.expressions import BooleanExpression, EqualTo
 
-from metastore.formats.element_bounds import ElementProbe
+from metastore.lake.formats.parquet.element_bounds import ElementProbe
 from metastore.model.elements import KEY, VALUE, is_element
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Predicate, Question, parse, required

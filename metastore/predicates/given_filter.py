@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
-from metastore.forks import imported_when_needed
+from metastore.ground.forks import imported_when_needed
 
 Filter = BooleanExpression | str
 """A PyIceberg expression over column names, or a condition in Spark SQL."""

@@ -61,7 +61,7 @@ from pyiceberg.types import (
     UnknownType,
 )
 
-from metastore.formats.arrow_schema import tuple_schema
+from metastore.lake.formats.arrow_schema import tuple_schema
 from metastore.model.column_path import ColumnPath
 from metastore.predicates.columns import Columns
 from metastore.predicates.literals import plain_literal

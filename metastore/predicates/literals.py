@@ -41,8 +41,8 @@ from pyiceberg.expressions import (
 from pyiceberg.expressions.literals import DateLiteral, TimeLiteral, TimestampLiteral
 from pyiceberg.expressions.literals import Literal as IcebergLiteral
 
-from metastore.epoch import EPOCH_DATE, EPOCH_UTC
 from metastore.errors import InvalidRequestError
+from metastore.ground.epoch import EPOCH_DATE, EPOCH_UTC
 from metastore.model.drill_types import INTEGER_TYPES
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.time_spans import Literal, Span, date_span, time_span, timestamp_span

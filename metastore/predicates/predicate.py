@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pyiceberg.expressions import And, BooleanExpression
 
 from metastore.errors import InvalidRequestError
-from metastore.mapping.filters import all_of
+from metastore.model.mapping.filters import all_of
 from metastore.predicates import iceberg_predicate, sql_predicate
 from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.condition import AllOf, Condition, SparkCondition

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from typing import Any, TypeAlias
 
-from metastore.epoch import EPOCH_UTC
+from metastore.ground.epoch import EPOCH_UTC
 from metastore.model.statistics_json import Value
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.written_times import date_of, fine_time_of, time_of, timestamp_of

@@ -1,7 +1,7 @@
 """Which conditions of a SELECT apply to the rows of one source before it is joined with others. Pure.
 
 Place in the flow: SELECT passes each table its WHERE, and the scan is pruned by it. Views carry conditions down to
-their tables (:mod:`metastore.views.push_down`) by the same rule. The whole query still runs, so a part that is not
+their tables (:mod:`metastore.sql.views.push_down`) by the same rule. The whole query still runs, so a part that is not
 understood only costs time and never loses a row.
 """
 

@@ -30,9 +30,9 @@ from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question
 from metastore.predicates.predicate import parse as parse_predicate
 from metastore.predicates.spark_sql import condition_of
-from metastore.pruning.prune import prune
-from metastore.pruning.row_id import ROW_ID
 from metastore.scan.plan import ScanFile, ScanPlan
+from metastore.scan.pruning.prune import prune
+from metastore.scan.pruning.row_id import ROW_ID
 
 _CALL: Final = re.compile(r"\s*(count|min|max)\s*\(\s*(.+?)\s*\)\s*", re.IGNORECASE | re.DOTALL)
 

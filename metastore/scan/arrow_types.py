@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.formats.arrow_schema import ARROW_TYPES, WIDER
+from metastore.lake.formats.arrow_schema import ARROW_TYPES, WIDER
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.elements import ELEMENT, KEY, VALUE

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
-from metastore.formats.arrow_schema import ARROW_TYPES
+from metastore.lake.formats.arrow_schema import ARROW_TYPES
 from metastore.model.drill_types import DrillType
 from metastore.model.identity import TableInfo
 from metastore.sources.directories import directories_of, key_of, named_values

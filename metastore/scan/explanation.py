@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from metastore.notebook import lines
-from metastore.pruning.result import Count
+from metastore.ground.notebook import lines
 from metastore.scan.plan import ScanPlan
+from metastore.scan.pruning.result import Count
 
 _MOST_LISTED = 10
 

@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.formats.conforming import as_stored, conformed, spelled_as
-from metastore.formats.data_files import Opening
-from metastore.formats.refused_footers import has_map_as_list
-from metastore.formats.row_files import read_file
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.conforming import as_stored, conformed, spelled_as
+from metastore.lake.formats.data_files import Opening
+from metastore.lake.formats.parquet.refused_footers import has_map_as_list
+from metastore.lake.formats.row_files import read_file
+from metastore.lake.formats.source_file import SourceFile
 from metastore.sources.table_columns import ColumnFinder
 
 
@@ -94,7 +94,7 @@ def read_file_found(
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of a file without row groups, in the columns ``asked``; ``finder``, if given, finds the columns.
 
-    Raises the errors of :func:`metastore.formats.row_files.read_file`.
+    Raises the errors of :func:`metastore.lake.formats.row_files.read_file`.
     """
     if finder is None:
         yield from read_file(opening, path, asked)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from metastore.errors import InvalidRequestError, StaleRowIdError
 from metastore.model.identity import TableInfo
 from metastore.model.partition_component import segment_prefix, table_prefix
-from metastore.pruning.row_id import RowIds, encode
 from metastore.scan.partition_groups import PartitionGroups, refuse_mutated
+from metastore.scan.pruning.row_id import RowIds, encode
 from metastore.scan.rows import RowNumbers
 
 Positions = np.ndarray[Any, np.dtype[np.intp]]

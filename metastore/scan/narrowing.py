@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from metastore.errors import InvalidRequestError, StorageError
 from metastore.model.tuple_schema import TupleSchema
-from metastore.pruning.file_columns import FileColumns
-from metastore.pruning.listed_files import ListedFiles
-from metastore.pruning.prune import prune
 from metastore.scan.plan import Where
+from metastore.scan.pruning.file_columns import FileColumns
+from metastore.scan.pruning.listed_files import ListedFiles
+from metastore.scan.pruning.prune import prune
 from metastore.sources.directories import directories_of
 from metastore.sources.listing import directories_at
 from metastore.sources.source_table import SourceTable

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from metastore.formats.accepted_files import accepted_file
-from metastore.formats.bloom_filters import Probes, possible_groups
-from metastore.formats.element_bounds import ElementProbe, groups_with_elements
-from metastore.formats.parquet_footer import read_footer
-from metastore.formats.parquet_plans import believes, plans_of
+from metastore.lake.formats.accepted_files import accepted_file
+from metastore.lake.formats.parquet.bloom_filters import Probes, possible_groups
+from metastore.lake.formats.parquet.element_bounds import ElementProbe, groups_with_elements
+from metastore.lake.formats.parquet.parquet_footer import read_footer
+from metastore.lake.formats.parquet.parquet_plans import believes, plans_of
 from metastore.scan.plan import ScanFile
 
 PARQUET_READER: Final = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
@@ -119,7 +119,7 @@ class AcceptedPart(NamedTuple):
 def accepted_part(part: ds.ParquetFileFragment, file: ScanFile) -> AcceptedPart | None:
     """Return ``part`` of ``file``, which Arrow refuses, with an accepted footer; None if the footer is not the cause.
 
-    Raises the errors of :func:`metastore.formats.accepted_files.accepted_file`.
+    Raises the errors of :func:`metastore.lake.formats.accepted_files.accepted_file`.
     """
     accepted = accepted_file(part.filesystem.open_input_file(part.path))
     if accepted is None:

@@ -18,11 +18,11 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
 from metastore.analyze.states import TableState
-from metastore.bounds.units import of_kind
 from metastore.errors import InvalidRequestError
-from metastore.formats.conforming import rounds_inside
-from metastore.formats.names import FORMATS, PARQUET
-from metastore.formats.text_options import DEFAULTS, TextOptions
+from metastore.lake.formats.conforming import rounds_inside
+from metastore.lake.formats.names import FORMATS, PARQUET
+from metastore.lake.formats.text.text_options import DEFAULTS, TextOptions
+from metastore.model.bounds.units import of_kind
 from metastore.model.column_path import ColumnPath, lowered
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.statistics_json import read_level
@@ -30,11 +30,6 @@ from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Question
-from metastore.pruning.file_columns import MODIFIED, FileColumns, pseudo_columns
-from metastore.pruning.listed_files import ListedFiles
-from metastore.pruning.prune import UNIT_COLUMNS, prune
-from metastore.pruning.result import PruneResult
-from metastore.pruning.table_units import Units, UnitsWithSchema
 from metastore.scan.arrow_types import arrow_schema, arrow_type
 from metastore.scan.directories import LEVEL, DirectoryValues
 from metastore.scan.partition_groups import (
@@ -44,6 +39,11 @@ from metastore.scan.partition_groups import (
     refuse_mutated,
     require_row_groups,
 )
+from metastore.scan.pruning.file_columns import MODIFIED, FileColumns, pseudo_columns
+from metastore.scan.pruning.listed_files import ListedFiles
+from metastore.scan.pruning.prune import UNIT_COLUMNS, prune
+from metastore.scan.pruning.result import PruneResult
+from metastore.scan.pruning.table_units import Units, UnitsWithSchema
 from metastore.sources.directories import directories_of
 from metastore.sources.provided import ReadableTable
 from metastore.sources.source_table import SourceTable
@@ -145,13 +145,13 @@ def plan(  # noqa: PLR0913 - all facts of one table
 ) -> ScanPlan:
     """Plan the scan of ``table`` from its ``units`` (:data:`PLAN_COLUMNS`, without files) and the existing files.
 
-    ``names`` are the columns to read, including pseudo columns (:mod:`metastore.pruning.file_columns`).
+    ``names`` are the columns to read, including pseudo columns (:mod:`metastore.scan.pruning.file_columns`).
 
     ``kept`` is for a table whose keeper defines its columns: the plan uses the current ones. With ``kept_by``,
     directories give no columns.
 
     ``groups`` is called only with ``row_ids``, and only for the partitions that are read. A ``listing`` of None trusts
-    the metadata. Raises the errors of :func:`metastore.pruning.prune.prune`; InvalidRequestError for a format that
+    the metadata. Raises the errors of :func:`metastore.scan.pruning.prune.prune`; InvalidRequestError for a format that
     scans do not read, or, with ``row_ids``, for a table not analyzed to its row groups; StaleRowIdError if a partition
     whose rows may match has changed since ANALYZE, so that its rows have no ids.
     """

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyiceberg.expressions import BooleanExpression, EqualTo, In
 
-from metastore.formats.bloom_filters import Probes
+from metastore.lake.formats.parquet.bloom_filters import Probes
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Predicate, Question, parse, required
 

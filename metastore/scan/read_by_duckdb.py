@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from metastore.duck.optional import library
 from metastore.errors import FormatError
-from metastore.formats.conforming import conformed
-from metastore.quoting import double_quoted
+from metastore.ground.optional import library
+from metastore.ground.quoting import double_quoted
+from metastore.lake.formats.conforming import conformed
 
 LIMITS: Final = re.compile(r"Init(Mini)?Block EOF|delta bit width larger|FromBigEndian was \d+")
 """What Arrow says of whole numbers whose differences need more bits than they do, as DuckDB writes them with

@@ -1,9 +1,9 @@
 """Reads the files of a plan as Arrow batches: the task of every scan, in this process or on executors.
 
 A chunk is plain data. Each file is read into the table's schema, whatever types and columns the file has: by Arrow's
-Parquet reader, or by the reader of its format (:mod:`metastore.formats.row_files`). Then directory values and row ids
-are added, rows are filtered, and columns are ordered. Row ids are counted before filtering, so they do not depend on
-the question.
+Parquet reader, or by the reader of its format (:mod:`metastore.lake.formats.row_files`). Then directory values and row
+ids are added, rows are filtered, and columns are ordered. Row ids are counted before filtering, so they do not depend
+on the question.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.formats.bloom_filters import Probes
-from metastore.formats.data_files import Opening
-from metastore.formats.element_bounds import ElementProbe
-from metastore.formats.names import PARQUET
-from metastore.formats.refused_footers import REFUSALS, require_no_unread
-from metastore.formats.text_options import DEFAULTS, TextOptions
+from metastore.lake.formats.data_files import Opening
+from metastore.lake.formats.names import PARQUET
+from metastore.lake.formats.parquet.bloom_filters import Probes
+from metastore.lake.formats.parquet.element_bounds import ElementProbe
+from metastore.lake.formats.parquet.refused_footers import REFUSALS, require_no_unread
+from metastore.lake.formats.text.text_options import DEFAULTS, TextOptions
+from metastore.lake.stores.arrow import open_location
+from metastore.lake.stores.read_errors import reading_file
 from metastore.predicates.arrow_filter import RowFilter
-from metastore.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.found_columns import FoundColumns, naming, read_file_found
 from metastore.scan.parquet_parts import AcceptedPart, accepted_part, fragments, probed
 from metastore.scan.plan import ScanFile
+from metastore.scan.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.read_by_duckdb import LIMITS, rows_by_duckdb
 from metastore.sources.provided import Reader
 from metastore.sources.table_columns import ColumnFinder
-from metastore.stores.arrow import open_location
-from metastore.stores.read_errors import reading_file
 
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
 

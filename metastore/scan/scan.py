@@ -17,28 +17,28 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyiceberg.expressions import BooleanExpression
 
-from metastore.duck.optional import library
 from metastore.duck.session import connection, relation
 from metastore.duck.sql_filter import filtered, named_by
 from metastore.errors import InvalidRequestError
-from metastore.formats.arrow_schema import require_held, require_narrow_decimals
-from metastore.formats.bloom_filters import Probes
-from metastore.formats.element_bounds import ElementProbe
-from metastore.formats.names import PARQUET
-from metastore.formats.refused_footers import REFUSALS
+from metastore.ground.optional import library
+from metastore.ground.quoting import double_quoted
+from metastore.lake.formats.arrow_schema import require_held, require_narrow_decimals
+from metastore.lake.formats.names import PARQUET
+from metastore.lake.formats.parquet.bloom_filters import Probes
+from metastore.lake.formats.parquet.element_bounds import ElementProbe
+from metastore.lake.formats.parquet.refused_footers import REFUSALS
+from metastore.lake.stores.arrow import open_location
 from metastore.model.tuple_schema import REFUSED, TupleSchema
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
 from metastore.predicates.elements import required_elements
-from metastore.pruning.row_id import ROW_ID, TYPE
-from metastore.quoting import double_quoted
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.arrow_types import has_floats
 from metastore.scan.explanation import Explanation
 from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles, accepted_part, fragments, probed
 from metastore.scan.plan import ScanFile, ScanPlan
 from metastore.scan.probes import probes_of
+from metastore.scan.pruning.row_id import ROW_ID, TYPE
 from metastore.scan.rows import ReadChunk, RowNumbers, read_rows_at_once, reading_scanned
-from metastore.stores.arrow import open_location
 
 if TYPE_CHECKING:
     import duckdb

@@ -19,18 +19,14 @@ from pyiceberg.expressions import In
 from metastore.analyze.unstored import UnstoredUnits
 from metastore.components.component import Backing
 from metastore.components.requests import of_table
+from metastore.components.storage.table import shared_look
 from metastore.components.tables import TABLES, Tables
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.lake.stores.locations import is_local
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.predicates.time_zones import zone_named
-from metastore.pruning.file_columns import MODIFIED, pseudo_columns
-from metastore.pruning.listed_files import ListedFiles
-from metastore.pruning.prune import UNIT_COLUMNS
-from metastore.pruning.row_id import Ids, decode
-from metastore.pruning.stored_units import StoredUnits, in_newest, units_of
-from metastore.pruning.table_units import Units
 from metastore.scan.directories import LEVEL
 from metastore.scan.located_rows import (
     LocatedRows,
@@ -43,14 +39,18 @@ from metastore.scan.located_rows import (
 from metastore.scan.narrowing import WORTH_IT, directories_left, top_level_directories
 from metastore.scan.partition_groups import GROUP_COLUMNS, components_of, partitions_of, segment_keys
 from metastore.scan.plan import PLAN_COLUMNS, ScanPlan, Where, mutated_partitions, only_row_groups, plan
+from metastore.scan.pruning.file_columns import MODIFIED, pseudo_columns
+from metastore.scan.pruning.listed_files import ListedFiles
+from metastore.scan.pruning.prune import UNIT_COLUMNS
+from metastore.scan.pruning.row_id import Ids, decode
+from metastore.scan.pruning.stored_units import StoredUnits, in_newest, units_of
+from metastore.scan.pruning.table_units import Units
 from metastore.scan.rows import RowNumbers, take_rows
 from metastore.scan.scan import Scan
 from metastore.sources.finders import readable_table
 from metastore.sources.kinds import Asking
 from metastore.sources.provided import ReadableTable
 from metastore.sources.source_table import SourceTable
-from metastore.storage.table import shared_look
-from metastore.stores.locations import is_local
 
 _UTC: Final = "UTC"
 _NUMBERED: Final = (MetadataType.SEGMENT, MetadataType.ROW_GROUP)

@@ -14,15 +14,15 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from metastore.digests import number_of
 from metastore.errors import EngineError, NotFoundError
-from metastore.formats.arrow_schema import OPAQUE, tuple_schema
-from metastore.formats.leaf_measures import LeafMeasure, leaf_array
-from metastore.formats.source_file import SourceFile
+from metastore.ground.digests import number_of
+from metastore.ground.quoting import double_quoted
+from metastore.lake.formats.arrow_schema import OPAQUE, tuple_schema
+from metastore.lake.formats.parquet.leaf_measures import LeafMeasure, leaf_array
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
-from metastore.quoting import double_quoted
+from metastore.model.sketches.hashing import ArrowValues
 from metastore.redaction import without_secrets
-from metastore.sketches.hashing import ArrowValues
 from metastore.sources.provided import ProvidedFile
 
 FORMAT: Final = "JDBC"

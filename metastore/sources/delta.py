@@ -25,11 +25,13 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from metastore.distribution import install_command
 from metastore.errors import EngineError, InvalidRequestError, NotFoundError, StorageError
-from metastore.formats.arrow_schema import tuple_schema
-from metastore.formats.source_file import SourceFile
-from metastore.iceberg.bound_values import above_all_with
+from metastore.ground.distribution import install_command
+from metastore.lake.formats.arrow_schema import tuple_schema
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.iceberg.columns.bound_values import above_all_with
+from metastore.lake.stores.bounded_reading import Limit, ReadLimits
+from metastore.lake.stores.locations import one_spelling
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import minor_type, parse_type
 from metastore.model.statistics import ColumnStatistics, Value
@@ -38,8 +40,6 @@ from metastore.sources.delta_log import require_bounded_log
 from metastore.sources.delta_options import delta_options
 from metastore.sources.delta_rows import DeltaFile, DeltaRows, RowNumbers, stored_path, stored_schema
 from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
-from metastore.stores.bounded_reading import Limit, ReadLimits
-from metastore.stores.locations import one_spelling
 
 FORMAT: Final = "DELTA"
 

@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow.fs as pafs
 
-from metastore.stores.bounded_reading import Limit
-from metastore.stores.locations import one_spelling
+from metastore.lake.stores.bounded_reading import Limit
+from metastore.lake.stores.locations import one_spelling
 
 _FOLDER: Final = "_delta_log"
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from metastore.stores.arrow_options import data_properties
-from metastore.stores.hadoop_properties import SERVICE_ACCOUNT_FILE, SERVICE_ACCOUNT_JSON
-from metastore.stores.locations import StoreLocation, is_on_object_store
+from metastore.lake.stores.arrow_options import data_properties
+from metastore.lake.stores.hadoop_properties import SERVICE_ACCOUNT_FILE, SERVICE_ACCOUNT_JSON
+from metastore.lake.stores.locations import StoreLocation, is_on_object_store
 
 _NAMES: Final = {
     "s3.access-key-id": "AWS_ACCESS_KEY_ID",

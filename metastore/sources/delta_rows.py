@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from metastore.formats.accepted_files import accepted_file
-from metastore.formats.conforming import as_stored, with_maps_restored
-from metastore.formats.refused_footers import REFUSALS, require_no_unread, with_maps
-from metastore.stores.locations import one_spelling
-from metastore.stores.read_errors import reading_file
+from metastore.lake.formats.accepted_files import accepted_file
+from metastore.lake.formats.conforming import as_stored, with_maps_restored
+from metastore.lake.formats.parquet.refused_footers import REFUSALS, require_no_unread, with_maps
+from metastore.lake.stores.locations import one_spelling
+from metastore.lake.stores.read_errors import reading_file
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 

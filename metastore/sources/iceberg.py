@@ -42,14 +42,14 @@ from pyiceberg.types import (
     UnknownType,
 )
 
-from metastore.epoch import EPOCH_DATE
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.formats.arrow_schema import tuple_schema
-from metastore.formats.source_file import SourceFile
-from metastore.iceberg.believed_metrics import Bounds, Metrics, believed_nulls
-from metastore.iceberg.data_file import require_readable
-from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
-from metastore.iceberg.scan_tasks import scan_tasks
+from metastore.ground.epoch import EPOCH_DATE
+from metastore.lake.formats.arrow_schema import tuple_schema
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.iceberg.columns.readable_columns import readable_schema, reasons_of_columns_left_out
+from metastore.lake.iceberg.manifests.believed_metrics import Bounds, Metrics, believed_nulls
+from metastore.lake.iceberg.manifests.data_file import require_readable
+from metastore.lake.iceberg.rows.scan_tasks import scan_tasks
 from metastore.model.column_path import ColumnPath, is_among
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.statistics_json import from_micros

@@ -19,9 +19,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
-from metastore.iceberg.row_scan import RowScan
-from metastore.iceberg.scan_tasks import without_history
-from metastore.stores.read_errors import reading_file
+from metastore.lake.iceberg.rows.row_scan import RowScan
+from metastore.lake.iceberg.rows.scan_tasks import without_history
+from metastore.lake.stores.read_errors import reading_file
 
 _TOGETHER: Final = 16
 _BYTES_TOGETHER: Final = 32 << 20

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from metastore.errors import InvalidRequestError
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
 
 _LOGS: Final = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 LOG_FOLDERS: Final = frozenset(_LOGS)

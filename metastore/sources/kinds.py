@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from metastore.config.settings import StoragePluginSettings, StoragePluginType
-from metastore.engine import Engine
-from metastore.stores.bounded_reading import ReadLimits
+from metastore.engines.engine import Engine
+from metastore.lake.stores.bounded_reading import ReadLimits
 
 if TYPE_CHECKING:
-    from metastore.catalogs import Catalogs
+    from metastore.components.catalogs import Catalogs
     from metastore.sources.database import JdbcReader
     from metastore.sources.source_table import SourceTable
 

@@ -21,12 +21,12 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
-from metastore.formats.names import SUFFIXES, format_of_suffix
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.names import SUFFIXES, format_of_suffix
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.stores.arrow import lists_by_prefix, open_location
 from metastore.redaction import showable
 from metastore.sources.kept_folders import LOG_FOLDERS, require_not_kept
 from metastore.sources.local_walk import Entry, walk
-from metastore.stores.arrow import lists_by_prefix, open_location
 
 SINK_LOG = "_spark_metadata"
 """The directory of a streaming sink's log, inside the table's own directory."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from metastore.formats.arrow_schema import tuple_schema
-from metastore.formats.data_files import FileData
-from metastore.formats.orc_statistics import OrcStatistics
+from metastore.lake.formats.arrow_schema import tuple_schema
+from metastore.lake.formats.data_files import FileData
+from metastore.lake.formats.orc.orc_statistics import OrcStatistics
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType
 from metastore.model.statistics import ColumnStatistics

@@ -14,12 +14,12 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, StorageError
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.stores.arrow import open_location
+from metastore.lake.stores.locations import one_spelling
 from metastore.redaction import showable
 from metastore.sources.listing import SINK_LOG, data_files
 from metastore.sources.source_table import SourceTable
-from metastore.stores.arrow import open_location
-from metastore.stores.locations import one_spelling
 
 _AT_ONCE: Final = 64
 """Number of files looked up concurrently; each costs one request on an object store."""

@@ -21,14 +21,14 @@ from typing import Any, Final, TypeGuard
 
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.formats.bounds_from_data import BoundsFrom
-from metastore.formats.names import ANY_SUFFIX, format_named
-from metastore.formats.text_options import TextOptions
+from metastore.lake.formats.bounds_from_data import BoundsFrom
+from metastore.lake.formats.names import ANY_SUFFIX, format_named
+from metastore.lake.formats.text.text_options import TextOptions
+from metastore.lake.stores.local import local_path
+from metastore.lake.stores.locations import one_spelling
 from metastore.model.identity import TableInfo
 from metastore.sources.kinds import KINDS
 from metastore.sources.source_table import SourceTable
-from metastore.stores.local import local_path
-from metastore.stores.locations import one_spelling
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from metastore.digests import number_of
-from metastore.formats.claims import believed, believed_nans, limits_of
-from metastore.formats.source_file import SourceFile
+from metastore.ground.digests import number_of
+from metastore.lake.formats.claims import believed, believed_nans, limits_of
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.drill_types import minor_type
 from metastore.model.statistics import ColumnStatistics, Value, merge

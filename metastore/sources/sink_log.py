@@ -21,9 +21,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.stores.arrow import open_location
 from metastore.sources.listing import SINK_LOG, Listing
-from metastore.stores.arrow import open_location
 
 _BATCH: Final = re.compile(r"(\d+)(\.compact)?")
 _VERSION: Final = "v1"

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from metastore.formats.bounds_from_data import BoundsFrom
-from metastore.formats.names import ANY_SUFFIX, PROSE, SUFFIXES, suffix_of
-from metastore.formats.source_file import SourceFile
-from metastore.formats.text_options import TextOptions
-from metastore.interrupts import result_of
+from metastore.ground.interrupts import result_of
+from metastore.lake.formats.bounds_from_data import BoundsFrom
+from metastore.lake.formats.names import ANY_SUFFIX, PROSE, SUFFIXES, suffix_of
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.formats.text.text_options import TextOptions
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.listing import Listing, list_files

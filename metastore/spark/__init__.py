@@ -13,9 +13,9 @@ import sys as _sys
 import typing as _typing
 from importlib.util import find_spec as _find_spec
 
-from metastore.distribution import install_command as _install_command
 from metastore.errors import EngineError as _EngineError
-from metastore.loaded_on_use import loaded_on_use as _loaded_on_use
+from metastore.ground.distribution import install_command as _install_command
+from metastore.ground.loaded_on_use import loaded_on_use as _loaded_on_use
 from metastore.spark.supported import require_supported as _require_supported
 
 # PySpark runs without pandas, but refuses the Arrow functions that this package requires. The Python process that Spark

@@ -27,12 +27,12 @@ from pydantic import TypeAdapter, ValidationError
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from metastore.components.metastore import Metastore
 from metastore.config import Settings, load
 from metastore.config.policies import PolicySettings
 from metastore.errors import InvalidRequestError
-from metastore.metastore import Metastore
 from metastore.procedures.framework.types import parse_timestamp
-from metastore.pruning.row_id import ROW_ID
+from metastore.scan.pruning.row_id import ROW_ID
 from metastore.spark.catalog_options import options_of_creation, stored_options, with_options
 from metastore.spark.own_tables import OwnTable, OwnTableReader, Versions
 from metastore.spark.scan_source import TableScanReader, table_schema, table_version

@@ -1,7 +1,8 @@
 """The engine on Spark: chunks of work become the partitions of a small range, and batches return to the driver.
 
-Place in the flow: implements :class:`metastore.engine.Engine` on a local master, a cluster and Spark Connect. It runs
-RDD jobs, which start in half the time of a query. Connect has no RDDs; there, ``mapInArrow`` runs the same function.
+Place in the flow: implements :class:`metastore.engines.engine.Engine` on a local master, a cluster and Spark Connect.
+It runs RDD jobs, which start in half the time of a query. Connect has no RDDs; there, ``mapInArrow`` runs the same
+function.
 
 Promises, in addition to those of every engine: a job carries at most :data:`JOB_BYTES` of pickled chunks, because a
 server that receives a closure of hundreds of megabytes fails; more work makes more jobs. When a process or an executor
@@ -34,9 +35,10 @@ from pyspark.sql.functions import column, spark_partition_id
 from pyspark.sql.functions import max as greatest
 from pyspark.sql.types import StructType
 
-from metastore.engine import Capabilities, Chunk, ResultsTooLargeError
+from metastore.engines.engine import Capabilities, Chunk, ResultsTooLargeError
+from metastore.engines.traffic import count_elsewhere
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
-from metastore.interrupts import result_of
+from metastore.ground.interrupts import result_of
 from metastore.spark import worker
 from metastore.spark.failures import reason_of
 from metastore.spark.jdbc import read_jdbc
@@ -53,7 +55,6 @@ from metastore.spark.session import (
     start_session,
 )
 from metastore.spark.workers import require_workers
-from metastore.traffic import count_elsewhere
 
 JOB_BYTES: Final = 8 << 20
 """The largest number of bytes of pickled chunks in one job, and so the size limit of a chunk."""
@@ -150,7 +151,7 @@ class SparkEngine:
     def run(
         self, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """As :meth:`metastore.engine.Engine.run`; nothing runs before the caller asks for the first batch.
+        """As :meth:`metastore.engines.engine.Engine.run`; nothing runs before the caller asks for the first batch.
 
         The batches of a job arrive together when it ends. A failing task does not end the other tasks of its job. Tasks
         whose answers are large leave some of their chunks to a further job. A job whose results nevertheless exceed
@@ -224,7 +225,7 @@ class SparkEngine:
         groups: int,
         schema: pa.Schema,
     ) -> Iterator[pa.RecordBatch]:
-        """As :meth:`metastore.sql.statement_tasks.StatementEngine.shuffle`; Spark sorts rows to groups on disks."""
+        """As :meth:`metastore.sql.tasks.statement_tasks.StatementEngine.shuffle`; Spark sorts rows on disk."""
         if not chunks:
             return
         # After a failed fetch, Spark runs a stage again, and tasks do not see it. A local master has no such failure.
@@ -246,7 +247,7 @@ class SparkEngine:
 
     @property
     def repeats_tasks(self) -> bool:
-        """As :attr:`metastore.sql.statement_tasks.StatementEngine.repeats_tasks`."""
+        """As :attr:`metastore.sql.tasks.statement_tasks.StatementEngine.repeats_tasks`."""
         return self._repeated or self.spark.conf.get("spark.speculation", "false") == "true"
 
     def prepare(self) -> None:

@@ -12,8 +12,8 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from metastore.lake.stores.locations import is_on_object_store, one_spelling
 from metastore.spark.session import is_classic
-from metastore.stores.locations import is_on_object_store, one_spelling
 
 _SPELLINGS: Final = {"s3": ("s3a",), "gs": (), "abfss": ()}
 """By the shared scheme: other schemes of the same store for which Hadoop has file systems."""

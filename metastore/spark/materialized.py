@@ -1,7 +1,8 @@
-"""The engine on Spark that also runs the queries of materialized views: :class:`metastore.views.runner.QueryRunner`.
+"""The engine on Spark that also runs the queries of materialized views.
 
-Place in the flow: a session on Spark has this engine, so REFRESH runs its queries on Spark without importing it. Tasks
-read the sources through Arrow, as in every scan on Spark that must return exactly the metastore's types.
+It is a :class:`metastore.sql.views.runner.QueryRunner`. Place in the flow: a session on Spark has this engine, so
+REFRESH runs its queries on Spark without importing it. Tasks read the sources through Arrow, as in every scan on Spark
+that must return exactly the metastore's types.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
-from metastore.engine import Capabilities, Chunk
+from metastore.engines.engine import Capabilities, Chunk
 from metastore.errors import EngineError, MetastoreError
 from metastore.scan.rows import in_types, read_rows
 from metastore.scan.scan import Scan
@@ -25,7 +26,7 @@ from metastore.spark.locations import spark_location
 from metastore.spark.pinned_settings import pinned
 from metastore.spark.spark_types import require_digits, spark_schema
 from metastore.spark.views import run
-from metastore.views.runner import Source, Written
+from metastore.sql.views.runner import Source, Written
 
 
 class SparkQueryEngine(SparkEngine):
@@ -34,7 +35,7 @@ class SparkQueryEngine(SparkEngine):
     capabilities = Capabilities(reads_databases=True, runs_queries=True, makes_views=True, runs_statements=True)
 
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
-        """As :meth:`metastore.views.runner.QueryRunner.write`; writes one file for each of Spark's partitions."""
+        """As :meth:`metastore.sql.views.runner.QueryRunner.write`; writes one file for each of Spark's partitions."""
         # Other threads use the session meanwhile, under its owner's settings.
         with pinned(self.spark) as spark:
             tasks, engine = self.parallelism, SparkEngine(spark)

@@ -34,21 +34,21 @@ from pyiceberg.schema import Schema
 from pyspark.sql import datasource as spark_source
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from metastore.catalogs import COMPONENTS
+from metastore.components.catalogs import COMPONENTS
+from metastore.components.information_schema import InformationSchema, Part
+from metastore.components.information_schema.relations import NAME, relation
+from metastore.components.metastore import Metastore
+from metastore.components.storage.file_groups import FileGroup
 from metastore.config import Settings
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.errors import NotFoundError
-from metastore.information_schema import InformationSchema, Part
-from metastore.information_schema.relations import NAME, relation
-from metastore.mapping.arrow import plain_arrow_schema
-from metastore.mapping.filters import all_of
-from metastore.mapping.schema import iceberg_schema
-from metastore.metastore import Metastore
+from metastore.model.mapping.arrow import plain_arrow_schema
+from metastore.model.mapping.filters import all_of
+from metastore.model.mapping.schema import iceberg_schema
 from metastore.model.vocabulary import MetadataType
 from metastore.predicates.exact_filter import exact_filter
 from metastore.predicates.iceberg_filter import iceberg_filter
 from metastore.spark.spark_types import spark_schema
-from metastore.storage.file_groups import FileGroup
 
 Versions = Mapping[str, int]
 """The versions of components to read, by name."""

@@ -24,18 +24,20 @@ from sqlglot import exp
 
 from metastore.duck.sql_filter import named_by
 from metastore.errors import InvalidRequestError
-from metastore.formats.arrow_schema import require_held
-from metastore.formats.names import PARQUET
-from metastore.formats.parquet_footer import read_footer
-from metastore.formats.refused_footers import ENTRIES
+from metastore.ground.quoting import backticked
+from metastore.lake.formats.arrow_schema import require_held
+from metastore.lake.formats.names import PARQUET
+from metastore.lake.formats.parquet.parquet_footer import read_footer
+from metastore.lake.formats.parquet.refused_footers import ENTRIES
+from metastore.lake.stores.arrow import open_location
+from metastore.lake.stores.locations import is_on_object_store
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.spark_sql import condition_of, texts_of
 from metastore.predicates.uuid_texts import with_uuids
-from metastore.pruning.row_id import ROW_ID, Ids
-from metastore.quoting import backticked
 from metastore.scan.arrow_types import arrow_schema, has_floats, has_nanoseconds
 from metastore.scan.directories import LEVEL
 from metastore.scan.plan import ScanFile, Where
+from metastore.scan.pruning.row_id import ROW_ID, Ids
 from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
 from metastore.scan.task_parts import split
@@ -46,8 +48,6 @@ from metastore.spark.locations import spark_location
 from metastore.spark.reading import read_directory, read_files
 from metastore.spark.session_keys import session_conf, store_keys
 from metastore.spark.spark_types import MOST_DIGITS, reads_natively, require_digits, spark_schema
-from metastore.stores.arrow import open_location
-from metastore.stores.locations import is_on_object_store
 
 ESCAPED_LITERALS: Final = "spark.sql.parser.escapedStringLiterals"
 """With this setting, which restores the behavior of Spark 1.6, a backslash in a literal is a plain character.

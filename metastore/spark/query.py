@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from metastore.session import Session
 from metastore.spark.views import frame_of_query
-from metastore.views.freshness import Freshness
+from metastore.sql.views.freshness import Freshness
 
 
 def select(spark: SparkSession, ms: Session, query: str, *, freshness: Freshness | str | None = None) -> DataFrame:

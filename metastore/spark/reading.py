@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from metastore.quoting import backticked
+from metastore.ground.quoting import backticked
 
 _LISTING_JOB_FROM: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 

@@ -14,8 +14,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from metastore.analyze.worklist import analyzed_tables, matching
+from metastore.components.information_schema.relations import NAME, RELATIONS
 from metastore.errors import InvalidRequestError
-from metastore.information_schema.relations import NAME, RELATIONS
 from metastore.model.identity import TableInfo
 from metastore.session import Session
 from metastore.spark.data_source import FORMAT, SETTINGS, MetastoreSource, settings_option

@@ -22,10 +22,10 @@ from pyspark.sql.types import StructType
 
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError
+from metastore.ground.quoting import backticked, text_constant
 from metastore.predicates.arrow_filter import both
-from metastore.pruning.file_columns import pseudo_columns
-from metastore.pruning.row_id import ROW_ID
-from metastore.quoting import backticked, text_constant
+from metastore.scan.pruning.file_columns import pseudo_columns
+from metastore.scan.pruning.row_id import ROW_ID
 from metastore.scan.rows import ReadChunk, read_rows
 from metastore.scan.task_parts import split
 from metastore.session import connect

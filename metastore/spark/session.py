@@ -31,7 +31,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from metastore.errors import EngineError
-from metastore.java import find_java
+from metastore.spark.java import find_java
 from metastore.spark.supported import require_supported
 
 _RUNTIME: Final = {

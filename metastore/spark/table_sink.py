@@ -28,20 +28,20 @@ from pyspark.sql.types import StructType
 
 from metastore.config import Settings
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
-from metastore.iceberg.target import TargetTable
+from metastore.ground.suggestions import did_you_mean
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.writes.conforming import require_storable
+from metastore.lake.writes.kept_work import is_written_alike
+from metastore.lake.writes.replaced_rows import Partitions, replaced_rows
+from metastore.lake.writes.row_changes import RowChanges
+from metastore.lake.writes.row_modes import Kind
+from metastore.lake.writes.table_writer import TableWriter, job_of
+from metastore.lake.writes.task_files import TaskFiles
+from metastore.lake.writes.written_change import RowPlan, WrittenChange
 from metastore.procedures.files.guards import require_written_version
 from metastore.session import Session, connect
-from metastore.sql.insert_tasks import InsertValues
-from metastore.sql.row_writes import Reading, run_change
-from metastore.suggestions import did_you_mean
-from metastore.writes.conforming import require_storable
-from metastore.writes.kept_work import is_written_alike
-from metastore.writes.replaced_rows import Partitions, replaced_rows
-from metastore.writes.row_changes import RowChanges
-from metastore.writes.row_modes import Kind
-from metastore.writes.table_writer import TableWriter, job_of
-from metastore.writes.task_files import TaskFiles
-from metastore.writes.written_change import RowPlan, WrittenChange
+from metastore.sql.rows.insert_tasks import InsertValues
+from metastore.sql.tasks.row_writes import Reading, run_change
 
 OVERWRITE_MODE: Final = "partitionOverwriteMode"
 """Option: what mode ``overwrite`` replaces.

@@ -16,24 +16,24 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from metastore.errors import EngineError, InvalidRequestError
-from metastore.formats.arrow_schema import arrow_schema
+from metastore.lake.formats.arrow_schema import arrow_schema
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.condition import Condition
-from metastore.pruning.asked_row_ids import row_ids_in
-from metastore.pruning.row_id import ROW_ID
+from metastore.scan.pruning.asked_row_ids import row_ids_in
+from metastore.scan.pruning.row_id import ROW_ID
 from metastore.session import Session
 from metastore.spark.pruned_table import ESCAPED_LITERALS, read_table, refuse_variables
 from metastore.spark.spark_types import spark_schema, too_wide
-from metastore.views.bound_query import BoundQuery, bind_query
-from metastore.views.dialects import translate
-from metastore.views.expansion import Lookup, expand
-from metastore.views.freshness import Freshness
-from metastore.views.names import Names
-from metastore.views.push_down import conditions
-from metastore.views.references import table_named
-from metastore.views.text import DEFAULT_DIALECT
-from metastore.views.unlisted import unlisted_column
+from metastore.sql.views.bound_query import BoundQuery, bind_query
+from metastore.sql.views.dialects import translate
+from metastore.sql.views.expansion import Lookup, expand
+from metastore.sql.views.freshness import Freshness
+from metastore.sql.views.names import Names
+from metastore.sql.views.push_down import conditions
+from metastore.sql.views.references import table_named
+from metastore.sql.views.text import DEFAULT_DIALECT
+from metastore.sql.views.unlisted import unlisted_column
 
 _UNFIT: Final = re.compile(r"\W")
 

@@ -203,10 +203,10 @@ def _answers(
     if found is not None:
         yield OTHER_CODE, found.encode()
         return
-    from metastore.engine import LocalEngine  # noqa: PLC0415
+    from metastore.engines.engine import LocalEngine  # noqa: PLC0415
+    from metastore.engines.expendable import mark_expendable  # noqa: PLC0415
+    from metastore.engines.traffic import traffic_so_far  # noqa: PLC0415
     from metastore.errors import EngineError, MetastoreError  # noqa: PLC0415
-    from metastore.expendable import mark_expendable  # noqa: PLC0415
-    from metastore.traffic import traffic_so_far  # noqa: PLC0415
 
     mark_expendable()
     pa.set_cpu_count(1)  # the other cores belong to other tasks

@@ -24,7 +24,7 @@ from sqlglot import TokenType
 
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request
-from metastore.formats.text_options import is_option
+from metastore.lake.formats.text.text_options import is_option
 from metastore.model.column_path import quote
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType

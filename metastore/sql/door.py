@@ -11,21 +11,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from metastore.sql import (
-    alter,
-    analyze,
-    call,
-    create,
-    delete_update,
-    drop,
-    insert,
-    merge,
-    select,
-    show,
-    show_table,
-    views,
-)
+from metastore.sql import analyze, call
+from metastore.sql import view_statements as views
+from metastore.sql.queries import select
+from metastore.sql.rows import delete_update, insert, merge
 from metastore.sql.statement import Statement
+from metastore.sql.tables import alter, create, drop, show, show_table
 from metastore.sql.target import Progress, StatementTarget
 
 Handler = Callable[[StatementTarget, Statement], pa.Table]

@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import TokenType
 from sqlglot.errors import SqlglotError
 
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.procedures.framework.binding import GivenArgument
 from metastore.procedures.framework.foreign_calls import of_table
 from metastore.sql.call import given_arguments

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 from metastore.analyze.result import AnalyzeResult
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
+from metastore.components.metastore import Metastore
 from metastore.config import Settings
-from metastore.engine import Engine
-from metastore.metastore import Metastore
+from metastore.engines.engine import Engine
 from metastore.model.identity import TableInfo
 from metastore.procedures.framework.calls import Procedures
 from metastore.scan.tables import ScannedTables
 from metastore.sources.source_table import SourceTable
-from metastore.views.of_session import DefinedViews, RefreshedViews
+from metastore.sql.views.of_session import DefinedViews, RefreshedViews
 
 Progress = Callable[[int, int], None]
 """Called with the amount of work done, and the total."""

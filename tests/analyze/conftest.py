@@ -13,9 +13,9 @@ from support.lake_folder import Lake
 from support.unit_rows import Units
 
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
-from metastore.engine import LocalEngine
-from metastore.mapping.arrow import plain_arrow_schema
+from metastore.engines.engine import LocalEngine
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.arrow import plain_arrow_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.sources.listing import list_files
 

@@ -24,12 +24,12 @@ from metastore.analyze.changes import (
 )
 from metastore.analyze.states import TableState, table_fingerprint
 from metastore.errors import InvalidRequestError
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
+from metastore.model.sketches.description import Describing
 from metastore.model.statistics_json import holder_json
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.sketches.description import Describing
 
 FRESH = {"1994": "a", "1995": "b"}
 Columns = tuple[ColumnPath, ...] | None

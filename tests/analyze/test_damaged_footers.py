@@ -16,11 +16,11 @@ from metastore.analyze.run import analyze
 from metastore.analyze.tasks.chunks import Cutting, Limits
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.tasks.segments import make_segments
-from metastore.engine import LocalEngine
+from metastore.components.metastore import Metastore
+from metastore.engines.engine import LocalEngine
 from metastore.errors import EngineError, FormatError
-from metastore.mapping.arrow import plain_arrow_schema
-from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.arrow import plain_arrow_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.listing import list_files

@@ -20,9 +20,9 @@ from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.states import TableState
 from metastore.analyze.tasks.chunks import Limits
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
-from metastore.metastore import Metastore
+from metastore.engines.engine import LocalEngine
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable

@@ -17,15 +17,15 @@ from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze, drop_metadata
 from metastore.analyze.stored import Stored
 from metastore.analyze.tasks.segments import make_segments
-from metastore.engine import Capabilities, Engine, ResultsTooLargeError
+from metastore.components.metastore import Metastore
+from metastore.components.operations.read import Read
+from metastore.engines.engine import Capabilities, Engine, ResultsTooLargeError
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
-from metastore.formats.source_file import SourceFile
-from metastore.metastore import Metastore
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
 from metastore.model.statistics_json import read_holders
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.operations.read import Read
 from metastore.sources.source_table import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")

@@ -16,12 +16,12 @@ from metastore.analyze.states import (
     stored_state,
     table_fingerprint,
 )
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
 from metastore.model.partition_component import component_in, segment_prefix, table_prefix
+from metastore.model.sketches.description import Describing
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.sketches.description import Describing
 
 TABLE = TableInfo("dfs", "tmp", "t")
 FRESH = {key: segment_state([SourceFile((key,), "a", f"/t/{key}/a", 1, 2)]) for key in ("1994", "1995")}

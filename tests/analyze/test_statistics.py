@@ -18,15 +18,15 @@ from metastore.analyze.run import Request, analyze
 from metastore.analyze.tasks.file_rows import DataChunk
 from metastore.analyze.tasks.footers import FooterChunk
 from metastore.analyze.tasks.segments import SegmentChunk
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.engine import Capabilities, Engine, LocalEngine
+from metastore.engines.engine import Capabilities, Engine, LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
-from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_column_holders
 from metastore.model.vocabulary import MetadataType
-from metastore.pruning.prune import prune
+from metastore.scan.pruning.prune import prune
 from metastore.sources.database import no_reader
 from metastore.sources.source_table import SourceTable
 

@@ -16,11 +16,11 @@ from support.lake_folder import Lake
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.states import TableState
-from metastore.engine import Engine
+from metastore.components.metastore import Metastore
+from metastore.engines.engine import Engine
 from metastore.errors import FormatError, StorageError
-from metastore.mapping.rows import from_arrow
-from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.rows import from_arrow
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType

@@ -18,13 +18,13 @@ from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.tasks.directories import DirectoryChunk, make_directories
 from metastore.analyze.tasks.segments import SegmentChunk
 from metastore.analyze.tasks.survey import SurveyChunk
-from metastore.engine import Chunk, Engine
+from metastore.components.metastore import Metastore
+from metastore.components.storage.file_groups import FetchedGroup
+from metastore.engines.engine import Chunk, Engine
 from metastore.errors import FormatError, InvalidRequestError
-from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
-from metastore.storage.file_groups import FetchedGroup
 
 TABLE = TableInfo("dfs", "tmp", "t")
 LARGE = Limits(surveyed=(2, 0, 0))

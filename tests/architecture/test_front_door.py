@@ -137,10 +137,10 @@ def test_a_session_loads_what_opens_it(code: str, tmp_path: Path) -> None:
     of_calls = {
         "hive_metastore",
         "metastore.analyze.run",
-        "metastore.hive.source",
+        "metastore.sources.hive.source",
         "metastore.information_schema",
         "metastore.procedures",
-        "metastore.pruning.prune",
+        "metastore.scan.pruning.prune",
         "metastore.scan.tables",
         "metastore.sql",
         "metastore.views",

@@ -17,19 +17,25 @@ _MID_CALL = "a fault, a race or an interruption at one moment inside of one call
 
 ALLOWED: dict[tuple[str, str], str] = {
     ("analyze/tasks/test_footers.py", "_footer"): "waits until others read, too: only the reading thread can",
-    ("expiration/test_harm.py", "_sweep"): _MID_CALL,
-    ("hive/test_locks.py", "_result"): "an answer is lost after the service acted: the client's one place for answers",
-    ("hive/test_locks.py", "_clean"): _MID_CALL,
+    ("components/expiration/test_harm.py", "_sweep"): _MID_CALL,
     (
-        "hive/test_migrate.py",
+        "sources/hive/test_locks.py",
         "_result",
     ): "an answer is lost after the service acted: the client's one place for answers",
-    ("hive/test_revert.py", "_clean"): _MID_CALL,
+    ("sources/hive/test_locks.py", "_clean"): _MID_CALL,
+    (
+        "sources/hive/test_migrate.py",
+        "_result",
+    ): "an answer is lost after the service acted: the client's one place for answers",
+    ("sources/hive/test_revert.py", "_clean"): _MID_CALL,
     ("procedures/orphans/test_remove_orphans.py", "_reach"): _MID_CALL,
     ("sql/select/test_duck.py", "_connection"): "DuckDB forgets an interruption now and then: a connection that does",
-    ("storage/test_commit.py", "_overtaken"): _MID_CALL,
-    ("storage/test_commit.py", "_store"): "a store that loses races: catalogs of a disk make their store by themselves",
-    ("storage/test_group_commit.py", "_lead"): _MID_CALL,
+    ("components/storage/test_commit.py", "_overtaken"): _MID_CALL,
+    (
+        "components/storage/test_commit.py",
+        "_store",
+    ): "a store that loses races: catalogs of a disk make their store by themselves",
+    ("components/storage/test_group_commit.py", "_lead"): _MID_CALL,
 }
 """File and name: why no parameter or public door serves."""
 

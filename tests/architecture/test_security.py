@@ -11,13 +11,13 @@ GUIDE = (ROOT / "docs" / "guide" / "security.md").read_text(encoding="utf-8")
 
 BECOME_CODE = {"pickle", "cloudpickle", "marshal", "shelve", "dill", "yaml", "jsonpickle"}
 PICKLES = {
-    "engine.py": "helper processes that it started",
+    "engines/engine.py": "helper processes that it started",
     "spark/engine.py": "tasks that it sends",
     "spark/worker.py": "tasks that the driver sent",
     "procedures/deletes/conversion.py": "what its own tasks return through the engine",
-    "procedures/deletes/delete_writing.py": "what its own tasks return through the engine",
+    "lake/writes/delete_writing.py": "what its own tasks return through the engine",
     "procedures/rewrite/task.py": "what its own tasks return through the engine",
-    "sql/statement_tasks.py": "what its own tasks return through the engine",
+    "sql/tasks/statement_tasks.py": "what its own tasks return through the engine",
 }
 """Modules that speak in pickles, and with whom; none reads any from a file."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import analyze, increments
 from benchmarks.measuring import OURS, Pace
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 
 pytestmark = [pytest.mark.benchmarks, pytest.mark.spark, pytest.mark.slow]
 

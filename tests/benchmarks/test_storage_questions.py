@@ -11,7 +11,7 @@ from benchmarks.__main__ import STORAGE, main
 from benchmarks.content import PARTITIONS_OF_A_TABLE, ROWS_OF_A_TABLE, Content
 from benchmarks.measuring import OURS, Pace
 from benchmarks.stores import PLAIN, Stores
-from metastore.metastore import Metastore
+from metastore.components.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 
 pytestmark = pytest.mark.benchmarks

@@ -10,7 +10,7 @@ from services.hive_tables import HiveMaker
 from typer.testing import CliRunner
 
 from metastore.cli.hive_app import app
-from metastore.hive.client import HiveClient
+from metastore.sources.hive.client import HiveClient
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support.cli_site import Site
 
-from metastore.distribution import VERSION
+from metastore.ground.distribution import VERSION
 from metastore.session import Session
 
 Run = Callable[..., Any]

@@ -27,7 +27,7 @@ from metastore.daemon.endpoint import Endpoint
 from metastore.daemon.process import run_once
 from metastore.daemon.state import State
 from metastore.errors import MetastoreError
-from metastore.inspection.tables import METADATA_TABLES, metadata_table
+from metastore.lake.inspection.tables import METADATA_TABLES, metadata_table
 from metastore.redaction import HIDDEN
 from metastore.session import connect
 

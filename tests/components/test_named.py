@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from metastore.components.metastore import Metastore
+from metastore.components.operations.modify import Modify
 from metastore.components.views import Views
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError
-from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.view_unit import ViewMetadataUnit
-from metastore.operations.modify import Modify
 
 
 def view(name: str = "v", sql: str = "SELECT 1 AS a") -> ViewMetadataUnit:

@@ -14,12 +14,12 @@ from pyiceberg.table import StaticTable
 
 from metastore.components.component import Component
 from metastore.components.materialized_views import MATERIALIZED_VIEWS
+from metastore.components.metastore import Metastore
 from metastore.components.tables import TABLES
 from metastore.components.views import VIEWS
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError
-from metastore.mapping.schema import iceberg_schema, partition_spec
-from metastore.metastore import Metastore
 from metastore.model.fields import ColumnType, column_names, columns_of
+from metastore.model.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 
 ALL = MetadataType.ALL

@@ -13,11 +13,11 @@ from pyiceberg.expressions.parser import parse
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.typedef import Record
 
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.iceberg.file_system_catalog import FileSystemCatalog
-from metastore.mapping.null_semantics import as_sql
-from metastore.mapping.schema import iceberg_schema, partition_spec
-from metastore.metastore import Metastore
+from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
+from metastore.model.mapping.null_semantics import as_sql
+from metastore.model.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.expressions import And, EqualTo, In
 
+from metastore.components.metastore import Metastore
 from metastore.errors import InvalidRequestError
-from metastore.metastore import Metastore
 from metastore.model.fields import column_names, columns_of
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType

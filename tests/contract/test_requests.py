@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from metastore.components.metastore import Metastore
 from metastore.components.requests import MetastoreTableInfo, Request
 from metastore.errors import FormatError, InvalidRequestError
-from metastore.metastore import Metastore
 from metastore.model.identity import MetadataInfo, TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from pyiceberg.expressions import And, EqualTo, NotEqualTo, StartsWith
 
+from metastore.components.metastore import Metastore
 from metastore.errors import ConflictError, InvalidRequestError
-from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 

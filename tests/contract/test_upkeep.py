@@ -14,10 +14,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, TruncateTransform
 from pyiceberg.types import NestedField, StringType
 
+from metastore.components.metastore import Metastore
 from metastore.errors import FormatError, InvalidRequestError
-from metastore.iceberg.file_system_catalog import FileSystemCatalog
-from metastore.mapping.schema import iceberg_schema, partition_spec
-from metastore.metastore import Metastore
+from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
+from metastore.model.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 

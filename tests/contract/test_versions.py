@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from metastore.components.metastore import Metastore
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 

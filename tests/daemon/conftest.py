@@ -14,14 +14,14 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from metastore.clock import Clock
+from metastore.components.metastore import Metastore
 from metastore.config import Settings
 from metastore.daemon.lease import Election
 from metastore.daemon.lease_stores import lease_store
 from metastore.daemon.loop import Daemon, Surroundings
 from metastore.daemon.state import State
-from metastore.engine import LocalEngine
-from metastore.metastore import Metastore
+from metastore.engines.engine import LocalEngine
+from metastore.ground.clock import Clock
 from metastore.session import Session
 
 SCHEMA = pa.schema([("id", pa.int64())])

@@ -19,11 +19,11 @@ from metastore.daemon.guard import Guard
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, Budget, TableName, policies
 from metastore.errors import ConflictError, StorageError
+from metastore.lake.stores.deletion import DeletionChunk
+from metastore.lake.stores.local import LocalFileIO
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
 from metastore.session import Session, connect
-from metastore.stores.deletion import DeletionChunk
-from metastore.stores.local import LocalFileIO
 
 ORDERS = TableName("lake", "shop", "orders")
 OWN = TableName("metastore", "components", "tables")

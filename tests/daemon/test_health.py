@@ -16,7 +16,7 @@ from metastore.daemon.health import PARTS, health_of, small_files
 from metastore.daemon.policy import TableName
 from metastore.daemon.report import Point, draw, points_of
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.model.run_unit import RunUnit
 
 TABLE = TableName("lake", "shop", "orders")

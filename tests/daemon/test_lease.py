@@ -18,7 +18,7 @@ from metastore.config import Settings, load_text
 from metastore.daemon.lease import Election, LeaseStore, LeaseView, Sign
 from metastore.daemon.lease_stores import LeaseFiles, PropertyLease, lease_store
 from metastore.errors import ConfigError, ConflictError, FormatError, StorageError
-from metastore.stores.pointer_store import LOCAL_POINTERS
+from metastore.lake.stores.pointer_store import LOCAL_POINTERS
 
 MINUTE = timedelta(minutes=1)
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
 from metastore.daemon.actions import Facts
 from metastore.daemon.health import health_of
 from metastore.daemon.logs import JsonLines
 from metastore.daemon.report import draw
 from metastore.errors import StorageError
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
 
 EXPIRE = {"catalogs": {"lake": {"expire_snapshots": {"enabled": True, "quiet": "10 minutes"}}}}
 TEXT = logging.Formatter("%(levelname)s: %(message)s")

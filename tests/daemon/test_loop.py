@@ -16,14 +16,14 @@ import pytest
 from pyiceberg.exceptions import ForbiddenError
 from pyiceberg.table import Table
 
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
 from metastore.config import load_text
 from metastore.daemon import loop
 from metastore.daemon.actions import Actions
 from metastore.daemon.loop import check_schedules
 from metastore.daemon.policy import Budget, TableName, policies
 from metastore.errors import ConfigError, ConflictError, StorageError
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.model.run_unit import RunUnit
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO

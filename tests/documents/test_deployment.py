@@ -12,7 +12,7 @@ import pytest
 
 import metastore
 from metastore.config import load_text
-from metastore.distribution import DISTRIBUTION, VERSION
+from metastore.ground.distribution import DISTRIBUTION, VERSION
 
 ROOT = Path(metastore.__file__).parents[1]
 YAML = sorted((*ROOT.glob("deploy/**/*.yaml"), *ROOT.glob(".github/**/*.yml"), ROOT / "CITATION.cff"))
@@ -79,6 +79,6 @@ def test_the_image_installs_this_distribution_with_extras_that_exist() -> None:
 
 def test_the_version_stands_in_one_place_and_its_copies_agree() -> None:
     """The release refuses a tag that is not the version; the citation names the version."""
-    assert f'VERSION: Final = "{VERSION}"' in (ROOT / "metastore/distribution.py").read_text().splitlines()
+    assert f'VERSION: Final = "{VERSION}"' in (ROOT / "metastore/ground/distribution.py").read_text().splitlines()
     assert r"VERSION: Final = \"${GITHUB_REF_NAME#v}\"" in (ROOT / ".github/workflows/release.yml").read_text()
     assert documents(ROOT / "CITATION.cff")[0]["version"] == VERSION

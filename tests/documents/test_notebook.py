@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import metastore
-from metastore import notebook
 from metastore.analyze.result import AnalyzeResult
+from metastore.ground import notebook
 from metastore.model.identity import TableInfo
 
 NOTEBOOK = Path(metastore.__file__).parents[1] / "docs/start/notebook.ipynb"

@@ -10,7 +10,7 @@ import pytest
 
 from metastore.duck.spark_in_duckdb import in_duckdbs_words, missing_function
 from metastore.errors import InvalidRequestError
-from metastore.views.text import parse_query
+from metastore.sql.views.text import parse_query
 
 GUIDE: Final = Path(__file__).parents[2] / "docs" / "guide" / "spark-functions.md"
 

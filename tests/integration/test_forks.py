@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from support.forked import SECONDS_AT_MOST, in_child
 
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.forks import imported_when_needed
-from metastore.metastore import Metastore
+from metastore.ground.forks import imported_when_needed
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import MetadataType

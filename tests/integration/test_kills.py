@@ -21,13 +21,13 @@ import pytest
 from pyiceberg.table import Table
 from support.descriptors import full_path
 
+from metastore.components.metastore import Metastore
+from metastore.components.storage import partition_writer
 from metastore.config.settings import Settings
-from metastore.iceberg.file_system_catalog import FileSystemCatalog
-from metastore.metastore import Metastore
+from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
+from metastore.lake.stores import threads
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
-from metastore.storage import partition_writer
-from metastore.stores import threads
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

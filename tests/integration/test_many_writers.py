@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore.clock import Clock
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.metastore import Metastore
+from metastore.ground.clock import Clock
 from metastore.model.identity import TableInfo
 from metastore.session import Session
-from metastore.views import folders, refresh, runner
-from metastore.views.refresh import remove_unneeded
+from metastore.sql.views import folders, refresh, runner
+from metastore.sql.views.refresh import remove_unneeded
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

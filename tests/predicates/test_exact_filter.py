@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from pyiceberg.expressions import BooleanExpression, EqualTo, In, IsNull, StartsWith
 
 from metastore.errors import InvalidRequestError
-from metastore.mapping.filters import bound, compiled
-from metastore.mapping.null_semantics import as_sql
-from metastore.mapping.row_test import RowTest
-from metastore.mapping.rows import to_arrow
-from metastore.mapping.schema import iceberg_schema
+from metastore.model.mapping.filters import bound, compiled
+from metastore.model.mapping.null_semantics import as_sql
+from metastore.model.mapping.row_test import RowTest
+from metastore.model.mapping.rows import to_arrow
+from metastore.model.mapping.schema import iceberg_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.predicates.exact_filter import exact_filter
 from metastore.predicates.given_filter import expression_of

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from metastore.bounds.statistics_columns import StatisticsColumns
-from metastore.formats.arrow_schema import tuple_schema
+from metastore.lake.formats.arrow_schema import tuple_schema
+from metastore.model.bounds.statistics_columns import StatisticsColumns
 from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.arrow_filter import arrow_filter
 from metastore.predicates.columns import Columns
 from metastore.predicates.predicate import Predicate, parse
-from metastore.pruning.evaluate import Evaluation
+from metastore.scan.pruning.evaluate import Evaluation
 
 TYPES: list[pa.DataType] = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64()]
 TYPES += [pa.decimal128(38, 3), pa.decimal128(38, 38), pa.decimal128(35, 24), pa.decimal128(9, 2), pa.decimal128(38, 0)]

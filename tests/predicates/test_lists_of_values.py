@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from metastore.duck.sql_filter import filtered
-from metastore.formats.arrow_schema import tuple_schema
+from metastore.lake.formats.arrow_schema import tuple_schema
 from metastore.predicates.arrow_filter import arrow_filter
 from metastore.predicates.columns import Columns
 from metastore.predicates.spark_sql import condition_of

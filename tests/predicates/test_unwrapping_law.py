@@ -21,13 +21,13 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from support.conditions import CONDITIONS
 
-from metastore.bounds.statistics_columns import StatisticsColumns
-from metastore.formats.arrow_schema import tuple_schema
+from metastore.lake.formats.arrow_schema import tuple_schema
+from metastore.model.bounds.statistics_columns import StatisticsColumns
 from metastore.model.statistics import ColumnStatistics
 from metastore.predicates.columns import Columns
 from metastore.predicates.condition import DUCKDB, Condition
 from metastore.predicates.predicate import Predicate, parse
-from metastore.pruning.evaluate import Evaluation, Exclusion
+from metastore.scan.pruning.evaluate import Evaluation, Exclusion
 
 FIELDS: list[tuple[str, pa.DataType]] = [
     ("i", pa.int32()),

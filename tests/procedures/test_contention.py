@@ -9,9 +9,9 @@ import pytest
 from pyiceberg.exceptions import CommitFailedException
 from support.procedures_site import Site
 
-from metastore.clock import Clock
 from metastore.errors import ConflictError, StorageError
-from metastore.iceberg.contention import until_won
+from metastore.ground.clock import Clock
+from metastore.lake.iceberg.snapshots.contention import until_won
 
 
 def attempts(losses: int, error: type[Exception] = CommitFailedException) -> tuple[list[Any], Any]:

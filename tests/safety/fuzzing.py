@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 from safety.mutations import broken_bytes, broken_text
 from safety.worlds import ComponentWorld, LakeWorld, World, unit
 
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings, load_text
 from metastore.errors import MetastoreError
-from metastore.metastore import Metastore
 from metastore.model.vocabulary import MetadataType
 from metastore.session import Session
 

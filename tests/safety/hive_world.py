@@ -23,14 +23,14 @@ from services.hive_tables import HiveMaker
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TTransportException
 
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import ConflictError
-from metastore.hive import listing
-from metastore.hive.client import HiveClient
-from metastore.hive.migration.backup import BACKUP_PROPERTY
-from metastore.metastore import Metastore
+from metastore.procedures.hive.migration.backup import BACKUP_PROPERTY
 from metastore.session import Session
+from metastore.sources.hive import listing
+from metastore.sources.hive.client import HiveClient
 
 ROWS: Final = [0, 1]
 OTHERS: Final = 99

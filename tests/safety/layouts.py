@@ -23,10 +23,10 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetLocationUpdate
 
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import MetastoreError
-from metastore.metastore import Metastore
 from metastore.session import Session
 
 COLUMNS: Final[list[tuple[str, pa.DataType]]] = [("id", pa.int64()), ("part", pa.int64())]

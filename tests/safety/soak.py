@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from safety.worlds import unit
 
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
 from metastore.errors import ConflictError
-from metastore.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.session import Session

@@ -25,11 +25,11 @@ from pyiceberg.types import StringType
 from safety.sizes import SIZE
 from safety.soak import write_once
 
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
 from metastore.errors import ConflictError, NotFoundError, ProcedureError
-from metastore.iceberg.file_system_catalog import FileSystemCatalog
-from metastore.mapping.schema import iceberg_schema, partition_spec
-from metastore.metastore import Metastore
+from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
+from metastore.model.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.session import Session

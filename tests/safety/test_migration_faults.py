@@ -23,7 +23,7 @@ from safety.hive_world import OTHERS, ROWS, HiveTable, HiveWorld
 from safety.sizes import SIZE
 
 from metastore.errors import MetastoreError, OutcomeUnknownError
-from metastore.hive.client import HiveClient
+from metastore.sources.hive.client import HiveClient
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
 

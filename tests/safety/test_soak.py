@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 from safety import soak
 from safety.sizes import SIZE
 
-from metastore.iceberg.file_system_catalog import FileSystemCatalog
+from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.model.vocabulary import MetadataType
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]

@@ -21,11 +21,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import NestedField, StringType
 
-from metastore.clock import Clock
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
-from metastore.iceberg.file_system_catalog import FileSystemCatalog
-from metastore.metastore import Metastore
+from metastore.engines.engine import LocalEngine
+from metastore.ground.clock import Clock
+from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO
 from metastore.session import Session

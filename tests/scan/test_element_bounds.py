@@ -16,7 +16,7 @@ from support.footers import change_footer
 from support.tables_of_kinds import settings_of_kinds
 from thrift.Thrift import TType
 
-from metastore.formats.element_bounds import ElementProbe, groups_with_elements
+from metastore.lake.formats.parquet.element_bounds import ElementProbe, groups_with_elements
 from metastore.predicates.columns import Columns
 from metastore.predicates.condition import DUCKDB, AllOf, Condition
 from metastore.predicates.elements import required_elements

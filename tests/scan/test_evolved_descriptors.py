@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from metastore.analyze.run import analyze
+from metastore.components.metastore import Metastore
 from metastore.config import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import NotFoundError
-from metastore.hive.columns import HiveColumns
-from metastore.hive.source import state_with_columns
-from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.scan.tables import ScannedTables, TableLike
+from metastore.sources.hive.columns import HiveColumns
+from metastore.sources.hive.source import state_with_columns
 from metastore.sources.listing import Listing, list_files
 from metastore.sources.source_table import SourceTable
 

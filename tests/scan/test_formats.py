@@ -19,8 +19,8 @@ from pyarrow import orc
 from support.scan_lake import Lake
 
 from metastore.errors import EngineError, FormatError, InvalidRequestError, NotFoundError
-from metastore.formats.data_files import Opening
-from metastore.formats.row_files import read_file
+from metastore.lake.formats.data_files import Opening
+from metastore.lake.formats.row_files import read_file
 
 FORMATS = ("orc", "avro", "csv", "tsv", "json")
 FIELDS: list[tuple[str, pa.DataType]] = [

@@ -10,10 +10,10 @@ import pytest
 from pyiceberg.expressions import EqualTo
 from support.scan_lake import Lake
 
+from metastore.components.storage import data_files, reader
+from metastore.components.storage.file_groups import FileGroup
 from metastore.model.vocabulary import MetadataType
-from metastore.pruning.stored_units import StoredUnits
-from metastore.storage import data_files, reader
-from metastore.storage.file_groups import FileGroup
+from metastore.scan.pruning.stored_units import StoredUnits
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_scan_of_trusted_metadata_opens_what_digests_leave(many: Lake, monkeyp
         return batches(io, unit_type, files, *more)
 
     monkeypatch.setattr(reader, "batches_of", noted)
-    monkeypatch.setattr("metastore.storage.file_groups.batches_of", noted)
+    monkeypatch.setattr("metastore.components.storage.file_groups.batches_of", noted)
     assert many.scan("n = 63", list_files=False).to_arrow()["n"].to_pylist() == [63]
     assert len(opened) <= 3
     assert many.scan("n = 63", list_files=False, row_id=True).to_arrow()["n"].to_pylist() == [63]

@@ -17,7 +17,7 @@ from thrift.Thrift import TType
 
 from metastore.config.settings import Settings
 from metastore.errors import FormatError
-from metastore.formats.thrift_structs import Struct
+from metastore.lake.formats.parquet.thrift_structs import Struct
 from metastore.session import Session, connect
 
 DOORS: dict[str, Callable[[Session, str, list[str] | None], Any]] = {

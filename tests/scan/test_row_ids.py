@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.scan_lake import Lake
 
 from metastore.errors import FormatError, InvalidRequestError, StaleRowIdError
-from metastore.pruning.row_id import LENGTH, ROW_ID, decode
+from metastore.scan.pruning.row_id import LENGTH, ROW_ID, decode
 
 TABLE = "dfs.tmp.t"
 

@@ -28,8 +28,8 @@ from support.questions import FIELDS, LITERALS, Question, questions, rows, unsig
 
 from metastore.cli.commands import explore
 from metastore.config.settings import Settings
-from metastore.epoch import EPOCH_UTC
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.ground.epoch import EPOCH_UTC
 from metastore.scan.rows import read_rows
 from metastore.session import Session, connect
 from metastore.sources.iceberg_rows import IcebergRows

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from hive_metastore.ttypes import Database, FieldSchema, Partition, SerDeInfo, StorageDescriptor, Table
 from pyarrow import orc
 
-from metastore.hive.client import HiveClient
-from metastore.hive.partitions import partition_name
-from metastore.hive.tables import FORMAT_CLASSES
+from metastore.sources.hive.client import HiveClient
+from metastore.sources.hive.partitions import partition_name
+from metastore.sources.hive.tables import FORMAT_CLASSES
 
 FORMATS = {str(format_): name for format_, name in FORMAT_CLASSES.items()}
 LIBRARY = "library"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from metastore.analyze.declared import declared_schema
 from metastore.errors import InvalidRequestError
-from metastore.formats.arrow_schema import arrow_schema
-from metastore.sources.declared import declared_schema
+from metastore.lake.formats.arrow_schema import arrow_schema
 
 
 @pytest.mark.parametrize("text", ["", "  ", "id", "id INT,", "id INTERVAL DAY", "id NONSENSE"])

@@ -9,9 +9,9 @@ import pytest
 from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
-from metastore.formats.source_file import Fingerprint, SourceFile
+from metastore.lake.formats.source_file import Fingerprint, SourceFile
+from metastore.lake.stores.arrow import open_location
 from metastore.sources.listing import list_directories, list_files, list_first_level
-from metastore.stores.arrow import open_location
 
 
 @pytest.fixture

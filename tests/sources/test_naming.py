@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.formats.names import ANY_SUFFIX
+from metastore.lake.formats.names import ANY_SUFFIX
 from metastore.model.identity import TableInfo
 from metastore.sources.naming import resolve
 from metastore.sources.source_table import SourceTable

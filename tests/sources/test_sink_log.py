@@ -10,7 +10,7 @@ import pytest
 from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
 from metastore.sources.listing import list_files
 from metastore.sources.source_table import SourceTable

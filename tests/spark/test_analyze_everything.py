@@ -13,12 +13,12 @@ from pyspark.sql import functions as f
 
 from metastore import MetadataType, Session
 from metastore.config import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import EngineError
+from metastore.model.sketches.description import descriptions_in
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_column_holders
 from metastore.session import connect
-from metastore.sketches.description import descriptions_in
 from metastore.spark import SparkEngine
 
 pytestmark = pytest.mark.spark

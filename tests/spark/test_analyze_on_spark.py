@@ -18,10 +18,10 @@ from pyspark.sql import functions as f
 from metastore import MetadataType, Session
 from metastore.analyze.run import analyze
 from metastore.analyze.tasks.chunks import Limits
+from metastore.components.metastore import Metastore
 from metastore.config import Settings, load_text
-from metastore.engine import Engine, LocalEngine
+from metastore.engines.engine import Engine, LocalEngine
 from metastore.errors import FormatError
-from metastore.metastore import Metastore
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics, parse_many
 from metastore.model.statistics_json import micros

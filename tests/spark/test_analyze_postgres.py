@@ -14,7 +14,7 @@ from sqlalchemy import Connection, create_engine, make_url, text
 
 from metastore import MetadataType, Session
 from metastore.config import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import EngineError
 from metastore.model.statistics import ColumnStatistics
 from metastore.session import connect

@@ -18,17 +18,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import datasource as source
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from metastore.components.information_schema.relations import RELATIONS
+from metastore.components.metastore import Metastore
+from metastore.components.storage.file_groups import FileGroup
 from metastore.config import load
 from metastore.config.policies import PolicySettings
 from metastore.errors import InvalidRequestError
-from metastore.information_schema.relations import RELATIONS
-from metastore.metastore import Metastore
 from metastore.session import Session, connect
 from metastore.spark import register, register_source, select
 from metastore.spark.data_source import SETTINGS, Request, settings_option
 from metastore.spark.own_tables import OwnTable, OwnTableReader, condition
 from metastore.spark.scan_source import FilesPartition, TableScanReader
-from metastore.storage.file_groups import FileGroup
 
 pytestmark = pytest.mark.spark
 

@@ -22,7 +22,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
 from metastore.spark import SparkEngine
 from metastore.spark.engine import JOB_BYTES, _collect, _jobs, _own_code_zipped

@@ -13,9 +13,9 @@ from services.hive_tables import HiveMaker
 
 import metastore
 from metastore.config import Settings
-from metastore.hive.client import HiveClient
 from metastore.model.vocabulary import MetadataType
 from metastore.session import Session
+from metastore.sources.hive.client import HiveClient
 from metastore.spark import connect
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]

@@ -23,7 +23,7 @@ from pyspark.sql.types import IntegerType, StructType
 
 from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError, StaleRowIdError
-from metastore.pruning.row_id import ROW_ID, decode
+from metastore.scan.pruning.row_id import ROW_ID, decode
 from metastore.scan.rows import read_rows
 from metastore.scan.task_parts import split
 from metastore.session import Session, connect

@@ -17,7 +17,7 @@ from support.engine_values import comparable
 from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
 from metastore.duck.spark_texts import define_what
 from metastore.errors import InvalidRequestError
-from metastore.views.text import parse_query
+from metastore.sql.views.text import parse_query
 
 pytestmark = pytest.mark.spark
 

@@ -19,7 +19,7 @@ from metastore.duck.spark_texts import define_what
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.session import connect
 from metastore.spark import connect as connect_on_spark
-from metastore.views.text import parse_query
+from metastore.sql.views.text import parse_query
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from metastore.errors import InvalidRequestError
 from metastore.predicates.spark_sql import condition_of
 from metastore.session import Session, connect
 from metastore.spark import read_table, select
-from metastore.views.text import parse_query
+from metastore.sql.views.text import parse_query
 
 pytestmark = pytest.mark.spark
 

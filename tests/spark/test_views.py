@@ -20,7 +20,7 @@ from metastore.errors import ConflictError, EngineError, InvalidRequestError, No
 from metastore.model.identity import TableInfo
 from metastore.session import Session
 from metastore.spark import connect, read_table, register_views
-from metastore.views.definition import Definition
+from metastore.sql.views.definition import Definition
 
 pytestmark = pytest.mark.spark
 

@@ -40,9 +40,9 @@ from pyiceberg.types import (
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError, StorageError
 from metastore.session import Session, connect
-from metastore.sql.column_definition import column_definition
-from metastore.sql.default_values import constant, constant_text
+from metastore.sql.rows.default_values import constant, constant_text
 from metastore.sql.statement import Cursor, Statement
+from metastore.sql.tables.column_definition import column_definition
 
 VERSION_3 = "TBLPROPERTIES ('format-version' = '3')"
 NANOSECONDS = st.integers(-(2**63) + 1, 2**63 - 1)

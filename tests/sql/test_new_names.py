@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
+from metastore.lake.stores.locations import require_folder_names
 from metastore.session import Session, connect
-from metastore.stores.locations import require_folder_names
 
 NAMES = ("..", ".", "../../../x", "a/b", "/etc", "x/..", "%2e%2e", "a%2F..%2Fb", "%252e%252e", "a\\b", "a\nb", "")
 

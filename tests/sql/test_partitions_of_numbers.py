@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyiceberg.typedef import Record
 
-from metastore.iceberg.partition_key import partition_key
+from metastore.lake.iceberg.manifests.partition_key import partition_key
 from metastore.session import Session
 
 OPTIONS = "options => MAP(ARRAY['rewrite-all'], ARRAY['true'])"

@@ -16,15 +16,15 @@ from support.task_engine import TaskEngine
 from metastore.config import Settings
 from metastore.duck.name_scope import Untraced
 from metastore.session import Session, connect
-from metastore.sql.dealt_rows import rows_of_group
-from metastore.sql.divided_query import DividedQuery, TaskTable, prepared_columns
-from metastore.sql.division import Division, Undivided, divided
-from metastore.sql.division_choice import Chosen
-from metastore.sql.query_keys import row_keys
-from metastore.sql.relations import Relations
-from metastore.sql.row_dealing import DealtTable
-from metastore.sql.select import QueryTable, prepared_query
+from metastore.sql.queries.divided_query import DividedQuery, TaskTable, prepared_columns
+from metastore.sql.queries.query_keys import row_keys
+from metastore.sql.queries.relations import Relations
+from metastore.sql.queries.select import QueryTable, prepared_query
 from metastore.sql.statement import Statement
+from metastore.sql.tasks.dealt_rows import rows_of_group
+from metastore.sql.tasks.division import Division, Undivided, divided
+from metastore.sql.tasks.division_choice import Chosen
+from metastore.sql.tasks.row_dealing import DealtTable
 
 COLUMNS = """i AS id, CASE WHEN i % 7 = 0 THEN NULL WHEN i % 3 > 0 THEN 'a' ELSE 'b' END AS k,
     CAST(i % 4 AS {number}) AS n, CAST(['0.0', '-0.0', 'nan', NULL, '1.5', '-inf'][i % 6 + 1] AS DOUBLE) AS x,

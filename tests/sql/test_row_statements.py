@@ -19,8 +19,8 @@ from support.delete_files import delete_equal, delete_positions, with_ids
 from support.row_statements import COLUMNS, PARTITIONINGS, REFUSED, ROWS, STATEMENTS
 
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, OutcomeUnknownError
-from metastore.iceberg.scan_tasks import scan_tasks
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.rows.scan_tasks import scan_tasks
 from metastore.session import Session
 
 TABLE = "lake.db.t"

@@ -23,9 +23,9 @@ from support.delete_files import delete_where_equal
 
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.session import Session
-from metastore.sql.column_types import column_type
+from metastore.sql.queries.column_types import column_type
 from metastore.sql.statement import Cursor, Statement
-from metastore.sql.table_definition import type_text
+from metastore.sql.tables.table_definition import type_text
 
 RICH = """CREATE TABLE lake.db.t (id BIGINT NOT NULL COMMENT 'it''s',
   "a b" ARRAY<MAP<INTEGER, STRUCT<x: DECIMAL(9, 2)>>>,

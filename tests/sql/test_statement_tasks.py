@@ -22,10 +22,10 @@ from metastore.config import Settings
 from metastore.duck.queries import Duck
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.session import Session, connect
-from metastore.sql.division import Division, Undivided, divided
-from metastore.sql.relations import Relations
+from metastore.sql.queries.relations import Relations
+from metastore.sql.queries.statement_functions import ONE_VALUE, RANDOM
 from metastore.sql.statement import Statement
-from metastore.sql.statement_functions import ONE_VALUE, RANDOM
+from metastore.sql.tasks.division import Division, Undivided, divided
 
 
 @pytest.fixture

@@ -22,16 +22,16 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
 from pyiceberg.typedef import Record
 
-from metastore.catalogs import Catalogs
-from metastore.clock import Clock
+from metastore.components.catalogs import Catalogs
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
-from metastore.iceberg.manifest_writer import write_manifest_file
-from metastore.iceberg.manifests import added, write_list
-from metastore.metastore import Metastore
+from metastore.engines.engine import LocalEngine
+from metastore.ground.clock import Clock
+from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
+from metastore.lake.iceberg.manifests.manifests import added, write_list
+from metastore.lake.stores.new_files import NewFiles
 from metastore.procedures.framework.model import BaseProcedure, CallContext
 from metastore.procedures.framework.run import run
-from metastore.stores.new_files import NewFiles
 
 DAY_MS = 86_400_000
 COLUMNS: list[tuple[str, pa.DataType]] = [("id", pa.int64()), ("city", pa.string())]

@@ -16,9 +16,9 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, SetSnapshotRefUpdate
 from pyiceberg.typedef import Record
 
-from metastore.iceberg.manifest_writer import write_manifest_file
-from metastore.iceberg.manifests import added, write_list
-from metastore.stores.new_files import NewFiles
+from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
+from metastore.lake.iceberg.manifests.manifests import added, write_list
+from metastore.lake.stores.new_files import NewFiles
 
 _TEXT: pa.DataType = pa.string()
 DELETE_SCHEMA = pa.schema(

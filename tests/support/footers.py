@@ -7,7 +7,7 @@ from pathlib import Path
 
 from thrift.Thrift import TType
 
-from metastore.formats.thrift_structs import Struct, decoded, encoded
+from metastore.lake.formats.parquet.thrift_structs import Struct, decoded, encoded
 
 SCHEMA, _ROW_GROUPS, _KEY_VALUES = 2, 4, 5
 """Fields of a footer."""

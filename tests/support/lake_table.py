@@ -9,10 +9,10 @@ from typing import Any
 from pyiceberg.manifest import FileFormat
 from pyiceberg.table import Table
 
-from metastore.clock import Clock
+from metastore.components.metastore import Metastore
 from metastore.config import Settings
-from metastore.iceberg.live_files import LiveFiles, live_files
-from metastore.metastore import Metastore
+from metastore.ground.clock import Clock
+from metastore.lake.iceberg.rows.live_files import LiveFiles, live_files
 from metastore.session import Session
 
 TABLE = "lake.db.t"

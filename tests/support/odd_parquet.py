@@ -28,7 +28,7 @@ from support.footers import (
     set_numbers,
 )
 
-from metastore.formats.thrift_structs import Struct
+from metastore.lake.formats.parquet.thrift_structs import Struct
 
 Change = Callable[[list[Struct]], None]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from metastore.bounds.statistics_columns import StatisticsColumns
+from metastore.model.bounds.statistics_columns import StatisticsColumns
 from metastore.model.statistics import ColumnStatistics
 
 UTC = timezone.utc

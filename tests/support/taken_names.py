@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from metastore.stores.local import LocalFile, local_path
+from metastore.lake.stores.local import LocalFile, local_path
 
 SOMEBODYS = b"somebody's live file"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from metastore.engine import Capabilities, Chunk, LocalEngine
-from metastore.sql.statement_tasks import Deal, Dealt
+from metastore.engines.engine import Capabilities, Chunk, LocalEngine
+from metastore.sql.tasks.statement_tasks import Deal, Dealt
 
 
 class TaskEngine(LocalEngine):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from metastore.engine import Capabilities, Chunk, Engine
+from metastore.engines.engine import Capabilities, Chunk, Engine
 
 
 class WatchedEngine:

@@ -17,18 +17,18 @@ from metastore.analyze.tasks.file_rows import DataChunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.tasks.segments import SegmentChunk, make_segments
 from metastore.analyze.tasks.survey import DirectoriesToList, SurveyedSegment
-from metastore.engine import Chunk, Engine, ResultsTooLargeError
+from metastore.components.storage.file_groups import FetchedGroup, FileGroup, fetched_together
+from metastore.components.storage.partition_encoder import PartitionEncoder
+from metastore.components.storage.partition_sender import PartitionSender, Reach
+from metastore.engines.engine import Chunk, Engine, ResultsTooLargeError
 from metastore.errors import EngineError
-from metastore.formats.source_file import SourceFile
-from metastore.mapping.arrow import plain_arrow_schema
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.stores.locations import is_local
+from metastore.model.mapping.arrow import plain_arrow_schema
+from metastore.model.sketches.description import Describing
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
-from metastore.sketches.description import Describing
 from metastore.sources.source_table import SourceTable
-from metastore.storage.file_groups import FetchedGroup, FileGroup, fetched_together
-from metastore.storage.partition_encoder import PartitionEncoder
-from metastore.storage.partition_sender import PartitionSender, Reach
-from metastore.stores.locations import is_local
 
 UNIT_SCHEMA: Final = plain_arrow_schema(TableMetadataUnit)
 """The columns of what tasks return."""

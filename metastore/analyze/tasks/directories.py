@@ -19,7 +19,7 @@ from metastore.analyze.changes import segments_of
 from metastore.analyze.states import segment_state
 from metastore.analyze.tasks.segments import SegmentChunk, StoredUnits, make_segments
 from metastore.analyze.tasks.survey import DirectoriesToList, StoreReach
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
 
 
 @dataclass(frozen=True)

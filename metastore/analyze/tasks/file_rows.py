@@ -21,30 +21,30 @@ import pyarrow as pa
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.errors import FormatError
-from metastore.formats.arrow_reader import opened
-from metastore.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
-from metastore.formats.bounds_from_data import AUTO, BoundsFrom
-from metastore.formats.data_files import FileData, Opening, reading_data
-from metastore.formats.element_values import element_leaves, element_values
-from metastore.formats.leaf_measures import LeafMeasure, as_orc_means, leaf_array
-from metastore.formats.names import PARQUET
-from metastore.formats.orc_statistics import OrcStatistics
-from metastore.formats.row_files import read_file
-from metastore.formats.source_file import SourceFile
-from metastore.formats.text_options import DEFAULTS, TextOptions
+from metastore.lake.formats.arrow_reader import opened
+from metastore.lake.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
+from metastore.lake.formats.bounds_from_data import AUTO, BoundsFrom
+from metastore.lake.formats.data_files import FileData, Opening, reading_data
+from metastore.lake.formats.names import PARQUET
+from metastore.lake.formats.orc.orc_statistics import OrcStatistics
+from metastore.lake.formats.parquet.element_values import element_leaves, element_values
+from metastore.lake.formats.parquet.leaf_measures import LeafMeasure, as_orc_means, leaf_array
+from metastore.lake.formats.row_files import read_file
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.formats.text.text_options import DEFAULTS, TextOptions
+from metastore.lake.stores.arrow import open_location
 from metastore.model.column_path import ColumnPath, is_among
 from metastore.model.elements import of_elements
 from metastore.model.identity import TableInfo, file_identifier, metadata_key
+from metastore.model.sketches.description import ColumnDescriber, Describing, Description, descriptions_text
+from metastore.model.sketches.hashing import ArrowValues, domain_of
+from metastore.model.sketches.row_sample import RowDraw
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import holder_json
 from metastore.model.tuple_schema import TupleSchema, with_twins
 from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.sketches.description import ColumnDescriber, Describing, Description, descriptions_text
-from metastore.sketches.hashing import ArrowValues, domain_of
-from metastore.sketches.row_sample import RowDraw
 from metastore.sources.matched_files import renamed
 from metastore.sources.table_columns import KeptSchema, TableColumns, as_kept
-from metastore.stores.arrow import open_location
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ directory and schema of the chunk, it also makes one SEGMENT row with the files'
 driver then has little left to do: :mod:`metastore.analyze.units.rollup` adds these parts up across chunks.
 
 Promises: the task reads only footers, and the data of columns that ``bounds`` wants read. A file that is not Parquet
-ends the task with a FormatError naming it. A bound is never wrong (:mod:`metastore.formats.parquet_columns`).
+ends the task with a FormatError naming it. A bound is never wrong
+(:mod:`metastore.lake.formats.parquet.parquet_columns`).
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
-from metastore.expendable import is_expendable
-from metastore.formats.accepted_files import accepted_file
-from metastore.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, measured_groups
-from metastore.formats.parquet_columns import Bounds, combined
-from metastore.formats.parquet_footer import Footer, read_footer
-from metastore.formats.parquet_plans import Plan, plans_of
-from metastore.formats.source_file import SourceFile
+from metastore.engines.expendable import is_expendable
+from metastore.lake.formats.accepted_files import accepted_file
+from metastore.lake.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, measured_groups
+from metastore.lake.formats.parquet.parquet_columns import Bounds, combined
+from metastore.lake.formats.parquet.parquet_footer import Footer, read_footer
+from metastore.lake.formats.parquet.parquet_plans import Plan, plans_of
+from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.stores.arrow import open_location
+from metastore.lake.stores.read_errors import UNREADABLE, reading_file
 from metastore.model.column_path import ColumnPath, is_among
 from metastore.model.identity import (
     TableInfo,
@@ -41,8 +44,6 @@ from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_pattern
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.table_columns import TableColumns, as_kept
-from metastore.stores.arrow import open_location
-from metastore.stores.read_errors import UNREADABLE, reading_file
 
 _ROW_COUNT: Final = holder_pattern(Statistic.ROW_COUNT)
 _START: Final = holder_pattern(Statistic.START)

@@ -26,19 +26,19 @@ from metastore.analyze.units.partial_aggregates import Part, file_parts, segment
 from metastore.analyze.units.rollup import segment_row, segment_units
 from metastore.analyze.units.stored_segments import StoredSegments
 from metastore.analyze.units.unit_rows import to_batch, values
-from metastore.mapping.rows import PartitionRows, by_partition
-from metastore.model.identity import metadata_key
-from metastore.model.table_unit import TableMetadataUnit
-from metastore.model.vocabulary import MetadataType
-from metastore.sources.directories import Directories
-from metastore.sources.source_table import SourceTable
-from metastore.storage.partition_encoder import (
+from metastore.components.storage.partition_encoder import (
     ENCODED,
     EncodedPartition,
     PartitionEncoder,
     StoredPartition,
     encoded_or_stored,
 )
+from metastore.model.identity import metadata_key
+from metastore.model.mapping.rows import PartitionRows, by_partition
+from metastore.model.table_unit import TableMetadataUnit
+from metastore.model.vocabulary import MetadataType
+from metastore.sources.directories import Directories
+from metastore.sources.source_table import SourceTable
 
 
 class Sender(Protocol):

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from metastore.analyze.changes import segments_of
 from metastore.analyze.states import segment_state
-from metastore.formats.names import suffix_of
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.names import suffix_of
+from metastore.lake.formats.source_file import SourceFile
 from metastore.sources.directories import Directories
 from metastore.sources.listing import list_directories
 

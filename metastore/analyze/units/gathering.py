@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.mapping.runs import runs
+from metastore.model.mapping.runs import runs
 from metastore.model.vocabulary import MetadataType
 
 

@@ -21,18 +21,18 @@ from metastore.model.alike_statistics import merge_texts
 from metastore.model.column_path import ColumnPath, parse, quote
 from metastore.model.drill_types import NO_TYPE, minor_type, parse_type
 from metastore.model.elements import is_element, with_elements
-from metastore.model.statistics import ColumnStatistics, merge, parse_many
-from metastore.model.statistics_json import counts_exactly, holder_json, read_holders, read_many_holders
-from metastore.model.tuple_schema import TupleSchema
-from metastore.model.tuple_schema import merge as merge_schemas
-from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.sketches.description import (
+from metastore.model.sketches.description import (
     Description,
     Descriptions,
     descriptions_in,
     summary_holders,
     with_holders,
 )
+from metastore.model.statistics import ColumnStatistics, merge, parse_many
+from metastore.model.statistics_json import counts_exactly, holder_json, read_holders, read_many_holders
+from metastore.model.tuple_schema import TupleSchema
+from metastore.model.tuple_schema import merge as merge_schemas
+from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.directories import directories_of
 
 Directories = tuple[str, ...]

@@ -31,16 +31,16 @@ from metastore.analyze.units.partial_aggregates import (
 from metastore.analyze.units.total import Total
 from metastore.analyze.units.unit_rows import UnitRow, modified_times, to_batch, values
 from metastore.errors import InvalidRequestError
-from metastore.formats.bounds_from_data import AUTO
+from metastore.lake.formats.bounds_from_data import AUTO
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
 from metastore.model.drill_types import DrillType, spelled_for_drill
 from metastore.model.elements import is_element
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
+from metastore.model.sketches.description import descriptions_text
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_json, level_holder
 from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, KEPT, SchemaColumn, TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
-from metastore.sketches.description import descriptions_text
 from metastore.sources.directories import DirectoryColumns, column_of, directories_of, key_of, named_values
 from metastore.sources.source_table import SourceTable
 

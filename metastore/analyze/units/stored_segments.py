@@ -17,7 +17,7 @@ from metastore.analyze.changes import FileChanges, file_changes
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import short_states, state_in
 from metastore.analyze.units.unit_rows import of_kind, values
-from metastore.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.vocabulary import MetadataType
 
 OF_PARTS: Final = (

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.mapping.runs import runs
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.runs import runs
 from metastore.model.vocabulary import MetadataType
 
 _LONG_RUN: Final = 16

@@ -14,14 +14,15 @@ import pyarrow.compute as pc
 
 from metastore.analyze.states import TableState
 from metastore.analyze.unprunable import columns_without_bounds
-from metastore.bounds.units import FILE_COUNT, ROW_COUNT
 from metastore.cli.commands.file_summaries import SUMMARY_FACTS, FileSummaries, summaries
 from metastore.cli.commands.natural_order import natural_order
 from metastore.cli.commands.time_travel import version_at
+from metastore.components.operations.read import Read
 from metastore.components.requests import Request, of_names, of_table
-from metastore.epoch import moment_of_millis
 from metastore.errors import NotFoundError
-from metastore.formats.names import PARQUET
+from metastore.ground.epoch import moment_of_millis
+from metastore.lake.formats.names import PARQUET
+from metastore.model.bounds.units import FILE_COUNT, ROW_COUNT
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics, Value
@@ -29,7 +30,6 @@ from metastore.model.statistics_json import read_column_holders, read_level, rea
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType, Statistic
-from metastore.operations.read import Read
 from metastore.session import Session
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.bounds.units import LENGTH, ROW_COUNT
 from metastore.cli.commands.natural_order import naturally_sorted
-from metastore.epoch import moment_of_millis
+from metastore.ground.epoch import moment_of_millis
+from metastore.model.bounds.units import LENGTH, ROW_COUNT
 from metastore.model.vocabulary import MetadataType
 
 SUMMARY_FACTS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", ROW_COUNT, LENGTH)

@@ -6,8 +6,8 @@ from metastore.cli.results import HiveTables
 from metastore.config import Settings
 from metastore.config.settings import StoragePluginSettings
 from metastore.errors import NotFoundError
-from metastore.hive.client import HiveClient
-from metastore.hive.discovery import discover
+from metastore.sources.hive.client import HiveClient
+from metastore.sources.hive.discovery import discover
 
 
 def tables(settings: Settings, plugin: str | None, database: str | None) -> HiveTables:

@@ -7,7 +7,7 @@ from datetime import datetime
 from metastore.cli.commands.time_travel import moment
 from metastore.cli.results import Rows
 from metastore.errors import InvalidRequestError
-from metastore.inspection import METADATA_TABLES, metadata_table, resolve_version
+from metastore.lake.inspection import METADATA_TABLES, metadata_table, resolve_version
 from metastore.session import Session
 
 

@@ -46,7 +46,10 @@ class Checked:
 
 @dataclass(frozen=True)
 class RepairedFiles:
-    """The repair of one component, done or planned; see :class:`metastore.integrity.repair.RepairedComponent`."""
+    """The repair of one component, done or planned.
+
+    See :class:`metastore.components.integrity.repair.RepairedComponent`.
+    """
 
     name: str
     version: int | None

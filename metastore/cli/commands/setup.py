@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from metastore.components.storage.handover import Registered
 from metastore.config import Settings, load
 from metastore.session import Session
-from metastore.storage.handover import Registered
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from metastore.analyze.run import Request
 from metastore.errors import InvalidRequestError
-from metastore.formats.bounds_from_data import SOURCES
+from metastore.lake.formats.bounds_from_data import SOURCES
 
 _ALL = "*"
 

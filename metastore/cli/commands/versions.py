@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from metastore.expiration.handler import Expired
+from metastore.components.expiration.handler import Expired
 from metastore.session import Session
 
 

@@ -21,22 +21,22 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
 
 from metastore.errors import MetastoreError, OutcomeUnknownError, ProcedureError
-from metastore.iceberg.changed_manifests import changed_manifests, counted
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.equality_deletes import schemas_by_age
-from metastore.iceberg.live_files import LiveFile, LiveFiles, live_files
-from metastore.iceberg.manifest_reader import read_live_entries
-from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
-from metastore.iceberg.snapshot import NewSnapshot
-from metastore.iceberg.target import TargetTable
-from metastore.iceberg.valid_updates import require_known_transforms
-from metastore.iceberg.version_3_fields import content_offset, referenced_data_file
-from metastore.procedures.deletes.delete_writing import WRITTEN, DeleteChunk, write_deletes
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.columns.version_3_fields import content_offset, referenced_data_file
+from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
+from metastore.lake.iceberg.rows.changed_manifests import changed_manifests, counted
+from metastore.lake.iceberg.rows.equality_deletes import schemas_by_age
+from metastore.lake.iceberg.rows.live_files import LiveFile, LiveFiles, live_files
+from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
+from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.iceberg.snapshots.valid_updates import require_known_transforms
+from metastore.lake.stores.files import discard
+from metastore.lake.writes.delete_writing import WRITTEN, DeleteChunk, write_deletes
+from metastore.lake.writes.job import RewriteJob
+from metastore.lake.writes.pieces import Slice
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.model import CallContext
-from metastore.procedures.rewrite.groups import Slice
-from metastore.procedures.rewrite.job import RewriteJob
-from metastore.stores.files import discard
 
 _FILES_A_CHUNK: Final = 64
 """Data files that one task reads."""

@@ -15,13 +15,13 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.errors import ProcedureError
-from metastore.iceberg.delete_index import Delete, Deletes, unpartitioned_specs
-from metastore.iceberg.live_files import LiveFiles
-from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
+from metastore.lake.iceberg.rows.delete_index import Delete, Deletes, unpartitioned_specs
+from metastore.lake.iceberg.rows.live_files import LiveFiles
+from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
+from metastore.lake.writes.pieces import Slice
 from metastore.procedures.deletes.conversion import ConversionPlan, convert, result_row
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext, columns
-from metastore.procedures.rewrite.groups import Slice
 
 _RESULT: Final = columns(
     rewritten_delete_files_count=pa.int32(),

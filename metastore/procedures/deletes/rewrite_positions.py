@@ -15,17 +15,18 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.errors import ConflictError
-from metastore.iceberg.delete_index import Delete, Deletes, unpartitioned_specs
-from metastore.iceberg.live_files import EntryKey, LiveFile, LiveFiles, live_files, partition_test
-from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
-from metastore.iceberg.row_mode_values import BY_FILE, GRANULARITY
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.rows.delete_index import Delete, Deletes, unpartitioned_specs
+from metastore.lake.iceberg.rows.live_files import EntryKey, LiveFile, LiveFiles, live_files, partition_test
+from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
+from metastore.lake.iceberg.rows.row_mode_values import BY_FILE, GRANULARITY
+from metastore.lake.writes.limits import RewriteOptions
+from metastore.lake.writes.pieces import Candidate, Slice, choose, output_files
 from metastore.procedures.deletes.conversion import ConversionPlan, Converted, convert, is_vector, result_row
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.file_filter import files_by
 from metastore.procedures.framework.model import CallContext, columns
-from metastore.procedures.rewrite.groups import Candidate, Slice, choose, output_files
-from metastore.procedures.rewrite.options import RewriteOptions, parse_position_options
+from metastore.procedures.rewrite.options import parse_position_options
 
 _RESULT: Final = columns(
     rewritten_delete_files_count=pa.int32(),

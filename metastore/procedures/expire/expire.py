@@ -42,13 +42,14 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from metastore.clock import Clock
-from metastore.engine import EngineFor
-from metastore.epoch import millis_since_epoch
+from metastore.engines.engine import EngineFor
 from metastore.errors import InvalidRequestError, MetastoreError, StorageError
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.schemas import schema_of
-from metastore.iceberg.sweep import (
+from metastore.ground.clock import Clock
+from metastore.ground.epoch import millis_since_epoch
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.columns.schemas import schema_of
+from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.iceberg.snapshots.sweep import (
     MANIFESTS,
     FileKind,
     Mark,
@@ -60,7 +61,10 @@ from metastore.iceberg.sweep import (
     unchanged_history,
     without,
 )
-from metastore.iceberg.target import TargetTable
+from metastore.lake.stores.containment import Roots
+from metastore.lake.stores.deletion import Deletion, require_concurrency
+from metastore.lake.stores.deletion_list import DeletionList, PutOff
+from metastore.lake.stores.listed_files import identities
 from metastore.procedures.expire.retention import Expiring, Retention, expiring
 from metastore.procedures.files.deletion_roots import deletion_roots, said_of_kept
 from metastore.procedures.files.due_deletions import EXPIRE_SNAPSHOTS, delete_due
@@ -79,10 +83,6 @@ from metastore.procedures.files.quarantine import (
 )
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.stores.containment import Roots
-from metastore.stores.deletion import Deletion, require_concurrency
-from metastore.stores.deletion_list import DeletionList, PutOff
-from metastore.stores.listed_files import identities
 
 _COUNTS: Final = {
     "deleted_data_files_count": (FileKind.DATA,),

@@ -18,7 +18,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
 from metastore.errors import FormatError
-from metastore.iceberg.avro_blocks import SCHEMA, opened, schema_of
+from metastore.lake.iceberg.manifests.avro_blocks import SCHEMA, opened, schema_of
 
 DATA_FILE: Final = 2
 """Field ID of the struct ``data_file`` in a manifest entry."""

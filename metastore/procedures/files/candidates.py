@@ -14,10 +14,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from metastore.procedures.files.spelling import Place, Spelling, surely_apart
-from metastore.stores.local import local_path
-from metastore.stores.local_folders import Identity, identities
-from metastore.stores.locations import is_local
+from metastore.lake.stores.local import local_path
+from metastore.lake.stores.local_folders import Identity, identities
+from metastore.lake.stores.locations import is_local
+from metastore.lake.stores.spelling import Place, Spelling, surely_apart
 
 
 class Candidates:

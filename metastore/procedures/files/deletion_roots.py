@@ -1,9 +1,9 @@
 """The folders below which a run on one table may delete files: the operator's word, never that of the table's writers.
 
 Place in the flow: expiration, orphans, old metadata, statistics and PURGE ask here, and
-:class:`~metastore.stores.deletion.Deletion` keeps every file outside. A root is the warehouse of the table's catalog,
-an allowed location of the configuration or call, or the place where the catalog made the table. A location that was set
-later is no root: whoever may write the table can set it.
+:class:`~metastore.lake.stores.deletion.Deletion` keeps every file outside. A root is the warehouse of the table's
+catalog, an allowed location of the configuration or call, or the place where the catalog made the table. A location
+that was set later is no root: whoever may write the table can set it.
 
 The catalog made the table at its location if that is where its namespace puts a table of this name, or if the first
 version of its metadata stands there. No later commit writes a file without a metadata log.
@@ -18,15 +18,15 @@ from typing import Final
 from pyiceberg.table import Table
 
 from metastore.errors import MetastoreError
-from metastore.iceberg.catalog_errors import UNREADABLE, failures_of
-from metastore.iceberg.catalogs import CatalogSource
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.catalog_errors import UNREADABLE, failures_of
+from metastore.lake.iceberg.catalogs.catalogs import CatalogSource
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.stores.bounded_reading import table_metadata
+from metastore.lake.stores.containment import Roots
+from metastore.lake.stores.deletion import OUTSIDE
+from metastore.lake.stores.spelling import Spelling
+from metastore.lake.stores.trees import Folder, files_in
 from metastore.procedures.files.inventory import version_of
-from metastore.procedures.files.spelling import Spelling
-from metastore.stores.bounded_reading import table_metadata
-from metastore.stores.containment import Roots
-from metastore.stores.deletion import OUTSIDE
-from metastore.stores.trees import Folder, files_in
 
 _SHOWN: Final = 3
 

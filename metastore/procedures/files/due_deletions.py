@@ -1,8 +1,8 @@
 """Deletes files that were put off and are due, if nothing in the configuration needs them still.
 
-Place in the flow: a procedure put files on the list (:mod:`metastore.stores.deletion_list`), and the metadata that made
-them candidates is gone. So a later pass on the table begins here, with the list. The proof asks every table this time,
-also the one that gave the files up: a rollback may have brought them back. The roots are those of the first pass.
+Place in the flow: a procedure put files on the list (:mod:`metastore.lake.stores.deletion_list`), and the metadata that
+made them candidates is gone. So a later pass on the table begins here, with the list. The proof asks every table this
+time, also the one that gave the files up: a rollback may have brought them back. The roots are those of the first pass.
 
 Only procedures whose files have unique names put off for this module (:data:`_FROM_LIST`). ``remove_orphan_files`` and
 ``remove_old_metadata`` find their files again, by a new listing.
@@ -16,17 +16,17 @@ from typing import Final
 
 from pyiceberg.io import FileIO
 
-from metastore.catalogs import Catalogs
-from metastore.engine import EngineFor
+from metastore.components.catalogs import Catalogs
+from metastore.engines.engine import EngineFor
 from metastore.errors import MetastoreError, NotFoundError
-from metastore.iceberg.metadata_document import file_io
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.metadata_document import file_io
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.stores.containment import Roots
+from metastore.lake.stores.deletion import Deletion
+from metastore.lake.stores.deletion_list import DeletionList, PutOff, PutOffFile, is_one_file
+from metastore.lake.stores.listed_files import identities
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.proof import Proof
-from metastore.stores.containment import Roots
-from metastore.stores.deletion import Deletion
-from metastore.stores.deletion_list import DeletionList, PutOff, PutOffFile, is_one_file
-from metastore.stores.listed_files import identities
 
 EXPIRE_SNAPSHOTS: Final = "expire_snapshots"
 DROP_STATS: Final = "drop_stats"

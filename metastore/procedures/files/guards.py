@@ -7,11 +7,11 @@ from typing import Final
 
 from pyiceberg.table import Table
 
-from metastore.epoch import millis_since_epoch
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.iceberg.sweep import GC_ENABLED, owns_its_files
-from metastore.iceberg.target import TargetTable
-from metastore.iceberg.valid_updates import require_known_transforms
+from metastore.ground.epoch import millis_since_epoch
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.snapshots.sweep import GC_ENABLED, owns_its_files
+from metastore.lake.iceberg.snapshots.valid_updates import require_known_transforms
 
 _NEWEST_WRITTEN: Final = 3
 _ENCRYPTION_KEY: Final = "encryption.key-id"

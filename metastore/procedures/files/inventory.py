@@ -22,14 +22,14 @@ from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntrySt
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.engine import EngineFor
+from metastore.engines.engine import EngineFor
 from metastore.errors import FormatError, StorageError
-from metastore.iceberg.sweep import FileKind, TableFile
+from metastore.lake.iceberg.snapshots.sweep import FileKind, TableFile
+from metastore.lake.stores.bounded_reading import ReadLimits, whole
+from metastore.lake.stores.local_folders import with_link_target
+from metastore.lake.stores.locations import is_local
+from metastore.lake.stores.spelling import Spelling
 from metastore.procedures.files.avro_columns import columns
-from metastore.procedures.files.spelling import Spelling
-from metastore.stores.bounded_reading import ReadLimits, whole
-from metastore.stores.local_folders import with_link_target
-from metastore.stores.locations import is_local
 
 FILE_ROW: Final = pa.struct([("location", pa.string()), ("kind", pa.string()), ("bytes", pa.int64())])
 """The type of one file in the rows of a dry run."""

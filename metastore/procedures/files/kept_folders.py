@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from metastore.components.metastore import Metastore
 from metastore.config.components import DAMAGED_FOLDER, DELETIONS_FOLDER, LEASE_FOLDER
 from metastore.config.settings import Settings
-from metastore.iceberg.catalogs import sqlite_file
-from metastore.iceberg.target import TargetTable
-from metastore.metastore import Metastore
+from metastore.lake.iceberg.catalogs.catalogs import sqlite_file
+from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.naming import workspace_location
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.errors import MetastoreError
-from metastore.iceberg.metadata_document import MetadataDocument
-from metastore.iceberg.sweep import FileKind, TableFile
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.snapshots.sweep import FileKind, TableFile
 
 PATH_PROPERTIES: Final = (
     "write.data.path",

@@ -18,8 +18,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.lake.stores.spelling import Place, Spelling, is_inside
 from metastore.procedures.files.known_tables import PATH_PROPERTIES
-from metastore.procedures.files.spelling import Place, Spelling, is_inside
 
 _log: Final = logging.getLogger(__name__)
 

@@ -21,13 +21,17 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.manifest import ManifestEntryStatus
 
-from metastore.catalogs import Catalogs
-from metastore.engine import EngineFor
+from metastore.components.catalogs import Catalogs
+from metastore.engines.engine import EngineFor
 from metastore.errors import MetastoreError
-from metastore.iceberg.known_reach import KnownReach, Reach, common
-from metastore.iceberg.metadata_document import MetadataDocument
-from metastore.iceberg.sweep import MANIFESTS, TableFile
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.rows.known_reach import KnownReach, Reach, common
+from metastore.lake.iceberg.snapshots.sweep import MANIFESTS, TableFile
+from metastore.lake.stores.local import local_path
+from metastore.lake.stores.local_folders import FolderLinks, with_link_target
+from metastore.lake.stores.locations import is_local
+from metastore.lake.stores.spelling import Place, Spelling, is_inside
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.candidates import Candidates
 from metastore.procedures.files.inventory import Inventory, MetadataChunk, contents
@@ -42,10 +46,6 @@ from metastore.procedures.files.known_tables import (
     other_tables,
     pointer_of,
 )
-from metastore.procedures.files.spelling import Place, Spelling, is_inside
-from metastore.stores.local import local_path
-from metastore.stores.local_folders import FolderLinks, with_link_target
-from metastore.stores.locations import is_local
 
 _log: Final = logging.getLogger(__name__)
 

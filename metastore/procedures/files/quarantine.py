@@ -29,11 +29,11 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import ValidatableTableRequirement
 
 from metastore.errors import FormatError, StorageError
-from metastore.iceberg.own_properties import OWN_PROPERTIES
-from metastore.iceberg.sweep import FileKind, TableFile
-from metastore.stores.bounded_reading import ReadLimits, parquet_rows, whole
-from metastore.stores.files import discard, flush
-from metastore.stores.new_files import NewFiles
+from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
+from metastore.lake.iceberg.snapshots.sweep import FileKind, TableFile
+from metastore.lake.stores.bounded_reading import ReadLimits, parquet_rows, whole
+from metastore.lake.stores.files import discard, flush
+from metastore.lake.stores.new_files import NewFiles
 
 UNSWEPT: Final = f"{OWN_PROPERTIES}maintenance.unswept"
 """Table property: the lists of expirations, one a line. A list that still exists has files left to delete."""

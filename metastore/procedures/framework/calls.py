@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
 from metastore.config import Settings
-from metastore.engine import Engine
+from metastore.engines.engine import Engine
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.procedures.framework.binding import GivenArgument, bind
 from metastore.procedures.framework.builtin import register_builtin, register_installed

@@ -22,11 +22,11 @@ from pyiceberg.table.metadata import TableMetadata
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from metastore.duck.optional import library
 from metastore.duck.session import connection, relation
 from metastore.errors import InvalidRequestError
-from metastore.iceberg.live_files import LiveFile
-from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
+from metastore.ground.optional import library
+from metastore.lake.iceberg.columns.readable_columns import readable_schema, reasons_of_columns_left_out
+from metastore.lake.iceberg.rows.live_files import LiveFile
 from metastore.predicates.exact_filter import condition_in
 from metastore.predicates.iceberg_filter import iceberg_filter
 

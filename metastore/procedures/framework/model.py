@@ -22,13 +22,13 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import pyarrow as pa
 
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
 from metastore.config import Settings
-from metastore.engine import Engine
+from metastore.engines.engine import Engine
 from metastore.errors import InvalidRequestError
-from metastore.iceberg.target import TargetTable
+from metastore.ground.quoting import double_quoted
+from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.procedures.framework.arguments import Argument
-from metastore.quoting import double_quoted
 
 Rows = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 """The result of a procedure: one row, or any number of rows, each a mapping by column name."""

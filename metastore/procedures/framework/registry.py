@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, ProcedureError
+from metastore.ground.suggestions import did_you_mean
 from metastore.procedures.framework.model import BaseProcedure
-from metastore.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)

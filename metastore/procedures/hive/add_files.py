@@ -24,25 +24,25 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.hive.metrics import FRAGMENT, read_metrics
-from metastore.hive.migration.layout import Layout, layout_of, leaf_ids_of
-from metastore.hive.migration.migrate import Migration
-from metastore.hive.migration.reader_warnings import warnings_of
-from metastore.hive.migration.staging import data_files, matches_of, problems_of
-from metastore.hive.migration.survey import Survey
-from metastore.hive.partitions import chosen
-from metastore.hive.tables import HiveTable
-from metastore.hive.types import leaves_of
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.manifests import added
-from metastore.iceberg.snapshot import NewSnapshot
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
+from metastore.procedures.hive.metrics import FRAGMENT, read_metrics
+from metastore.procedures.hive.migration.layout import Layout, layout_of, leaf_ids_of
+from metastore.procedures.hive.migration.migrate import Migration
+from metastore.procedures.hive.migration.reader_warnings import warnings_of
+from metastore.procedures.hive.migration.staging import data_files, matches_of, problems_of
+from metastore.procedures.hive.migration.survey import Survey
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
 from metastore.procedures.imports.duplicates import DuplicateFile
 from metastore.sources.directory_values import NULL_DIRECTORY
+from metastore.sources.hive.partitions import chosen
+from metastore.sources.hive.tables import HiveTable
+from metastore.sources.hive.types import leaves_of
 
 _CHUNK_FILES: Final = 250
 _ENTRIES_A_MANIFEST: Final = 4_000

@@ -14,12 +14,12 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import DataFile
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
-from metastore.engine import Engine
+from metastore.engines.engine import Engine
 from metastore.errors import EngineError
-from metastore.hive.migration.layout import Layout
-from metastore.hive.migration.staging import Rewrite
-from metastore.procedures.rewrite.groups import Piece, Slice
-from metastore.procedures.rewrite.job import RewriteJob
+from metastore.lake.writes.job import RewriteJob
+from metastore.lake.writes.pieces import Piece, Slice
+from metastore.procedures.hive.migration.layout import Layout
+from metastore.procedures.hive.migration.staging import Rewrite
 from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
 
 

@@ -1,7 +1,7 @@
 """``system.migrate`` turns a Hive table into an Iceberg table in place; it reads only the footers of the files.
 
-Tasks of an engine read the footers; this process does the rest. :mod:`metastore.hive.migration.migrate` describes the
-order of the steps, and the state after a kill at any of them.
+Tasks of an engine read the footers; this process does the rest. :mod:`metastore.procedures.hive.migration.migrate`
+describes the order of the steps, and the state after a kill at any of them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import EngineError, InvalidRequestError
-from metastore.hive.metrics import FRAGMENT, read_metrics
-from metastore.hive.migration.backup import BACKUP_PROPERTY
-from metastore.hive.migration.kept_footers import WORTH_KEEPING, KeptFooters, missing
-from metastore.hive.migration.layout import NAME_MAPPING
-from metastore.hive.migration.migrate import Migration, Outcome, complete, finish_again
-from metastore.hive.migration.survey import Survey
-from metastore.hive.tables import HiveTable
+from metastore.lake.stores.locations import require_folder_names
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import (
     CallContext,
@@ -32,9 +26,15 @@ from metastore.procedures.framework.model import (
     tasks_at_once,
 )
 from metastore.procedures.hive.int96 import rewriter
+from metastore.procedures.hive.metrics import FRAGMENT, read_metrics
+from metastore.procedures.hive.migration.backup import BACKUP_PROPERTY
+from metastore.procedures.hive.migration.kept_footers import WORTH_KEEPING, KeptFooters, missing
+from metastore.procedures.hive.migration.layout import NAME_MAPPING
+from metastore.procedures.hive.migration.migrate import Migration, Outcome, complete, finish_again
+from metastore.procedures.hive.migration.survey import Survey
 from metastore.procedures.hive.new_properties import new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
-from metastore.stores.locations import require_folder_names
+from metastore.sources.hive.tables import HiveTable
 
 _CHUNK_FILES: Final = 250
 _WAVE: Final = 16

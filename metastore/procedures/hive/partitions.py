@@ -7,12 +7,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
-from metastore.hive.listing import Store
-from metastore.hive.partition_sync import SyncMode, create_empty, synchronize
-from metastore.hive.tables import HiveTable
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.hive.service import hive_client, hive_properties
+from metastore.sources.hive.listing import Store
+from metastore.sources.hive.partition_sync import SyncMode, create_empty, synchronize
+from metastore.sources.hive.tables import HiveTable
 
 _SYNCED: Final[dict[str, Any]] = {"added": pa.list_(pa.string()), "dropped": pa.list_(pa.string())}
 _CREATED: Final[dict[str, Any]] = {"location": pa.string()}

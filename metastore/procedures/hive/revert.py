@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from metastore.hive.migration.revert import Reversion, revert
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
+from metastore.procedures.hive.migration.revert import Reversion, revert
 from metastore.procedures.hive.service import hive_client, hive_properties
 
 _RESULT: Final[dict[str, Any]] = {

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from metastore.errors import ConfigError, InvalidRequestError
-from metastore.hive.client import LOCK_POLLS, HiveClient
-from metastore.hive.listing import Nested
 from metastore.procedures.framework.model import CallContext
+from metastore.sources.hive.client import LOCK_POLLS, HiveClient
+from metastore.sources.hive.listing import Nested
 
 
 def hive_client(context: CallContext) -> HiveClient:

@@ -16,14 +16,7 @@ from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError
-from metastore.hive.listing import Store, plain_location
-from metastore.hive.metrics import FRAGMENT, read_metrics
-from metastore.hive.migration.layout import NAME_MAPPING
-from metastore.hive.migration.migrate import Migration
-from metastore.hive.migration.reader_warnings import warnings_of
-from metastore.hive.migration.staging import NewTable, Staged, stage
-from metastore.hive.migration.survey import Survey
-from metastore.hive.migration.switch import remove_files
+from metastore.lake.stores.locations import require_folder_names
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import (
     CallContext,
@@ -33,9 +26,16 @@ from metastore.procedures.framework.model import (
     Rows,
     tasks_at_once,
 )
+from metastore.procedures.hive.metrics import FRAGMENT, read_metrics
+from metastore.procedures.hive.migration.layout import NAME_MAPPING
+from metastore.procedures.hive.migration.migrate import Migration
+from metastore.procedures.hive.migration.reader_warnings import warnings_of
+from metastore.procedures.hive.migration.staging import NewTable, Staged, stage
+from metastore.procedures.hive.migration.survey import Survey
+from metastore.procedures.hive.migration.switch import remove_files
 from metastore.procedures.hive.new_properties import NewVersion, new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
-from metastore.stores.locations import require_folder_names
+from metastore.sources.hive.listing import Store, plain_location
 
 _CHUNK_FILES: Final = 250
 _PROPERTIES: Final = {"gc.enabled": "false", "snapshot": "true"}

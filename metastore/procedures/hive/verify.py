@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from metastore.hive.migration.verify import verify
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
+from metastore.procedures.hive.migration.verify import verify
 from metastore.procedures.hive.service import hive_properties
 
 _RESULT: Final[dict[str, Any]] = {

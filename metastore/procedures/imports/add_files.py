@@ -34,16 +34,16 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.hive.migration.reader_differences import KNOWN, UNREAD
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.manifests import added
-from metastore.iceberg.metrics_plan import metrics_plan
-from metastore.iceberg.partition_key import partition_key
-from metastore.iceberg.snapshot import NewSnapshot
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.manifests.metrics_plan import metrics_plan
+from metastore.lake.iceberg.manifests.partition_key import partition_key
+from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
+from metastore.procedures.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.procedures.imports.duplicates import DuplicateFile
 from metastore.procedures.imports.import_listing import ImportedFile, RecursiveDirectory, listed, matching, named
 from metastore.procedures.imports.import_metrics import (

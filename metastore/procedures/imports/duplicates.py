@@ -12,11 +12,11 @@ from typing import Final, TypeVar
 
 from pyiceberg.table import Table
 
-from metastore.engine import Engine
+from metastore.engines.engine import Engine
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.iceberg.sweep import FileKind
+from metastore.lake.iceberg.snapshots.sweep import FileKind
+from metastore.lake.stores.spelling import Spelling
 from metastore.procedures.files.inventory import Inventory
-from metastore.procedures.files.spelling import Spelling
 
 File = TypeVar("File")
 _SHOWN: Final = 5

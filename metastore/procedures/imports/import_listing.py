@@ -15,12 +15,12 @@ from urllib.parse import unquote
 
 from pyiceberg.io import FileIO
 
-from metastore.engine import EngineFor
+from metastore.engines.engine import EngineFor
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
+from metastore.lake.stores.locations import is_local
+from metastore.lake.stores.trees import Folder, StoredFile, stored_files
 from metastore.sources.directories import column_of
 from metastore.sources.directory_values import NULL_DIRECTORY
-from metastore.stores.locations import is_local
-from metastore.stores.trees import Folder, StoredFile, stored_files
 
 _DECODED_BY_SOME: Final = ("%", "?", "#")
 

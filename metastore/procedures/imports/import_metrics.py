@@ -39,18 +39,18 @@ from pyiceberg.types import (
 )
 
 from metastore.errors import MetastoreError, ProcedureError
-from metastore.formats.avro_facts import read_avro
-from metastore.formats.facts import FileFacts, LeafFacts
-from metastore.formats.names import PARQUET
-from metastore.formats.orc_facts import read_orc, require_readable_times
-from metastore.formats.parquet_facts import ParquetFooters
-from metastore.hive.matching import NAMELESS, has_names
-from metastore.hive.migration.reader_differences import found_in
-from metastore.hive.time_units import why_refused
-from metastore.iceberg.bound_values import bound_bytes, internal
+from metastore.lake.formats.avro.avro_facts import read_avro
+from metastore.lake.formats.facts import FileFacts, LeafFacts
+from metastore.lake.formats.names import PARQUET
+from metastore.lake.formats.orc.orc_facts import read_orc, require_readable_times
+from metastore.lake.formats.parquet.parquet_facts import ParquetFooters
+from metastore.lake.iceberg.columns.bound_values import bound_bytes, internal
+from metastore.lake.stores.files import arrow_paths
+from metastore.procedures.hive.migration.reader_differences import found_in
 from metastore.procedures.imports.import_listing import ImportedFile
 from metastore.procedures.imports.import_values import key_value
-from metastore.stores.files import arrow_paths
+from metastore.sources.hive.matching import NAMELESS, has_names
+from metastore.sources.hive.time_units import why_refused
 
 _COUNTS: Final = pa.map_(pa.int32(), pa.int64())
 _BOUNDS: Final = pa.map_(pa.int32(), pa.binary())
@@ -73,8 +73,9 @@ FRAGMENT: Final = pa.schema(_FRAGMENT_COLUMNS)
 """Schema of the fragments: one row a file.
 
 ``differences`` are pairs of a column and a kind of values in it that readers read differently, as found by
-:func:`metastore.hive.migration.reader_differences.found_in`. ``partition`` has the values in Iceberg's binary form, in
-the order of the spec. ``by_name`` means that the file has no field IDs, so the name mapping finds its columns.
+:func:`metastore.procedures.hive.migration.reader_differences.found_in`. ``partition`` has the values in Iceberg's
+binary form, in the order of the spec. ``by_name`` means that the file has no field IDs, so the name mapping finds its
+columns.
 """
 
 READERS: Final[Mapping[str, Callable[[pa.NativeFile, int], FileFacts]]] = {

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from pyiceberg.io import FileIO
 
 from metastore.errors import InvalidRequestError
-from metastore.procedures.files.spelling import Spelling
+from metastore.lake.stores.spelling import Spelling
+from metastore.lake.stores.trees import Folder, StoredFile, files_in
 from metastore.procedures.orphans.orphans import Reached
-from metastore.stores.trees import Folder, StoredFile, files_in
 
 _PATH: Final = "file_path"
 _TIME: Final = "last_modified"

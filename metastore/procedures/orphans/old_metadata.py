@@ -22,21 +22,21 @@ from pydantic import ValidationError as PydanticError
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.table import Table, TableProperties
 
-from metastore.engine import EngineFor
+from metastore.engines.engine import EngineFor
 from metastore.errors import StorageError
-from metastore.iceberg.file_system_catalog import FileSystemCatalog
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.stores.bounded_reading import table_metadata
+from metastore.lake.stores.containment import Roots
+from metastore.lake.stores.deletion import OUTSIDE, Deletion
+from metastore.lake.stores.deletion_list import PutOff
+from metastore.lake.stores.trees import Folder, StoredFile, files_in
 from metastore.procedures.files.deletion_roots import deletion_roots
 from metastore.procedures.files.guards import bound_ms, require_foreign, require_gc
 from metastore.procedures.files.inventory import metadata_files, version_of
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.stores.bounded_reading import table_metadata
-from metastore.stores.containment import Roots
-from metastore.stores.deletion import OUTSIDE, Deletion
-from metastore.stores.deletion_list import PutOff
-from metastore.stores.trees import Folder, StoredFile, files_in
 
 _AT_ONCE: Final = 500
 

@@ -17,10 +17,10 @@ from typing import Any, Final
 from pyiceberg.table import Table
 
 from metastore.errors import MetastoreError, ProcedureError
-from metastore.iceberg.metadata_json import read_document
-from metastore.procedures.files.spelling import Place, Spelling, agree
-from metastore.stores.local_folders import with_link_target
-from metastore.stores.trees import StoredFile
+from metastore.lake.iceberg.catalogs.metadata_json import read_document
+from metastore.lake.stores.local_folders import with_link_target
+from metastore.lake.stores.spelling import Place, Spelling, agree
+from metastore.lake.stores.trees import StoredFile
 
 METADATA_SUFFIX: Final = ".metadata.json"
 _METADATA_SUFFIXES: Final = (METADATA_SUFFIX, ".metadata.json.gz")

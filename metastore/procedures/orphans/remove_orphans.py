@@ -26,12 +26,17 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from pyiceberg.table import Table
 
-from metastore.engine import EngineFor
+from metastore.engines.engine import EngineFor
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError
-from metastore.iceberg.file_system_catalog import FileSystemCatalog
-from metastore.iceberg.sweep import MANIFESTS, FileKind, TableFile, statistics_files
-from metastore.iceberg.target import TargetTable
-from metastore.iceberg.version_files import HINT
+from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.catalogs.version_files import HINT
+from metastore.lake.iceberg.snapshots.sweep import MANIFESTS, FileKind, TableFile, statistics_files
+from metastore.lake.stores.containment import Roots
+from metastore.lake.stores.deletion import Deletion, require_concurrency
+from metastore.lake.stores.deletion_list import DeletionList, PutOff
+from metastore.lake.stores.spelling import Spelling
+from metastore.lake.stores.trees import Folder, StoredFile, files_in, stored_files
 from metastore.procedures.files.deletion_roots import deletion_roots, is_own_location
 from metastore.procedures.files.guards import bound_ms, require_gc
 from metastore.procedures.files.inventory import Inventory, metadata_files
@@ -46,7 +51,6 @@ from metastore.procedures.files.quarantine import (
     standing,
     unswept,
 )
-from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.orphans.file_list import FileList, metadata_beside
@@ -58,10 +62,6 @@ from metastore.procedures.orphans.orphans import (
     orphans,
     outside_other_tables,
 )
-from metastore.stores.containment import Roots
-from metastore.stores.deletion import Deletion, require_concurrency
-from metastore.stores.deletion_list import DeletionList, PutOff
-from metastore.stores.trees import Folder, StoredFile, files_in, stored_files
 
 T = TypeVar("T")
 

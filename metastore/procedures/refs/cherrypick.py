@@ -27,13 +27,13 @@ from pyiceberg.table.snapshots import (
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
 
 from metastore.errors import ProcedureError
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.manifest_reader import read_entries, read_list, read_live_entries
-from metastore.iceberg.manifests import added, deleted, existing
-from metastore.iceberg.partition_key import partition_key
-from metastore.iceberg.schemas import schema_of
-from metastore.iceberg.snapshot import NewSnapshot
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.columns.schemas import schema_of
+from metastore.lake.iceberg.manifests.manifest_reader import read_entries, read_list, read_live_entries
+from metastore.lake.iceberg.manifests.manifests import added, deleted, existing
+from metastore.lake.iceberg.manifests.partition_key import partition_key
+from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext, columns

@@ -26,8 +26,8 @@ from pyiceberg.table.update import (
 )
 
 from metastore.errors import ProcedureError
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.procedures.framework.model import CallContext
 
 

@@ -15,8 +15,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
-from metastore.epoch import micros_since_epoch
 from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.ground.epoch import micros_since_epoch
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.refs.refs import RefChange, ancestors, change_ref, is_ancestor, moved, ref_of, require_kind

@@ -22,16 +22,16 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of, update_snapshot_summaries
 
-from metastore.clock import Clock
 from metastore.errors import ConflictError, StorageError
-from metastore.iceberg.changed_manifests import changed_manifests
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.delete_index import Deletes, unpartitioned_specs
-from metastore.iceberg.live_files import EntryKey, LiveFile, Place, live_file
-from metastore.iceberg.manifest_reader import read_live_entries
-from metastore.iceberg.partition_key import partition_key
-from metastore.iceberg.snapshot import NewSnapshot
-from metastore.iceberg.target import TargetTable
+from metastore.ground.clock import Clock
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
+from metastore.lake.iceberg.manifests.partition_key import partition_key
+from metastore.lake.iceberg.rows.changed_manifests import changed_manifests
+from metastore.lake.iceberg.rows.delete_index import Deletes, unpartitioned_specs
+from metastore.lake.iceberg.rows.live_files import EntryKey, LiveFile, Place, live_file
+from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from pyiceberg.manifest import DataFile, DataFileContent
 
-from metastore.iceberg.delete_index import Deletes
-from metastore.iceberg.live_files import EntryKey, LiveFile
-from metastore.procedures.rewrite.groups import Candidate
+from metastore.lake.iceberg.rows.delete_index import Deletes
+from metastore.lake.iceberg.rows.live_files import EntryKey, LiveFile
+from metastore.lake.writes.pieces import Candidate
 
 
 @dataclass(frozen=True)

@@ -7,48 +7,22 @@ option is refused by name and never ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 from metastore.errors import InvalidRequestError
-from metastore.suggestions import nearest
+from metastore.ground.suggestions import nearest
+from metastore.lake.writes.limits import (
+    MAX_OF_TARGET,
+    MIN_OF_TARGET,
+    TARGET_DEFAULT,
+    TARGET_PROPERTY,
+    JobOrder,
+    RewriteOptions,
+    Strategy,
+)
 
-JobOrder = Literal["none", "bytes-asc", "bytes-desc", "files-asc", "files-desc"]
-Strategy = Literal["binpack", "sort"]
-
-TARGET_PROPERTY: Final = "write.target-file-size-bytes"
-_TARGET_DEFAULT: Final = 512 << 20
 _DELETES_TARGET_PROPERTY: Final = "write.delete.target-file-size-bytes"
 _DELETES_TARGET_DEFAULT: Final = 64 << 20
-_MIN_OF_TARGET: Final = 0.75
-_MAX_OF_TARGET: Final = 1.8
-_GROUP_BYTES: Final = 100 << 30
-_UNLIMITED: Final = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class RewriteOptions:
-    """Options: the files to rewrite, the new files, and the number of commits. Sizes are in bytes on the store."""
-
-    target_bytes: int = _TARGET_DEFAULT
-    min_bytes: int = int(_TARGET_DEFAULT * _MIN_OF_TARGET)
-    max_bytes: int = int(_TARGET_DEFAULT * _MAX_OF_TARGET)
-    min_input_files: int = 5
-    rewrite_all: bool = False
-    max_group_bytes: int = _GROUP_BYTES
-    max_group_files: int = _UNLIMITED
-    delete_file_threshold: int = 2**31 - 1
-    delete_ratio_threshold: float = 0.3
-    output_spec_id: int | None = None
-    remove_dangling_deletes: bool = False
-    max_files: int | None = None
-    max_concurrent_groups: int = 5
-    partial_progress: bool = False
-    max_commits: int = 10
-    max_failed_commits: int = 10
-    use_starting_sequence_number: bool = True
-    job_order: JobOrder = "none"
-    compression_factor: float = 1.0
 
 
 def parse_options(given: Mapping[str, str], properties: Mapping[str, str], strategy: Strategy) -> RewriteOptions:
@@ -58,7 +32,7 @@ def parse_options(given: Mapping[str, str], properties: Mapping[str, str], strat
     """
     known = [name for name in _READERS if strategy == "sort" or name != "compression-factor"]
     values = _values(given, known, f"rewrite_data_files has no option {{}} for strategy {strategy}")
-    return _with_sizes(values, properties, TARGET_PROPERTY, _TARGET_DEFAULT)
+    return _with_sizes(values, properties, TARGET_PROPERTY, TARGET_DEFAULT)
 
 
 def parse_position_options(given: Mapping[str, str], properties: Mapping[str, str]) -> RewriteOptions:
@@ -88,8 +62,8 @@ def _with_sizes(
     if "target_bytes" not in values and (text := properties.get(target_property)):
         values["target_bytes"] = _positive(f"table property {target_property}", text)
     target = values.setdefault("target_bytes", target_default)
-    values.setdefault("min_bytes", int(target * _MIN_OF_TARGET))
-    values.setdefault("max_bytes", int(target * _MAX_OF_TARGET))
+    values.setdefault("min_bytes", int(target * MIN_OF_TARGET))
+    values.setdefault("max_bytes", int(target * MAX_OF_TARGET))
     values.setdefault("max_failed_commits", values.get("max_commits", RewriteOptions.max_commits))
     _check_sizes(target, values["min_bytes"], values["max_bytes"])
     return RewriteOptions(**values)

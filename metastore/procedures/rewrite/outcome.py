@@ -12,17 +12,17 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import ConflictError
-from metastore.iceberg.live_files import LiveFiles
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.rows.live_files import LiveFiles
+from metastore.lake.stores.files import discard
+from metastore.lake.writes.job import AlongCurve, SortKey
+from metastore.lake.writes.limits import RewriteOptions, Strategy
+from metastore.lake.writes.pieces import Choice, Group, output_files
 from metastore.procedures.framework.file_filter import FileFilter
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.rewrite.commit import Committed
 from metastore.procedures.rewrite.conflicts import Rewritten
-from metastore.procedures.rewrite.groups import Choice, Group, output_files
-from metastore.procedures.rewrite.job import AlongCurve, SortKey
-from metastore.procedures.rewrite.options import RewriteOptions, Strategy
 from metastore.procedures.rewrite.task import outcomes
-from metastore.stores.files import discard
 
 _COUNT: Final[pa.DataType] = pa.int32()
 

@@ -20,27 +20,27 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import ConflictError, InvalidRequestError, NotFoundError, OutcomeUnknownError, ProcedureError
-from metastore.iceberg.carried_columns import carried_schema
-from metastore.iceberg.data_file import READABLE
-from metastore.iceberg.delete_index import Deletes, only_path, unpartitioned_specs
-from metastore.iceberg.equality_deletes import schemas_by_age
-from metastore.iceberg.live_files import LiveFiles, live_files
-from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
-from metastore.iceberg.target import TargetTable
-from metastore.iceberg.valid_updates import require_known_transforms
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.columns.carried_columns import carried_schema
+from metastore.lake.iceberg.manifests.data_file import READABLE
+from metastore.lake.iceberg.rows.delete_index import Deletes, only_path, unpartitioned_specs
+from metastore.lake.iceberg.rows.equality_deletes import schemas_by_age
+from metastore.lake.iceberg.rows.live_files import LiveFiles, live_files
+from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
+from metastore.lake.iceberg.snapshots.valid_updates import require_known_transforms
+from metastore.lake.stores.files import discard
+from metastore.lake.writes.job import AlongCurve, RewriteJob, SortKey, warn_of_other_format
+from metastore.lake.writes.pieces import Candidate, Piece, choose, pieces
+from metastore.lake.writes.sorting import rewriting_order, strategy_of
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.file_filter import FileFilter
 from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure
 from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
 from metastore.procedures.rewrite.conflicts import Rewritten
-from metastore.procedures.rewrite.groups import Candidate, Piece, choose, pieces
-from metastore.procedures.rewrite.job import AlongCurve, RewriteJob, SortKey, warn_of_other_format
 from metastore.procedures.rewrite.options import parse_options
 from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, described, done_groups, row_of
-from metastore.procedures.rewrite.sorting import rewriting_order, strategy_of
 from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
-from metastore.stores.files import discard
 
 
 class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):

@@ -16,11 +16,11 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import MetastoreError
-from metastore.procedures.rewrite.groups import Piece
-from metastore.procedures.rewrite.job import AlongCurve, RewriteJob, SortKey
-from metastore.procedures.rewrite.ordering import Order, in_order
-from metastore.procedures.rewrite.reading import read_rows
-from metastore.procedures.rewrite.writing import FileWriter
+from metastore.lake.writes.job import AlongCurve, RewriteJob, SortKey
+from metastore.lake.writes.ordering import Order, in_order
+from metastore.lake.writes.pieces import Piece
+from metastore.lake.writes.reading import read_rows
+from metastore.lake.writes.writing import FileWriter
 
 _NUMBER: Final[pa.DataType] = pa.int64()
 

@@ -13,9 +13,9 @@ from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
 from pyiceberg.table.update import AssertTableUUID, SetPartitionStatisticsUpdate, SetStatisticsUpdate
 
 from metastore.errors import ConflictError, InvalidRequestError, StorageError
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.target import TargetTable
-from metastore.stores.files import discard
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.stores.files import discard
 
 
 def attach(

@@ -16,8 +16,8 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
 from metastore.errors import FormatError
-from metastore.iceberg.avro_blocks import SCHEMA, opened, schema_of
-from metastore.iceberg.avro_file import avro_file, encode
+from metastore.lake.iceberg.manifests.avro_blocks import SCHEMA, opened, schema_of
+from metastore.lake.iceberg.manifests.avro_file import avro_file, encode
 from metastore.procedures.files.avro_columns import DATA_FILE
 
 

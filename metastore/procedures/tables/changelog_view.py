@@ -12,12 +12,12 @@ from typing import Any, Final, Protocol, cast
 import pyarrow as pa
 from pyiceberg.table import Table
 
-from metastore.engine import Chunk, Engine
+from metastore.engines.engine import Chunk, Engine
 from metastore.errors import InvalidRequestError
-from metastore.iceberg.changelog import Changelog, SnapshotRange, read_part
+from metastore.ground.suggestions import did_you_mean
+from metastore.lake.iceberg.rows.changelog import Changelog, SnapshotRange, read_part
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext, columns
-from metastore.suggestions import did_you_mean
 
 _START: Final = ("start-snapshot-id", "start-timestamp")
 _END: Final = ("end-snapshot-id", "end-timestamp")

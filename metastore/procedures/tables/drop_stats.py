@@ -17,18 +17,18 @@ from pyiceberg.table.update import (
 )
 
 from metastore.errors import InvalidRequestError
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.sweep import statistics_files
+from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.iceberg.snapshots.sweep import statistics_files
+from metastore.lake.stores.containment import Roots
+from metastore.lake.stores.deletion import OUTSIDE, Deletion
+from metastore.lake.stores.deletion_list import PutOff
+from metastore.lake.stores.listed_files import identities
 from metastore.procedures.files.deletion_roots import deletion_roots
 from metastore.procedures.files.due_deletions import DROP_STATS, delete_due
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.stores.containment import Roots
-from metastore.stores.deletion import OUTSIDE, Deletion
-from metastore.stores.deletion_list import PutOff
-from metastore.stores.listed_files import identities
 
 _NEEDED: Final = "kept: another table needs it, or it belongs to the metastore"
 

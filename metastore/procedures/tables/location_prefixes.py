@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.procedures.files.spelling import Spelling, agree, path_of
+from metastore.lake.stores.spelling import Spelling, agree, path_of
 
 
 @dataclass(frozen=True)

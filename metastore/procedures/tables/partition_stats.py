@@ -33,17 +33,17 @@ from pyiceberg.types import (
 )
 
 from metastore.errors import InvalidRequestError, StorageError
-from metastore.iceberg.manifest_reader import read_entries, read_list
-from metastore.iceberg.manifests import decode_file
-from metastore.iceberg.partition_key import SpecPartition, partition_key
-from metastore.iceberg.partition_type import partition_fields
-from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.columns.partition_type import partition_fields
+from metastore.lake.iceberg.manifests.manifest_reader import read_entries, read_list
+from metastore.lake.iceberg.manifests.manifests import decode_file
+from metastore.lake.iceberg.manifests.partition_key import SpecPartition, partition_key
+from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
+from metastore.lake.stores.new_files import write_alone
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.attached_statistics import attach
-from metastore.stores.new_files import write_alone
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {"partition_statistics_file": pa.string(), "snapshot_id": pa.int64()}
 _COUNTS: Final[Mapping[str, IcebergType]] = {

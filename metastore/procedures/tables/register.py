@@ -25,14 +25,14 @@ from metastore.errors import (
     NotFoundError,
     ProcedureError,
 )
-from metastore.iceberg.catalog_errors import error_text, failures_of
+from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of
+from metastore.lake.stores.bounded_reading import table_metadata
+from metastore.lake.stores.spelling import Spelling
+from metastore.lake.stores.trees import Folder, files_in
 from metastore.procedures.files.guards import require_foreign
 from metastore.procedures.files.inventory import version_of
-from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.stores.bounded_reading import table_metadata
-from metastore.stores.trees import Folder, files_in
 
 _NOT_OURS: Final = "its catalog is the metastore itself"
 

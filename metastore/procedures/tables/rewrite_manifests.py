@@ -20,13 +20,13 @@ from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError
-from metastore.iceberg.avro_file import encoded
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.manifest_reader import read_list, read_live_entries
-from metastore.iceberg.manifests import existing, live_count
-from metastore.iceberg.snapshot import NewSnapshot
-from metastore.iceberg.sweep import FileKind
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.manifests.avro_file import encoded
+from metastore.lake.iceberg.manifests.manifest_reader import read_list, read_live_entries
+from metastore.lake.iceberg.manifests.manifests import existing, live_count
+from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.iceberg.snapshots.sweep import FileKind
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.files.inventory import FILE_ROW
 from metastore.procedures.framework.declaration import Integer, procedure

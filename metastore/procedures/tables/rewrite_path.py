@@ -27,17 +27,17 @@ from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestEntrySt
 from pyiceberg.table import Table
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, ProcedureError, StorageError
-from metastore.iceberg.schemas import PATH_ID
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.columns.schemas import PATH_ID
+from metastore.lake.stores.bounded_reading import Limit, ReadLimits, gunzipped, whole
+from metastore.lake.stores.files import flush
+from metastore.lake.stores.new_files import NewFiles
 from metastore.procedures.files.avro_columns import columns
 from metastore.procedures.files.known_tables import PATH_PROPERTIES
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.avro_rewriting import Fields, rewritten
 from metastore.procedures.tables.location_prefixes import Prefixes
-from metastore.stores.bounded_reading import Limit, ReadLimits, gunzipped, whole
-from metastore.stores.files import flush
-from metastore.stores.new_files import NewFiles
 
 _MANIFEST_PATH, _MANIFEST_LENGTH, _CONTENT_OF_MANIFEST = 500, 501, 517
 _SNAPSHOT_OF_MANIFEST, _SEQUENCE_OF_MANIFEST = 503, 515

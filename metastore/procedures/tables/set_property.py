@@ -14,9 +14,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import AssertTableUUID, SetPropertiesUpdate
 
 from metastore.errors import InvalidRequestError
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.own_properties import OWN_PROPERTIES
-from metastore.iceberg.row_mode_values import require_row_mode_value
+from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
+from metastore.lake.iceberg.rows.row_mode_values import require_row_mode_value
+from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.procedures.files.guards import require_foreign
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext

@@ -24,17 +24,17 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 
 from metastore.errors import InvalidRequestError
-from metastore.iceberg.puffin import THETA, Blob, puffin_file
-from metastore.iceberg.readable_columns import readable_schema, reasons_of_columns_left_out
-from metastore.iceberg.row_scan import RowScan
-from metastore.iceberg.scan_tasks import scan_tasks, without_history
+from metastore.lake.iceberg.columns.readable_columns import readable_schema, reasons_of_columns_left_out
+from metastore.lake.iceberg.rows.puffin import THETA, Blob, puffin_file
+from metastore.lake.iceberg.rows.row_scan import RowScan
+from metastore.lake.iceberg.rows.scan_tasks import scan_tasks, without_history
+from metastore.lake.stores.new_files import write_alone
+from metastore.model.sketches.hashing import distinct_first, domain_of, hashes_of
+from metastore.model.sketches.theta import TABLE_SIZE, Theta, ThetaBuilder
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.tables.attached_statistics import attach
-from metastore.sketches.hashing import distinct_first, domain_of, hashes_of
-from metastore.sketches.theta import TABLE_SIZE, Theta, ThetaBuilder
-from metastore.stores.new_files import write_alone
 
 _FILES_A_CHUNK: Final = 16
 _CREATED_BY: Final = "drill metastore for data lakes"

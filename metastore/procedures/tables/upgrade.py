@@ -14,9 +14,9 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import TableVersion
 
 from metastore.errors import InvalidRequestError
-from metastore.iceberg.contention import until_won
-from metastore.iceberg.iceberg_private import pending, upgrade
-from metastore.iceberg.row_lineage import VERSION_OF_LINEAGE, with_lineage
+from metastore.lake.iceberg.catalogs.iceberg_private import pending, upgrade
+from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE, with_lineage
+from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext, columns

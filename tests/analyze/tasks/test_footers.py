@@ -26,11 +26,11 @@ from support.lake_folder import Lake
 from metastore.analyze.tasks import footers as footers_module
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.formats.parquet_footer import read_footer
-from metastore.formats.parquet_plans import Plan
-from metastore.formats.source_file import SourceFile
-from metastore.mapping.arrow import plain_arrow_schema
+from metastore.lake.formats.parquet.parquet_footer import read_footer
+from metastore.lake.formats.parquet.parquet_plans import Plan
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.arrow import plain_arrow_schema
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_holders
 from metastore.model.table_unit import TableMetadataUnit

@@ -18,14 +18,14 @@ from metastore.analyze.tasks import footers
 from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.tasks.footers import FooterChunk
 from metastore.analyze.tasks.segments import SegmentChunk, make_segments
-from metastore.engine import Engine, LocalEngine
+from metastore.components.metastore import Metastore
+from metastore.components.storage.file_groups import FileGroup
+from metastore.engines.engine import Engine, LocalEngine
 from metastore.errors import FormatError, StorageError
-from metastore.formats.parquet_footer import read_footer
-from metastore.metastore import Metastore
+from metastore.lake.formats.parquet.parquet_footer import read_footer
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
-from metastore.storage.file_groups import FileGroup
 
 TABLE = TableInfo("dfs", "tmp", "t")
 MAKERS = {

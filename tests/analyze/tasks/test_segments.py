@@ -18,17 +18,17 @@ from support.watched_engine import WatchedEngine
 from metastore.analyze.changes import WantedMetadata
 from metastore.analyze.run import Request, analyze
 from metastore.analyze.tasks.chunks import Cutting, Limits
-from metastore.engine import Engine, LocalEngine
-from metastore.formats.source_file import SourceFile
-from metastore.mapping.rows import PartitionRows
-from metastore.mapping.schema import iceberg_schema, partition_spec
-from metastore.metastore import Metastore
+from metastore.components.metastore import Metastore
+from metastore.components.storage.file_groups import FileGroup
+from metastore.components.storage.partition_encoder import ENCODED, PartitionEncoder, encoded_or_stored
+from metastore.engines.engine import Engine, LocalEngine
+from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
+from metastore.model.mapping.rows import PartitionRows
+from metastore.model.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
-from metastore.storage.file_groups import FileGroup
-from metastore.storage.partition_encoder import ENCODED, PartitionEncoder, encoded_or_stored
 
 TABLE = TableInfo("dfs", "tmp", "t")
 COLUMNS = ("storagePlugin", "workspace", "tableName", "metadataKey")

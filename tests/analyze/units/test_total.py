@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from metastore.analyze.units.leaders import leaders_in
 from metastore.analyze.units.partial_aggregates import Part
 from metastore.analyze.units.total import Total
+from metastore.model.sketches.description import Description
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.sketches.description import Description
 
 A_INT, A_DOUBLE, B, C = (
     SchemaColumn(name, type_) for name, type_ in (("a", "INT"), ("a", "DOUBLE"), ("b", "DOUBLE"), ("c", "TIMESTAMP"))

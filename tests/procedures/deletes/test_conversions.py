@@ -13,10 +13,10 @@ from pyiceberg.typedef import Record
 from support.delete_files import delete_equal, delete_positions, with_ids
 
 from metastore.config import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import InvalidRequestError, MetastoreError, ProcedureError
-from metastore.iceberg.live_files import LiveFiles, live_files
-from metastore.iceberg.version_3_fields import referenced_data_file
+from metastore.lake.iceberg.columns.version_3_fields import referenced_data_file
+from metastore.lake.iceberg.rows.live_files import LiveFiles, live_files
 from metastore.session import Session, connect
 
 TABLE = "lake.db.t"

@@ -25,8 +25,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 from support.catalog_lake import Lake
 
-from metastore.clock import Clock
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import (
     ConflictError,
     InvalidRequestError,
@@ -35,6 +34,7 @@ from metastore.errors import (
     ProcedureError,
     StorageError,
 )
+from metastore.ground.clock import Clock
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 from metastore.procedures.expire.expire import Expiration, expire_snapshots

@@ -14,8 +14,8 @@ import pytest
 from pyiceberg.table import Table
 from support.catalog_lake import Lake, lake_in
 
-from metastore.engine import LocalEngine
-from metastore.iceberg.sweep import statistics_files
+from metastore.engines.engine import LocalEngine
+from metastore.lake.iceberg.snapshots.sweep import statistics_files
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.due_deletions import DueDeletions, delete_all_due
 from metastore.procedures.orphans.old_metadata import remove_old_metadata

@@ -23,18 +23,18 @@ from pyiceberg.table import Table
 from pyiceberg.table.statistics import StatisticsFile
 from support.catalog_lake import Lake
 
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
+from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings, StoragePluginSettings, WorkspaceSettings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import ProcedureError
-from metastore.iceberg.sweep import FileKind, TableFile
-from metastore.metastore import Metastore
+from metastore.lake.iceberg.snapshots.sweep import FileKind, TableFile
+from metastore.lake.stores.spelling import Spelling
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.candidates import Candidates
 from metastore.procedures.files.proof import Proof, reached_in
 from metastore.procedures.files.quarantine import UNSWEPT, Listed, quarantine
-from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.orphans.old_metadata import remove_old_metadata
 from metastore.procedures.orphans.remove_orphans import remove_orphan_files
 from metastore.procedures.tables.drop_stats import drop_stats

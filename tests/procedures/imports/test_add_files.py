@@ -41,10 +41,10 @@ from support.catalog_lake import Lake
 from support.odd_parquet import write_odd_parquet
 from support.snapshots import summary_of
 
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
-from metastore.iceberg.bound_values import bound_bytes
-from metastore.iceberg.row_scan import RowScan
+from metastore.lake.iceberg.columns.bound_values import bound_bytes
+from metastore.lake.iceberg.rows.row_scan import RowScan
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.framework.run import explain
 from metastore.procedures.imports.add_files import add_files

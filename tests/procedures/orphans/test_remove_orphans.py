@@ -17,20 +17,20 @@ from pyiceberg.table.update import SetLocationUpdate
 from support.catalog_lake import Lake
 from support.snapshots import current
 
-from metastore.engine import LocalEngine
-from metastore.epoch import millis_since_epoch
+from metastore.engines.engine import LocalEngine
 from metastore.errors import InvalidRequestError, ProcedureError
-from metastore.iceberg.target import TargetTable
+from metastore.ground.epoch import millis_since_epoch
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.stores.deletion import Deletion
+from metastore.lake.stores.spelling import Spelling
+from metastore.lake.stores.trees import StoredFile
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.listed_folders import ListedFolders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import SUFFIX
-from metastore.procedures.files.spelling import Spelling
 from metastore.procedures.orphans.orphans import PrefixMismatch, Reached, orphans
 from metastore.procedures.orphans.remove_orphans import OrphanRemoval, remove_orphan_files
-from metastore.stores.deletion import Deletion
-from metastore.stores.trees import StoredFile
 
 OLD_DAYS = 10
 HOSTILE = (

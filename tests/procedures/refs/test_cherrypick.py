@@ -19,12 +19,12 @@ from support.snapshots import current, summary_of, there
 from support.snapshots import current as head_of
 
 from metastore.errors import ProcedureError
-from metastore.iceberg.manifest_writer import write_manifest_file
-from metastore.iceberg.manifests import added, deleted, existing, write_list
+from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
+from metastore.lake.iceberg.manifests.manifests import added, deleted, existing, write_list
+from metastore.lake.stores.new_files import NewFiles
 from metastore.model.vocabulary import MetadataType
 from metastore.procedures.framework.model import CallContext
 from metastore.session import Session
-from metastore.stores.new_files import NewFiles
 
 
 def stage(site: Site, *ids: int, **summary: str) -> int:

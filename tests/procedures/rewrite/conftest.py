@@ -14,7 +14,7 @@ from support import delete_files
 from support.rewriting_lake import Lake
 
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.session import connect
 
 

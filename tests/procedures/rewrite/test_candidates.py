@@ -6,9 +6,9 @@ import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from metastore.iceberg.delete_index import Deletes, only_path
-from metastore.iceberg.live_files import LiveFile
-from metastore.iceberg.schemas import PATH_ID
+from metastore.lake.iceberg.columns.schemas import PATH_ID
+from metastore.lake.iceberg.rows.delete_index import Deletes, only_path
+from metastore.lake.iceberg.rows.live_files import LiveFile
 
 DATA, POSITION, EQUALITY = DataFileContent
 

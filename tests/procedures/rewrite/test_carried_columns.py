@@ -13,8 +13,8 @@ import pytest
 from support.variant_lake import readable_rows, table_with_variants
 
 from metastore.errors import MetastoreError
-from metastore.formats.map_arrays import map_array
-from metastore.iceberg.live_files import live_files
+from metastore.lake.formats.map_arrays import map_array
+from metastore.lake.iceberg.rows.live_files import live_files
 from metastore.session import Session
 
 CALL = "CALL lake.system.rewrite_data_files(table => 'db.t', options => MAP(ARRAY['rewrite-all'], ARRAY['true']))"

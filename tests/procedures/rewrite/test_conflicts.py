@@ -24,9 +24,9 @@ from support.rewriting_lake import Lake
 from support.snapshots import current, operations
 
 import metastore
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.errors import ConflictError, FormatError, OutcomeUnknownError
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "city", StringType(), required=False))
 BY_CITY = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))

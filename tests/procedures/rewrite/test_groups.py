@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from metastore.iceberg.live_files import LiveFile
-from metastore.procedures.rewrite.groups import Candidate, Choice, Group, choose, output_files, pieces
-from metastore.procedures.rewrite.options import RewriteOptions
+from metastore.lake.iceberg.rows.live_files import LiveFile
+from metastore.lake.writes.limits import RewriteOptions
+from metastore.lake.writes.pieces import Candidate, Choice, Group, choose, output_files, pieces
 
 MB = 1 << 20
 OPTIONS = RewriteOptions(target_bytes=100 * MB, min_bytes=75 * MB, max_bytes=180 * MB)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from metastore.errors import InvalidRequestError
-from metastore.procedures.rewrite.options import RewriteOptions, parse_options
+from metastore.lake.writes.limits import RewriteOptions
+from metastore.procedures.rewrite.options import parse_options
 
 
 def test_defaults_are_those_of_the_reference() -> None:

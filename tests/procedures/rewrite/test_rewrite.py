@@ -26,7 +26,7 @@ from support.rewriting_lake import Lake
 from support.snapshots import current, summary_of
 
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
-from metastore.iceberg.live_files import LiveFile, live_files
+from metastore.lake.iceberg.rows.live_files import LiveFile, live_files
 from metastore.model.table_unit import TableMetadataUnit
 
 SCHEMA = Schema(

@@ -52,10 +52,10 @@ from pyiceberg.types import (
 )
 from support.rewriting_lake import Lake
 
-from metastore.iceberg.projection import Projection
-from metastore.procedures.rewrite.job import SortKey
-from metastore.procedures.rewrite.ordering import Order, in_order
-from metastore.procedures.rewrite.transforms import transformed
+from metastore.lake.iceberg.rows.projection import Projection
+from metastore.lake.writes.job import SortKey
+from metastore.lake.writes.ordering import Order, in_order
+from metastore.lake.writes.transforms import transformed
 
 INNER = StructType(
     NestedField(31, "x", StringType(), required=False),

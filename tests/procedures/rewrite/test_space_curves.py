@@ -30,9 +30,9 @@ from pyiceberg.utils.datetime import datetime_to_micros
 from support.rewriting_lake import Lake
 
 from metastore.errors import InvalidRequestError
-from metastore.procedures.rewrite.job import AlongCurve
-from metastore.procedures.rewrite.ordering import Order, in_order
-from metastore.procedures.rewrite.space_curves import Curve, along_hilbert, interleaved
+from metastore.lake.writes.job import AlongCurve
+from metastore.lake.writes.ordering import Order, in_order
+from metastore.lake.writes.space_curves import Curve, along_hilbert, interleaved
 
 SIDE = 64
 START = datetime(2021, 1, 1, tzinfo=timezone.utc)

@@ -20,14 +20,14 @@ from sqlglot import exp
 from support.sales_lake import Lake
 
 from metastore.errors import InvalidRequestError
-from metastore.formats.arrow_schema import tuple_schema
-from metastore.iceberg.row_scan import RowScan
+from metastore.lake.formats.arrow_schema import tuple_schema
+from metastore.lake.iceberg.rows.row_scan import RowScan
 from metastore.predicates.columns import Columns
 from metastore.predicates.iceberg_filter import iceberg_filter
 from metastore.predicates.predicate import parse
 from metastore.scan.tables import ScannedTables
-from metastore.sql.push_down import AskedRows, asked_of
-from metastore.sql.query_text import QueryText
+from metastore.sql.queries.push_down import AskedRows, asked_of
+from metastore.sql.queries.query_text import QueryText
 from metastore.sql.statement import Statement
 
 LITERALS = {

@@ -19,7 +19,7 @@ from support.sales_lake import Lake
 
 from metastore.config import Settings
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.session import connect
 
 TABLES = ("lake.default.sales", "dfs.shop.sales")
@@ -319,7 +319,7 @@ def test_what_a_store_says_of_itself_is_not_taken_for_damage(tmp_path: Path, mon
         catalog = session.catalogs.open("lake")
         catalog.create_namespace("default")
         catalog.create_table("default.t", pa.schema([("n", pa.int64())]))
-        monkeypatch.setattr("metastore.sql.catalog_rows.scan_tasks", away)
+        monkeypatch.setattr("metastore.sql.queries.catalog_rows.scan_tasks", away)
         with pytest.raises(StorageError, match="^the store is away$"):
             session.sql("SELECT * FROM lake.default.t")
 

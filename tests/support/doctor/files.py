@@ -19,10 +19,10 @@ from support.doctor.aggregates import contradictions
 from support.doctor.doors import DOORS, RUN_BY_OTHERS, Answer, ReadRows, ask
 from support.doctor.same_rows import difference
 
+from metastore.components.metastore import Metastore
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError, MetastoreError
-from metastore.formats.names import suffix_of
-from metastore.metastore import Metastore
+from metastore.lake.formats.names import suffix_of
 from metastore.model.identity import TableInfo
 from metastore.session import Session
 from metastore.sources.listing import list_files

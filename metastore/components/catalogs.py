@@ -1,0 +1,199 @@
+"""All named Iceberg tables of this deployment: the components' tables and the tables of configured catalogs.
+
+Procedures, metadata tables and queries name ``catalog.schema.table`` and get a :class:`TargetTable` here, for own and
+foreign tables alike. The catalog ``metastore`` has one schema, ``components``, with one table for each component. Other
+catalogs are configured as ``drill.metastore.catalogs.<name>``. Catalogs are opened on first use. Errors of foreign
+catalogs are mapped here: a missing object is a NotFoundError that suggests near names; a failure is a StorageError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchNamespaceError
+from pyiceberg.typedef import Identifier
+
+from metastore.components.metastore import Metastore
+from metastore.components.storage.table import ComponentTable
+from metastore.config.catalogs import OWN_CATALOG
+from metastore.errors import (
+    InvalidRequestError,
+    NotFoundError,
+    StorageError,
+)
+from metastore.ground.suggestions import did_you_mean
+from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of
+from metastore.lake.iceberg.catalogs.catalogs import ForeignCatalog
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.rows.known_reach import KnownReach
+from metastore.redaction import showable
+
+if TYPE_CHECKING:
+    from metastore.lake.iceberg.rows.changelog import Changelog
+
+COMPONENTS: Final = "components"
+"""The only schema of the catalog ``metastore``."""
+
+_NESTED: Final = ("sql", "rest", "in-memory")
+"""Kinds of catalogs whose nested namespaces are listed; on a file system, that would walk all data."""
+
+
+class Catalogs:
+    """All catalogs of a deployment by name, including ``metastore``. Threads may share it. Closes what it opened."""
+
+    def __init__(self, metastore: Metastore) -> None:
+        self.metastore = metastore
+        """The metastore whose components are the tables of the catalog ``metastore``."""
+        self.known_reach = KnownReach()
+        """Cache of the files that metadata files and manifests of any table reach, for the life of this object."""
+        self.changelogs: dict[str, Changelog] = {}
+        """Changelogs that ``create_changelog_view`` has named, by name in lower case, for the life of this object."""
+        configured = metastore.settings.catalogs
+        self._foreign = {
+            name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()
+        }
+
+    def names(self) -> list[str]:
+        """Return the names of all catalogs: ``metastore`` first, then the others in the order of the configuration."""
+        return [OWN_CATALOG, *self._foreign]
+
+    def canonical(self, catalog: str) -> str:
+        """Return the configured spelling of ``catalog``, ignoring case. Raises NotFoundError with near names."""
+        by_lower = {name.lower(): name for name in self.names()}
+        found = by_lower.get(catalog.lower())
+        if found is None:
+            raise NotFoundError(
+                f"catalog {catalog} does not exist{did_you_mean(catalog, self.names(), cutoff=0.5)}; catalogs are "
+                "configured as drill.metastore.catalogs.<name>"
+            )
+        return found
+
+    def schemas(self, catalog: str) -> list[str]:
+        """Return the schemas of ``catalog``, sorted; nested ones with dots. Raises NotFoundError, StorageError.
+
+        A file system catalog whose warehouse folder does not exist yet is empty: the first table creates the folder.
+        """
+        return sorted(self.walk_schemas(catalog, _raised))
+
+    def walk_schemas(self, catalog: str, trouble: Callable[[str, Exception], object]) -> Iterator[str]:
+        """Yield the schemas of ``catalog`` while they are listed, parents before children. Raises as :meth:`schemas`.
+
+        If the children of a schema cannot be listed, calls ``trouble`` with the schema's name and the error.
+        """
+        source = self._source(catalog)
+        if source is None:
+            yield COMPONENTS
+            return
+        waiting: list[Identifier] = [()]
+        while waiting:
+            above = waiting.pop(0)
+            try:
+                found = self._schemas_in(source, above)
+            except Exception as error:
+                if not above:
+                    raise
+                trouble(".".join(above), error)
+                continue
+            yield from (".".join(name) for name in found)
+            waiting += found if source.settings.type in _NESTED else []
+
+    @staticmethod
+    def _schemas_in(source: ForeignCatalog, above: Identifier) -> list[Identifier]:
+        with failures_of(source, NoSuchNamespaceError), source.turn:
+            try:
+                return list(source.opened.list_namespaces(above) if above else source.opened.list_namespaces())
+            except NoSuchNamespaceError as error:
+                if above or source.settings.type == "filesystem":
+                    return []  # Dropped since the listing, or not created yet.
+                raise StorageError(f"{source} does not answer: {error_text(error)}") from showable(error)
+
+    def tables(self, catalog: str, schema: str) -> list[str]:
+        """Return the tables of a schema, sorted; only existing components. Raises NotFoundError, StorageError."""
+        source = self._source(catalog)
+        if source is None:
+            return sorted(name for name, table in self._components(schema).items() if table.load() is not None)
+        try:
+            with failures_of(source, NoSuchNamespaceError), source.turn:
+                return sorted(name[-1] for name in source.opened.list_tables(_levels(schema)))
+        except NoSuchNamespaceError as error:
+            raise self._no_schema(catalog, schema) from error
+
+    def table(self, catalog: str, schema: str, name: str) -> TargetTable:
+        """Return an existing table.
+
+        Raises NotFoundError, which suggests near names, if the catalog, schema or table does not exist, and the errors
+        of :meth:`TargetTable.load`.
+        """
+        target = self.target(catalog, schema, name)
+        try:
+            target.load()
+        except NotFoundError as error:
+            if target.is_component:
+                raise
+            tables = self.tables(catalog, schema)
+            if not tables and schema not in self.schemas(catalog):
+                raise self._no_schema(catalog, schema) from error
+            raise NotFoundError(f"{error}{did_you_mean(name, tables, cutoff=0.5)}") from error
+        return target
+
+    def target(self, catalog: str, schema: str, name: str) -> TargetTable:
+        """Return the target of a name, whether or not the table exists; sends no request to a foreign catalog.
+
+        Raises NotFoundError for a catalog that is not configured, InvalidRequestError for an empty name.
+        """
+        if not (name and all(_levels(schema))):
+            raise InvalidRequestError(f"{'a schema' if name else 'a table'} of catalog {catalog} has an empty name")
+        catalog = self.canonical(catalog)
+        source = self._source(catalog)
+        if source is not None:
+            return TargetTable(catalog, schema, name, source, (*_levels(schema), name))
+        components = self._components(schema)
+        if name not in components:
+            raise NotFoundError(
+                f"the metastore has no component {name}{did_you_mean(name, list(components), cutoff=0.5)}"
+            )
+        table = components[name]
+        return TargetTable(OWN_CATALOG, schema, name, table.entry.source, table.entry.identifier, table.load)
+
+    def open(self, catalog: str) -> Catalog:
+        """Open a configured catalog as PyIceberg's; a missing SQLite database is created.
+
+        Raises NotFoundError, ConfigError, StorageError.
+        """
+        source = self._source(catalog)
+        if source is None:
+            raise InvalidRequestError(
+                f"{OWN_CATALOG} is the metastore's own; its tables are changed by its components and by procedures only"
+            )
+        source.may_create = True
+        return source.opened
+
+    def close(self) -> None:
+        """Release connections; a later use opens new ones."""
+        for source in self._foreign.values():
+            source.close()
+
+    def _source(self, catalog: str) -> ForeignCatalog | None:
+        return self._foreign.get(self.canonical(catalog))
+
+    def _components(self, schema: str) -> dict[str, ComponentTable]:
+        if schema != COMPONENTS:
+            raise NotFoundError(
+                f"schema {OWN_CATALOG}.{schema} does not exist; did you mean {OWN_CATALOG}.{COMPONENTS}?"
+            )
+        return {name: component.table for name, component in self.metastore.components.items()}
+
+    def _no_schema(self, catalog: str, schema: str) -> NotFoundError:
+        return NotFoundError(
+            f"schema {catalog}.{schema} does not exist{did_you_mean(schema, self.schemas(catalog), cutoff=0.5)}"
+        )
+
+
+def _raised(schema: str, error: Exception) -> None:  # noqa: ARG001 - the error names the catalog
+    raise error
+
+
+def _levels(schema: str) -> Identifier:
+    return tuple(schema.split("."))

@@ -1,6 +1,0 @@
-"""The metadata of Iceberg tables: metadata tables, such as ``t$snapshots``, and the versions of a table."""
-
-from metastore.inspection.tables import METADATA_TABLES, metadata_table
-from metastore.inspection.versions import resolve_version
-
-__all__ = ["METADATA_TABLES", "metadata_table", "resolve_version"]

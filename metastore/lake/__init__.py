@@ -1,0 +1,1 @@
+"""The lake below the metastore: stores, file formats, Iceberg tables, their rows. Nothing here knows the metastore."""

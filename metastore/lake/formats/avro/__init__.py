@@ -1,0 +1,1 @@
+"""Avro: headers, schemas, blocks, rows."""

@@ -1,0 +1,168 @@
+"""Bounds and null counts of Parquet columns from their data, if the footer has none that can be trusted.
+
+Place in the flow: the task that reads footers (:mod:`metastore.analyze.tasks.footers`) calls this module for the
+columns that :class:`BoundsFrom` selects. Only these columns are read, row group by row group.
+
+Promises: bounds and counts are exact, except for INT96. Spark reads its times as instants, other programs as local
+times, and Spark moves times of the Julian calendar. So INT96 bounds are widened by the largest difference between two
+zones, and do not exist before 1900.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore.errors import InvalidRequestError
+from metastore.lake.formats.arrow_schema import ArrowLeaf
+from metastore.lake.formats.parquet.leaf_measures import LeafMeasure
+from metastore.lake.formats.parquet.parquet_columns import Bounds, Leaf
+from metastore.lake.formats.parquet.parquet_plans import Plan
+from metastore.lake.formats.parquet.writer_faults import Doubt
+from metastore.lake.stores.read_errors import is_of_store
+from metastore.model.column_path import ColumnPath, is_among, parse
+from metastore.model.elements import of_elements
+from metastore.model.sketches.hashing import ArrowValues
+from metastore.model.statistics import ColumnStatistics, Value
+
+BoundsSource = Literal["auto", "footers", "data"]
+SOURCES: Final[Mapping[str, BoundsSource]] = {"auto": "auto", "footers": "footers", "data": "data"}
+
+
+@dataclass(frozen=True)
+class BoundsFrom:
+    """Where bounds of columns of Parquet and ORC come from.
+
+    ``footers``: no data is read. ``data``: reads the data of every column whose footer lacks a bound or a null count.
+    ``auto``: reads the data of INT96, and of text whose writer is known for wrong bounds. ``columns`` are always read
+    if their footers lack something; a struct stands for its leaves.
+    """
+
+    source: BoundsSource = "auto"
+    columns: tuple[ColumnPath, ...] = ()
+
+    @classmethod
+    def of(cls, wanted: str | Sequence[str]) -> BoundsFrom:
+        """Read ``auto``, ``footers``, ``data``, or column names, which extend ``auto``.
+
+        Raises InvalidRequestError otherwise.
+        """
+        if not isinstance(wanted, str):
+            return cls(columns=tuple(dict.fromkeys(parse(column) for column in wanted)))
+        source = SOURCES.get(wanted.lower())
+        if source is None:
+            raise InvalidRequestError(f"bounds come from auto, footers or data, not from {wanted!r}; or name columns")
+        return cls(source)
+
+    def reads(self, leaf: Leaf) -> bool:
+        """Whether the data of ``leaf`` is read if its footer lacks something."""
+        if self.source == "data" or is_among(leaf.path, self.columns):
+            return True
+        is_doubted_text = leaf.type == "VARCHAR" and Doubt.BOUNDS in leaf.doubt
+        return self.source == "auto" and (leaf.physical == "INT96" or is_doubted_text)
+
+    @property
+    def may_read_data(self) -> bool:
+        """Whether the data of any column may be read."""
+        return self.source != "footers" or bool(self.columns)
+
+    def names(self, leaf: Leaf) -> bool:
+        """Whether ``leaf`` was requested by name; then unreadable data is an error."""
+        return is_among(leaf.path, self.columns)
+
+
+AUTO: Final = BoundsFrom()
+FOOTERS: Final = BoundsFrom("footers")
+
+
+def lacks(leaf: Leaf, bounds: Bounds) -> bool:
+    """Whether a footer's ``bounds`` of ``leaf`` lack something that the data can provide."""
+    low, high, nulls, values = bounds
+    lacks_counts = nulls is None and not leaf.of_elements
+    return leaf.type != "NULL" and values != 0 and (low is None or high is None or lacks_counts)
+
+
+def measured_groups(
+    source: Any, plan: Plan, wanted: Sequence[tuple[Leaf, Sequence[int]]], *, must: Sequence[Leaf] = ()
+) -> dict[tuple[int, int], ColumnStatistics]:
+    """Returns statistics by leaf (its number among the file's leaves) and row group, for each leaf's groups ``wanted``.
+
+    A column that cannot be read is left out, unless it is in ``must``. Raises pyarrow's errors and OSError.
+    """
+    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+    found: dict[tuple[int, int], ColumnStatistics] = {}
+    for leaf, groups in wanted:
+        try:
+            found.update({(leaf.index, group): _measured(file, plan, leaf, group) for group in groups})
+        except (pa.ArrowException, OSError, ValueError) as error:  # noqa: PERF203 - each column for itself
+            if leaf in must or is_of_store(error):
+                raise
+    return found
+
+
+def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> ColumnStatistics:
+    table = file.reader.read_row_group(group, column_indices=[leaf.index], use_threads=False)
+    measure: LeafMeasure | None = None
+    for batch in table.to_batches():
+        values = _only_leaf(batch)
+        if leaf.type == "VARDECIMAL" and not pa.types.is_decimal(values.type):
+            raise ValueError(f"{leaf.key} has decimals of more digits than Arrow holds")
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if measure is None:
+            zoned = pa.types.is_timestamp(values.type) and values.type.tz is not None
+            measure = LeafMeasure(ArrowLeaf(leaf.path, leaf.type, zoned))
+        measure.add(values, batch.num_rows)
+    known = (measure or LeafMeasure(ArrowLeaf(leaf.path, leaf.type))).statistics()
+    if leaf.of_elements:
+        known = of_elements(known)
+    if leaf.physical == "INT96":
+        return _in_any_zone(known)
+    return _of_one_calendar(known) if plan.old_calendar else known
+
+
+def _only_leaf(batch: pa.RecordBatch) -> ArrowValues:
+    """Returns the values of the only leaf that was read, under any name; null if a struct around it is null.
+
+    A list gives its elements. A map of which one part is read is a list, too.
+    """
+    values: ArrowValues = batch.column(0)
+    while pa.types.is_nested(values.type):
+        values = values.flatten()[0] if pa.types.is_struct(values.type) else values.flatten()
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
+_ZONES_APART: Final = timedelta(hours=26)
+"""The difference between the westernmost and the easternmost zone."""
+_ALIKE_FROM: Final = date(1900, 1, 2)
+"""From this day on, both calendars agree, and so do the zones' local times in them."""
+
+
+def _in_any_zone(known: ColumnStatistics) -> ColumnStatistics:
+    """Returns bounds that hold for INT96 times in whichever zone a reader interprets them."""
+    low, high = _moved(known.min, -_ZONES_APART), _moved(known.max, _ZONES_APART)
+    return _of_one_calendar(replace(known, min=low, max=high, min_exact=low is None, max_exact=high is None))
+
+
+def _moved(bound: Value | None, reach: timedelta) -> Value | None:
+    try:
+        return bound + reach if isinstance(bound, datetime) else None
+    except OverflowError:
+        return None
+
+
+def _of_one_calendar(known: ColumnStatistics) -> ColumnStatistics:
+    """Returns ``known`` without bounds if the smallest is a time that readers may move to another calendar."""
+    if not isinstance(known.min, date):
+        return known if known.type not in ("DATE", "TIMESTAMP") else _without_bounds(known)
+    day = known.min.date() if isinstance(known.min, datetime) else known.min
+    return known if day >= _ALIKE_FROM else _without_bounds(known)
+
+
+def _without_bounds(known: ColumnStatistics) -> ColumnStatistics:
+    return replace(known, min=None, max=None, min_exact=True, max_exact=True)

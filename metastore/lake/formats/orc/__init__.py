@@ -1,0 +1,1 @@
+"""ORC: tails, statistics, times."""

@@ -1,0 +1,1 @@
+"""Parquet: footers, statistics, bloom filters, variants."""

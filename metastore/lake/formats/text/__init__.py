@@ -1,0 +1,1 @@
+"""CSV, JSON and other lines of text."""

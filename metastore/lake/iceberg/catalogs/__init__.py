@@ -1,0 +1,1 @@
+"""Catalogs of Iceberg tables, opened by configuration."""

@@ -1,0 +1,1 @@
+"""Columns of Iceberg tables: types, names, values, defaults."""

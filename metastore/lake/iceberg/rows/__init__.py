@@ -1,0 +1,1 @@
+"""Rows of Iceberg tables: what is read, and what deletes take away."""

@@ -1,0 +1,1 @@
+"""Snapshots: what a commit changes and what it requires."""

@@ -1,0 +1,1 @@
+"""Object stores: requests, conditional writes, listings."""

@@ -1,0 +1,198 @@
+"""Converts rows of a query to rows of a table: each column is widened to the table's type, or refused by name.
+
+Place in the flow: a statement gets its rows from DuckDB, and converts them here before anything is written. A value is
+stored unchanged or refused: no text becomes a number, no fraction is rounded, no number is truncated.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
+
+from metastore.errors import InvalidRequestError
+from metastore.lake.formats.casts import rounded
+from metastore.lake.iceberg.columns.readable_columns import require_values_can_be_made
+from metastore.lake.iceberg.rows.projection import in_arrow_type
+
+_ANY_INTEGER: Final = pa.decimal128(38, 0)
+
+Column = Any
+"""An Arrow chunked array of any type."""
+
+
+def conformed(
+    columns: Mapping[str, Column],
+    schema: Schema,
+    arrow: pa.Schema,
+    length: int,
+    defaulted: Mapping[str, Sequence[int]] | None = None,
+) -> pa.Table:
+    """Returns all columns of ``schema``, whose Arrow types are ``arrow``.
+
+    Columns that ``columns`` lacks have their write default, or NULL; so do the rows ``defaulted`` of a column. Raises
+    InvalidRequestError for a column that does not fit, for NULL in a required one, and for a value of a variant or
+    geometry.
+    """
+    arrays = []
+    for field, wanted in zip(schema.fields, arrow, strict=True):
+        given = columns.get(field.name)
+        if given is None:
+            given = default_column(field, wanted, length)
+        elif defaulted and field.name in defaulted:
+            given = _with_defaults(field, wanted, given, defaulted[field.name])
+        arrays.append(conformed_column(field, wanted, given))
+    return pa.Table.from_arrays(arrays, schema=arrow)
+
+
+def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -> Column:
+    """Returns ``values`` in the type of the table's column ``field``. Raises as :func:`conformed`."""
+    made = _typed(field, arrow, values)
+    for chunk in made.chunks:
+        _require_values(field, chunk, field.name)
+    return made
+
+
+def _typed(field: NestedField, arrow: pa.Field[Any], values: Column) -> Any:
+    whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    return pa.chunked_array([_cast(field, arrow.type, chunk) for chunk in whole.chunks], type=arrow.type)
+
+
+def _with_defaults(field: NestedField, arrow: pa.Field[Any], values: Column, rows: Sequence[int]) -> Column:
+    """Returns ``values`` in the column's type, with its write default in ``rows``."""
+    typed = _typed(field, arrow, values)
+    places = np.arange(len(typed))
+    places[list(rows)] = len(typed)
+    return pa.chunked_array([*typed.chunks, default_column(field, arrow, 1)], type=arrow.type).take(places)
+
+
+def default_column(field: NestedField, wanted: pa.Field[Any], length: int) -> Column:
+    """Returns the write default of ``field`` as an array of ``length``; NULL if it has none."""
+    if field.write_default is None:
+        return pa.nulls(length, wanted.type)
+    if isinstance(field.field_type, StructType):  # its default is empty, which means those of its fields
+        kind: Any = wanted.type
+        parts = list(kind)
+        own = [default_column(inner, part, length) for inner, part in zip(field.field_type.fields, parts, strict=True)]
+        return pa.StructArray.from_arrays(own, fields=parts)
+    return pa.repeat(pa.scalar(field.write_default, wanted.type), length)
+
+
+def require_storable(field: NestedField, wanted: Any, given: Any) -> None:
+    """Raises InvalidRequestError if no value of the Arrow type ``given`` can be stored in ``field``."""
+    require_values_can_be_made(field)
+    if not isinstance(field.field_type, UUIDType) and not _is_widened(given, wanted):
+        raise InvalidRequestError(
+            f"column {field.name} is {field.field_type}, and the query gives {given}; write the conversion, as "
+            f"CAST(… AS …), if it is meant"
+        )
+
+
+def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
+    if values.null_count == len(values):  # an untyped NULL has a numeric type
+        return pa.nulls(len(values), wanted)
+    stored = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
+    require_storable(field, wanted, stored.type)
+    if isinstance(field.field_type, UUIDType):
+        return _uuids(field, wanted, values)
+    try:
+        if pa.types.is_nested(wanted):
+            return in_arrow_type(field.field_type, stored, wanted)
+        if pa.types.is_decimal(wanted) and pa.types.is_integer(stored.type):
+            stored = stored.cast(_ANY_INTEGER)  # Arrow compares the digits of the types, not those of the values
+        return rounded(stored, wanted, whole=True)
+    except pa.ArrowException as error:
+        raise InvalidRequestError(f"column {field.name} is {field.field_type}: {error}") from error
+
+
+def _uuids(field: NestedField, wanted: Any, values: Any) -> Any:
+    """Converts UUIDs, which DuckDB returns as texts."""
+    if isinstance(values.type, pa.BaseExtensionType):
+        return values.cast(wanted)
+    try:
+        texts = [None if each is None else uuid.UUID(each).bytes for each in values.to_pylist()]
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InvalidRequestError(f"column {field.name} is uuid, and the query gives what is none: {error}") from error
+    storage = wanted.storage_type if isinstance(wanted, pa.BaseExtensionType) else wanted
+    made: Any = pa.array(texts, storage)
+    return pa.ExtensionArray.from_storage(wanted, made) if isinstance(wanted, pa.BaseExtensionType) else made
+
+
+def _is_widened(given: Any, wanted: Any) -> bool:
+    """Whether a column of type ``given`` may be stored as ``wanted`` if each value fits."""
+    types = pa.types
+    if types.is_null(given) or given.equals(wanted):
+        return True
+    if types.is_nested(given) or types.is_nested(wanted):
+        return _is_widened_inside(given, wanted)
+    if types.is_integer(given):
+        return types.is_integer(wanted) or types.is_decimal(wanted) or types.is_floating(wanted)
+    if types.is_decimal(given):
+        # A literal with a point is a decimal; sums of whole numbers are decimals without fraction digits.
+        return types.is_decimal(wanted) or types.is_floating(wanted) or (types.is_integer(wanted) and given.scale == 0)
+    if types.is_floating(given):
+        return types.is_floating(wanted) and given.bit_width <= wanted.bit_width
+    if types.is_date(given):
+        return types.is_date(wanted) or (types.is_timestamp(wanted) and wanted.tz is None)
+    if types.is_timestamp(given):
+        # The session's zone is UTC.
+        return types.is_timestamp(wanted) and (given.tz is None or wanted.tz is not None)
+    if types.is_time(given):
+        return types.is_time(wanted)
+    if _is_text(given):
+        return _is_text(wanted)
+    return _is_binary(given) and _is_binary(wanted)
+
+
+def _is_widened_inside(given: Any, wanted: Any) -> bool:
+    types = pa.types
+    if types.is_struct(given) and types.is_struct(wanted):
+        return [field.name for field in given] == [field.name for field in wanted] and all(
+            _is_widened(mine.type, other.type) for mine, other in zip(given, wanted, strict=True)
+        )
+    if types.is_map(given) and types.is_map(wanted):
+        return _is_widened(given.key_type, wanted.key_type) and _is_widened(given.item_type, wanted.item_type)
+    if _is_list(given) and _is_list(wanted):
+        return _is_widened(given.value_type, wanted.value_type)
+    return False
+
+
+def _is_text(kind: Any) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _is_binary(kind: Any) -> bool:
+    types = pa.types
+    return (
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    )
+
+
+def _is_list(kind: Any) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _require_values(field: NestedField, values: Any, name: str) -> None:
+    """Raises InvalidRequestError for NULL where the schema requires a value, within structs, lists and maps too."""
+    if field.required and values.null_count:
+        raise InvalidRequestError(f"column {name} is required: {values.null_count} rows have no value for it")
+    kind: IcebergType = field.field_type
+    if isinstance(kind, StructType):
+        present = values.drop_null()
+        for position, inner in enumerate(kind.fields):
+            _require_values(inner, pc.struct_field(present, position), f"{name}.{inner.name}")
+    elif isinstance(kind, ListType):
+        _require_values(kind.element_field, pc.list_flatten(values), f"{name}.element")
+    elif isinstance(kind, MapType) and kind.value_required:
+        maps: Any = values.drop_null()
+        first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+        _require_values(kind.value_field, maps.items.slice(first, last - first), f"{name}.value")

@@ -1,0 +1,72 @@
+"""Commits one snapshot that adds files and removes others, based on the table version that was read.
+
+Place in the flow: the last step of a statement that changes rows. The commit fails if the branch has moved since the
+statement read it, so the statement changes exactly the rows that it read. Promises as
+:mod:`metastore.lake.iceberg.snapshots.snapshot`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
+from pyiceberg.table.update import AssertCreate, TableUpdate
+
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
+from metastore.lake.iceberg.rows.changed_manifests import changed_manifests, counted
+from metastore.lake.iceberg.rows.live_files import LiveFile
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+
+
+def publish_change(
+    target: TargetTable, table: Table, now_ms: int, new: Sequence[DataFile], gone: Sequence[LiveFile]
+) -> int:
+    """Commit ``table`` with the files ``new`` and without ``gone``; returns the id of the snapshot.
+
+    Raises CommitFailedException if another writer was faster and StorageError if the commit was refused, both with
+    nothing changed; OutcomeUnknownError if the outcome is unknown.
+    """
+    made = NewSnapshot(table, now_ms)
+    with made.taken_back_unless_published():
+        made.publish(target, _manifests(made, new, gone), _summary(table, new, gone))
+    return made.id
+
+
+def publish_creation(
+    target: TargetTable, staged: Table, updates: Sequence[TableUpdate], now_ms: int, new: Sequence[DataFile]
+) -> int:
+    """Commit the table ``staged``, which ``updates`` create, with the files ``new``; returns its first snapshot's id.
+
+    Raises as :func:`publish_change`; CommitFailedException when a table of that name exists.
+    """
+    made = NewSnapshot(staged, now_ms)
+    with made.taken_back_unless_published():
+        first = made.updates(_manifests(made, new, ()), _summary(staged, new, ()))
+        target.commit(staged, (AssertCreate(),), (*updates, *first))
+    return made.id
+
+
+def _manifests(made: NewSnapshot, new: Sequence[DataFile], gone: Sequence[LiveFile]) -> list[ManifestFile]:
+    going = Counter(live.place for live in gone)
+    read = partial(read_live_entries, made.table.io)
+    return changed_manifests(made, made.parent_manifests(), read, new, going)[0]
+
+
+def _summary(table: Table, new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Summary:
+    operation = _operation(new, gone)
+    current = table.metadata.current_snapshot()
+    previous = current.summary.additional_properties if current and current.summary else None
+    counts = counted(table.metadata, new, [live.file for live in gone])
+    return update_snapshot_summaries(Summary(operation, **counts), previous)
+
+
+def _operation(new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Operation:
+    """Returns the operation as Iceberg names it: new delete files delete rows, as removed data files do."""
+    adds = any(file.content == DataFileContent.DATA for file in new)
+    removes = bool(gone) or any(file.content != DataFileContent.DATA for file in new)
+    return Operation.OVERWRITE if adds and removes else Operation.DELETE if removes else Operation.APPEND

@@ -1,0 +1,1 @@
+"""Queries: what a SELECT reads, and how it is asked of DuckDB."""

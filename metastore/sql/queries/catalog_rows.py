@@ -1,0 +1,132 @@
+"""The rows of one version of a catalog's table in a query: read here or in parts, and what narrows them.
+
+Place in the flow: :mod:`metastore.sql.queries.relations` resolves a name to a table, and asks this module for its rows.
+The columns ``extra`` are of a row's file (:mod:`metastore.sql.queries.columns_of_files`). With ``live``, rows have
+addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, Table
+
+from metastore.errors import FormatError, MetastoreError, StorageError
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.columns.readable_columns import readable_schema
+from metastore.lake.iceberg.rows.row_scan import RowScan
+from metastore.lake.iceberg.rows.scan_tasks import scan_tasks
+from metastore.lake.stores.read_errors import is_of_store
+from metastore.lake.writes.row_changes import LiveRows
+from metastore.sql.queries.addressed_rows import ADDRESS, addressed_rows, files_with_rows, scan_of_all_rows
+from metastore.sql.queries.columns_of_files import beside, columns_of_files, may_have_rows, of_table, with_columns
+from metastore.sql.queries.narrowed import Narrowed, fitting, of_iceberg
+from metastore.sql.queries.push_down import AskedRows
+from metastore.sql.queries.row_parts import RowsOnStore, addressed_rows_of, rows_of_iceberg
+from metastore.sql.views.unlisted import UNLISTED
+
+
+@dataclass(frozen=True)
+class CatalogRows:
+    """The rows of ``table``. ``own`` are its readable columns, ``schema`` has those of ``extra`` at its end.
+
+    The methods raise StorageError and FormatError, which name the table or the file.
+    """
+
+    target: TargetTable
+    table: Table
+    own: pa.Schema
+    extra: tuple[str, ...]
+    schema: Schema
+    live: LiveRows | None
+
+    @classmethod
+    def of(cls, target: TargetTable, table: Table, unlisted: Collection[str], live: LiveRows | None) -> CatalogRows:
+        """Returns the rows of ``table``; ``unlisted`` are the columns of files that the query names."""
+        readable = readable_schema(table.schema())
+        own = schema_to_pyarrow(readable, include_field_ids=False)
+        extra = columns_of_files(unlisted, own.names)
+        return cls(target, table, own, extra, with_columns(readable, extra), live)
+
+    @cached_property
+    def columns(self) -> pa.Schema:
+        """All columns of the rows."""
+        return pa.schema([*self.own, *(pa.field(name, UNLISTED[name]) for name in self.extra), *self._address])
+
+    @property
+    def unlisted(self) -> tuple[str, ...]:
+        """The columns that a star leaves out."""
+        return (*self.extra, *(field.name for field in self._address))
+
+    @property
+    def _address(self) -> list[pa.Field[Any]]:
+        return [] if self.live is None else ADDRESS
+
+    def read(self, asked: AskedRows) -> Iterator[pa.RecordBatch]:
+        """Yields the rows in the columns that are asked."""
+        with self._errors():
+            condition, is_meant = self._judged(asked)
+            more = self._of_file(asked)
+            if self.live is not None:
+                chosen = [name for name in self.own.names if name in asked.columns]
+                numbers = files_with_rows(self.table, self.live, condition, is_meant)
+                found = addressed_rows(scan_of_all_rows(self.table, chosen), self.live, numbers, more)
+                yield from (batch.select(asked.columns) for batch in found)
+                return
+            metadata, io = self.table.metadata, self.table.io
+            rows = RowScan(metadata, io, self._projection(asked, condition), condition)
+            for path, batches in rows.by_file(self._tasks(condition, is_meant)):
+                yield from (beside(batch, path, more) if more else batch for batch in batches)
+
+    def on_store(self, asked: AskedRows) -> RowsOnStore:
+        """Returns the rows for tasks, each of which reads some files."""
+        with self._errors():
+            condition, is_meant = self._judged(asked)
+            more = self._of_file(asked)
+            if self.live is not None:
+                numbers = files_with_rows(self.table, self.live, condition, is_meant)
+                return addressed_rows_of(self.table, self.live, numbers, asked.columns, more)
+            tasks = self._tasks(condition, is_meant)
+            projection = self._projection(asked, condition)
+            return rows_of_iceberg(self.table, projection, condition, tasks, asked.columns, more)
+
+    def narrow(self, asked: AskedRows) -> Narrowed:
+        """Returns which part is read, and why."""
+        with self._errors():
+            return of_iceberg(asked, fitting(asked, self.schema), self.table, self.extra)
+
+    def _judged(self, asked: AskedRows) -> tuple[BooleanExpression, Callable[[str], bool]]:
+        """Returns the condition on the table's own columns, and that on a file's path."""
+        expression = fitting(asked, self.schema).expression
+        return of_table(expression, self.extra), may_have_rows(expression, self.extra)
+
+    def _of_file(self, asked: AskedRows) -> list[str]:
+        return [name for name in self.extra if name in asked.columns]
+
+    def _projection(self, asked: AskedRows, condition: BooleanExpression) -> Schema:
+        return self.table.scan(condition, tuple(each for each in asked.columns if each not in self.extra)).projection()
+
+    def _tasks(self, condition: BooleanExpression, is_meant: Callable[[str], bool]) -> list[FileScanTask]:
+        tasks = scan_tasks(self.table.metadata, self.table.io, condition)
+        return [task for task in tasks if is_meant(task.file.file_path)]
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Within, PyIceberg's errors about a damaged table become this package's."""
+        try:
+            yield
+        except MetastoreError:
+            raise
+        except Exception as error:
+            if is_of_store(error):
+                raise StorageError(f"the files of {self.target} cannot be read: {error}") from error
+            message = f"the files of {self.target} cannot be read: {str(error) or repr(error)}"
+            raise FormatError(message) from error

@@ -1,0 +1,123 @@
+"""A query that runs in each task over some rows of its tables: plain data, which pickles.
+
+Place in the flow: :mod:`metastore.sql.tasks.division` decides which tables are divided. Every task runs the same text
+in the same DuckDB, so a value does not depend on where it was computed. The rows of tables that are not divided travel
+to each task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from metastore.duck.queries import Duck, Failure
+from metastore.errors import InvalidRequestError
+from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.relations import Relation, Relations
+from metastore.sql.queries.row_parts import HeldRows, RowPart, in_schema
+from metastore.sql.queries.select import PreparedQuery, QueryTable, QueryView, error_of, prepared_query, rows_of
+from metastore.sql.statement import Statement
+
+MOST_HELD_BYTES: Final = 32 << 20
+"""The most bytes of other tables that travel to every task."""
+
+
+@dataclass(frozen=True)
+class TaskTable:
+    """A table in a task: ``rows`` of a table that is not divided."""
+
+    name: str
+    schema: pa.Schema
+    rows: HeldRows | None
+
+
+@dataclass(frozen=True)
+class DividedQuery:
+    """A query that runs in each task over its own rows of the divided tables."""
+
+    statement: Statement
+    text: str
+    registered: Sequence[TaskTable | QueryView]
+    left_out: Mapping[str, str]
+    is_half: bool = False
+    """Whether the text is a half of the statement's query, so that places in it are not places in the statement."""
+
+    def rows(self, parts: Mapping[int, RowPart], spill: str = "") -> Iterator[pa.RecordBatch]:
+        """Yields the rows of the query over ``parts`` of the divided tables, by their numbers; others have no rows.
+
+        ``spill`` is a folder for what exceeds DuckDB's memory. Without it, there is no limit, and nothing is spilled.
+        Raises InvalidRequestError, with line and column, for a value that an expression refuses, and the errors of
+        reading ``parts``.
+        """
+        nothing = HeldRows.of(iter(()), pa.schema([]))
+        with Duck(threads=1, spill=spill) as duck:
+            for number, each in enumerate(self.registered):
+                if isinstance(each, QueryView):
+                    duck.add_view(each.name, each.text)
+                else:
+                    rows = each.rows or parts.get(number) or nothing
+                    duck.add(each.name, each.schema, partial(in_schema, rows, each.schema))
+            try:
+                yield from duck.stream(self.text)
+            except Failure as failure:
+                if self.is_half:
+                    place = self.statement.place(self.statement.tokens[0])
+                    raise InvalidRequestError(f"{place}: {failure.message}") from failure.__cause__
+                raise error_of(self.statement, failure, self.text, self.left_out) from failure.__cause__
+
+
+def register(duck: Duck, prepared: PreparedQuery, streams: Sequence[int]) -> None:
+    """Register the tables without rows; those with the numbers ``streams`` as streams, which a plan shows as such."""
+    for number, each in enumerate(prepared.registered):
+        if isinstance(each, QueryView):
+            duck.add_view(each.name, each.text)
+            continue
+        schema = each.relation.part(each.asked.columns)
+        if number in streams:
+            duck.add(each.name, schema, lambda: iter(()))
+        else:
+            duck.add_empty(each.name, schema)
+
+
+def prepared_columns(prepared: PreparedQuery) -> pa.Schema:
+    """Returns the columns of the rows of a query. Raises :class:`metastore.duck.queries.Failure`."""
+    with Duck() as duck:
+        register(duck, prepared, ())
+        return duck.columns(prepared.text)[0]
+
+
+def held(table: QueryTable, room: int) -> HeldRows | None:
+    """Returns the rows that are asked of ``table``; None if they are more than ``room`` bytes."""
+    rows = table.relation.on_store(table.asked)
+    if rows is not None and rows.size > MOST_HELD_BYTES:
+        return None
+    relation: Relation = table.relation
+    found = HeldRows.of(relation.batches(table.asked), relation.part(table.asked.columns))
+    return found if len(found.content) <= room else None
+
+
+def held_rows(composed: Composed, relations: Relations) -> pa.Table | None:
+    """Returns the rows of the query ``composed``, which runs here once, as tasks may read them in its place.
+
+    Returns None if they are too many, if two columns have one name, or if a type of DuckDB would become another one on
+    the way. Raises the errors of the query.
+    """
+    with composed.errors():
+        prepared = prepared_query(composed.query(), relations)
+        with Duck() as duck:
+            register(duck, prepared, ())
+            try:
+                columns, types = duck.columns(prepared.text)
+            except Failure:
+                return None  # the query of the whole statement says what is wrong
+            if len({name.lower() for name in columns.names}) < len(columns.names):
+                return None
+            again = f"FROM {duck.add('held', columns, lambda: iter(()))}"
+            if duck.columns(again)[1] != types:
+                return None
+        rows = rows_of(composed.query(), relations)
+    return rows if rows.nbytes <= MOST_HELD_BYTES else None

@@ -1,0 +1,72 @@
+"""The table of a catalog whose rows a statement changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import Token, TokenType
+
+from metastore.errors import InvalidRequestError
+from metastore.ground.quoting import double_quoted
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.sql.statement import Cursor, Name
+from metastore.sql.target import StatementTarget
+
+
+@dataclass(frozen=True)
+class NamedTable:
+    """A named table: ``tokens`` are its name and alias in the text, ``alias`` is the qualifier of its columns."""
+
+    table: TargetTable
+    names: tuple[Name, ...]
+    tokens: tuple[Token, ...]
+    alias: str
+
+    @property
+    def quoted_alias(self) -> str:
+        """Returns the alias, quoted for a query."""
+        return double_quoted(self.alias)
+
+
+def table_name(cursor: Cursor) -> list[Name]:
+    """Read ``catalog.schema.table``. Raises InvalidRequestError for a shorter name."""
+    start = cursor.token
+    names = cursor.names("catalog.schema.table")
+    if len(names) < 3:
+        raise cursor.statement.error("a table of a catalog is named by three parts, catalog.schema.table", start)
+    return names
+
+
+def place_of(target: StatementTarget, cursor: Cursor, names: list[Name]) -> TargetTable:
+    """Returns the table that ``names`` mean, whether it exists or not. Refuses a component."""
+    with cursor.statement.at(names[0].token):
+        schema = ".".join(name.text for name in names[1:-1])
+        table = target.catalogs.target(names[0].text, schema, names[-1].text)
+        if table.is_component:
+            raise InvalidRequestError(
+                f"{table} is the metastore's own: its rows are written by its components, not by statements"
+            )
+    return table
+
+
+def named_table(target: StatementTarget, cursor: Cursor, *, alias: tuple[str, ...] | None = None) -> NamedTable:
+    """Read the name of a table that exists; ``alias`` allows an alias, unless it is one of these words.
+
+    Raises InvalidRequestError and NotFoundError, at the name.
+    """
+    names = table_name(cursor)
+    place = place_of(target, cursor, names)
+    with cursor.statement.at(names[0].token):
+        table = target.catalogs.table(place.catalog_name, place.schema_name, place.name)
+    given = None if alias is None else accept_alias(cursor, alias)
+    tokens = (names[0].token, names[-1].token if given is None else given.token)
+    return NamedTable(table, tuple(names), tokens, names[-1].text if given is None else given.text)
+
+
+def accept_alias(cursor: Cursor, unless: tuple[str, ...]) -> Name | None:
+    """Read ``[AS] alias`` if the next word is not in ``unless``."""
+    if cursor.accept_word("AS"):
+        return cursor.name("an alias")
+    if cursor.ahead(TokenType.IDENTIFIER) or (cursor.word and cursor.word not in unless):
+        return cursor.name("an alias")
+    return None

@@ -1,0 +1,113 @@
+"""Which part of a table a query reads, and why not less: the lines that EXPLAIN prints for a table.
+
+The lines count the files and row groups that the condition leaves. They name each part of the condition that excluded
+files, and each part that could not, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.visitors import bind, extract_field_ids
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+
+from metastore.lake.iceberg.rows.scan_tasks import scan_tasks
+from metastore.model.mapping.filters import conjuncts
+from metastore.predicates.iceberg_filter import SESSION_ZONE, IcebergFilter, iceberg_filter
+from metastore.predicates.predicate import parse
+from metastore.scan.explanation import counted, listed
+from metastore.scan.pruning.result import Count
+from metastore.scan.scan import Scan
+from metastore.sql.queries.columns_of_files import may_have_rows, of_table
+from metastore.sql.queries.push_down import AskedRows, condition_text
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """``condition`` holds for every row that is read; ``lines`` say which files are read, and why."""
+
+    condition: BooleanExpression
+    lines: Sequence[str] = ()
+
+
+def fitting(asked: AskedRows, schema: Schema) -> IcebergFilter:
+    """Returns the part of ``asked`` that can choose rows with the columns ``schema``."""
+    return IcebergFilter(AlwaysTrue()) if asked.condition is None else iceberg_filter(asked.condition, schema)
+
+
+def narrowed_by(asked: AskedRows, chosen: IcebergFilter) -> Narrowed:
+    """Returns the lines for a source that only the filter narrows."""
+    return Narrowed(chosen.expression, _notes(asked, chosen.notes))
+
+
+def in_memory(asked: AskedRows) -> Narrowed:
+    """Returns the lines for rows that are not read from files."""
+    lines = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB filters them"]
+    return Narrowed(AlwaysTrue(), lines)
+
+
+def of_changelog(asked: AskedRows, snapshots: int) -> Narrowed:
+    """Returns the lines for the changes of some snapshots, which are all read."""
+    return Narrowed(
+        AlwaysTrue(), [f"snapshots: {snapshots}, and DuckDB filters their changed rows", *_notes(asked, ())]
+    )
+
+
+def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> Narrowed:
+    """Returns the lines for an Iceberg table, by its manifests and the columns ``extra`` of its files."""
+    is_meant, condition = may_have_rows(chosen.expression, extra), chosen.expression
+    chosen = replace(chosen, expression=of_table(condition, extra))
+    files = {task.file.file_path: task.file for task in scan_tasks(table.metadata, table.io)}
+    every = list(files)
+    if isinstance(condition, AlwaysTrue):
+        return Narrowed(condition, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)])
+    found = {task.file.file_path for task in scan_tasks(table.metadata, table.io, chosen.expression)}
+    kept = set(filter(is_meant, found))
+    by = {
+        condition_text(part): len(every) - len(scan_tasks(table.metadata, table.io, part))
+        for part in conjuncts(chosen.expression)
+    }
+    by["columns of the file"] = len(every) - sum(map(is_meant, every))
+    excluding = [f"{number} files: {text}" for text, number in by.items() if number]
+    lines = [f"files: {counted(Count(len(every), len(kept)))}"]
+    if excluding:
+        lines += ["skipped by:", *listed(excluding)]
+    lines.append("row groups: those of the files read are chosen by their own statistics when they are opened")
+    notes = [*chosen.notes, *_without_bounds(chosen.expression, table, files.values())]
+    return Narrowed(condition, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
+
+
+def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[DataFile]) -> Iterator[str]:
+    """Returns notes on columns of the condition for which no manifest entry has bounds."""
+    schema = table.schema()
+    bounded = {field for file in files for field in (*(file.lower_bounds or {}), *(file.upper_bounds or {}))}
+    counted_alone = extract_field_ids(bind(schema, condition, case_sensitive=True)) - bounded
+    for field in sorted(counted_alone):
+        name = schema.find_column_name(field)
+        yield f"the manifests have no bounds of {name}, so that it skips no file; row groups have them in the files"
+
+
+def of_scan(asked: AskedRows, scan: Scan) -> Narrowed:
+    """Returns the lines for an analyzed table, by the metastore."""
+    explanation = scan.explain()
+    condition: BooleanExpression = AlwaysTrue()
+    if asked.condition is not None:
+        condition = parse(asked.condition, scan.plan.columns, SESSION_ZONE).condition
+    lines = [f"files: {counted(explanation.files)}", f"row groups: {counted(explanation.row_groups)}"]
+    if explanation.skipped_by:
+        lines.append("skipped by:")
+        lines += listed([f"{number} files: {test}" for test, number in explanation.skipped_by.items()])
+    return Narrowed(condition, [*lines, *_notes(asked, explanation.notes if asked.condition else ())])
+
+
+def _notes(asked: AskedRows, notes: Sequence[str], *, nothing: bool = False) -> list[str]:
+    lines = [f"note: {note}" for note in notes]
+    if asked.why_all:
+        lines.append(f"note: the WHERE does not narrow what is read: {asked.why_all}")
+    if nothing and not lines:
+        lines.append("note: no file is skipped: by its bounds each may hold rows that match")
+    return lines

@@ -1,0 +1,203 @@
+"""A query as text and tree: the tables that it names, their places in the text, and the versions that it asks for.
+
+Place in the flow: SELECT parses here, and runs the text itself in DuckDB, with each table's name replaced in its place.
+The tree is used only to find names and is never printed, so all of DuckDB's syntax passes unchanged. Texts keep their
+length, so that errors of DuckDB can be reported at the line and column of the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import sqlglot
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, SqlglotError
+
+from metastore.duck.queries import Failure
+from metastore.errors import InvalidRequestError
+from metastore.ground.quoting import double_quoted
+from metastore.procedures.framework.types import parse_timestamp
+from metastore.sql.statement import Statement
+from metastore.sql.views.text import ctes_seen_from
+
+
+@dataclass(frozen=True)
+class Version:
+    """A requested version: a snapshot's id, the name of a branch or tag, or a point in time."""
+
+    value: int | str | datetime
+    token: Token
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One place where the query names a table: the parts of the name, and the characters from ``start`` to ``end``."""
+
+    parts: tuple[str, ...]
+    start: int
+    end: int
+    node: exp.Table
+    version: Version | None = None
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class QueryText:
+    """One query. ``tree`` is its syntax tree, whose names know their places in ``text``."""
+
+    statement: Statement
+    text: str
+    tree: exp.Expr
+    references: tuple[Reference, ...]
+
+    @classmethod
+    def parse(cls, statement: Statement, check: Callable[[str], None], text: str | None = None) -> QueryText:
+        """Returns the query ``statement``; or ``text``, the end of the statement, with its place in the statement.
+
+        ``check`` raises :class:`Failure` for invalid SQL. Raises InvalidRequestError, with line and column.
+        """
+        tokens = statement.tokens
+        text = statement.text if text is None else text
+        clauses = list(_versions(statement))
+        for first, last, _ in clauses:
+            text = _replaced(text, tokens[first].start, tokens[last].end + 1, "")
+        for token in reversed(tokens):
+            if statement.text[token.start] == "`":
+                text = _replaced(text, token.start, token.end + 1, double_quoted(token.text))
+        try:
+            check(text)
+        except Failure as failure:
+            raise placed_error(statement, text, failure) from failure.__cause__
+        tree = _tree(statement, text)
+        versions = {tokens[first - 1].end: version for first, _, version in clauses}
+        found = []
+        for node in tree.find_all(exp.Table):
+            reference = _reference(node, versions)
+            if reference is not None:
+                found.append(reference)
+        if versions:
+            stray = next(iter(versions.values()))
+            raise statement.error(
+                "only tables have versions: move FOR VERSION or FOR TIMESTAMP AS OF to a table", stray.token
+            )
+        return cls(statement, text, tree, tuple(sorted(found, key=lambda each: each.start)))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every name in the query, in lower case."""
+        return frozenset(each.name.lower() for each in self.tree.find_all(exp.Identifier))
+
+    def at(self, reference: Reference) -> AbstractContextManager[None]:
+        """Within this context, an error about ``reference`` gets its place in the statement."""
+        return self.statement.at(next(token for token in self.statement.tokens if token.start == reference.start))
+
+    def with_names(self, names: Sequence[str], others: Iterable[tuple[tuple[int, int], str]] = ()) -> str:
+        """Returns the text with ``names`` in place of the references' names.
+
+        Other text keeps its place if they are short enough. ``others`` are further places, with their replacements.
+        """
+        spans = {(each.start, each.end): name for each, name in zip(self.references, names, strict=True)}
+        spans.update(others)
+        spans.update(self._qualifiers())
+        text = self.text
+        for (start, end), name in sorted(spans.items(), reverse=True):
+            text = _replaced(text, start, end, name)
+        return text
+
+    def _qualifiers(self) -> Iterator[tuple[tuple[int, int], str]]:
+        """In fully qualified columns (``catalog.schema.table.column``), keep only the table's own name."""
+        known = {tuple(part.lower() for part in each.parts) for each in self.references}
+        for column in self.tree.find_all(exp.Column):
+            parts = [part for part in column.parts if isinstance(part, exp.Identifier)]
+            before = tuple(part.name.lower() for part in parts[:-1])
+            if len(before) > 1 and before in known and all("start" in part.meta for part in parts):
+                yield (parts[0].meta["start"], parts[-2].meta["start"]), ""
+
+
+def placed_error(statement: Statement, text: str, failure: Failure) -> InvalidRequestError:
+    """Returns DuckDB's error in ``text``, made by :meth:`QueryText.with_names`, with its place in ``statement``."""
+    if failure.line is None:
+        return InvalidRequestError(f"{statement.place(statement.tokens[0])}: {failure.message}")
+    line, column = text.split("\n")[failure.line - 1], failure.offset
+    if failure.snippet.startswith("..."):  # DuckDB shows a long line in part
+        shown = failure.snippet[3:].removesuffix("...")
+        column += max(line.find(shown), 3) - 3
+    return InvalidRequestError(f"line {failure.line}, column {min(column, len(line)) + 1}: {failure.message}")
+
+
+def _tree(statement: Statement, text: str) -> exp.Expr:
+    try:
+        trees = [tree for tree in sqlglot.parse(text, read=DuckDB) if tree is not None]
+    except ParseError as error:  # DuckDB would understand it
+        first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
+        marked = first.get("highlight") or " "
+        place = f"line {first.get('line', 1)}, column {max(first.get('col', 1) - len(marked), 0) + 1}"
+        raise InvalidRequestError(
+            f"{place}: the tables of the query cannot be determined: {first.get('description')}"
+        ) from error
+    except (SqlglotError, RecursionError) as error:
+        place = statement.place(statement.tokens[0])
+        raise InvalidRequestError(f"{place}: the tables of the query cannot be determined: {error}") from error
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query | exp.Pivot | exp.Summarize | exp.Values):
+        raise statement.error("a query is expected", statement.tokens[0])
+    return trees[0]
+
+
+def _reference(node: exp.Table, versions: dict[int, Version]) -> Reference | None:
+    """Returns the reference that ``node`` is; None for a function and for a common table expression."""
+    if isinstance(node.this, exp.Func | exp.Anonymous):
+        return None
+    parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
+    if not parts or len(parts) != len(node.parts) or not all("start" in part.meta for part in parts):
+        return None
+    if len(parts) == 1 and parts[0].name.lower() in set(ctes_seen_from(node)):
+        return None
+    start, last = parts[0].meta["start"], parts[-1].meta["end"]
+    return Reference(tuple(part.name for part in parts), start, last + 1, node, versions.pop(last, None))
+
+
+def _versions(statement: Statement) -> Iterator[tuple[int, int, Version]]:
+    """Read ``[FOR] VERSION|TIMESTAMP AS OF constant``: its first and last token, and the version."""
+    for index in range(1, len(statement.tokens)):
+        kind = statement.word(index)
+        if kind not in {"VERSION", "TIMESTAMP"} or not _begin(statement, index + 1, ("AS", "OF")):
+            continue
+        value = index + 3
+        if kind == "TIMESTAMP" and statement.word(value) == "TIMESTAMP":
+            value += 1
+        token = statement.tokens[value] if value < len(statement.tokens) else None
+        if token is None or token.token_type not in {TokenType.NUMBER, TokenType.STRING}:
+            continue
+        first = index - 1 if statement.word(index - 1) == "FOR" else index
+        yield first, value, Version(_value(statement, kind, token), token)
+
+
+def _value(statement: Statement, kind: str, token: Token) -> int | str | datetime:
+    if kind == "TIMESTAMP":
+        try:
+            return parse_timestamp(token.text)
+        except InvalidRequestError as error:
+            raise InvalidRequestError(f"{statement.place(token)}: {error}") from error
+    if token.token_type is TokenType.STRING:
+        return token.text
+    if not token.text.isdecimal():
+        raise statement.error("a version is a whole number, or the name of a branch or tag in quotes", token)
+    return int(token.text)
+
+
+def _begin(statement: Statement, index: int, words: Iterable[str]) -> bool:
+    return all(statement.word(index + offset) == word for offset, word in enumerate(words))
+
+
+def _replaced(text: str, start: int, end: int, new: str) -> str:
+    """Returns ``text`` with ``new`` in that place, padded with blanks: the text after it keeps its place."""
+    breaks = "\n" * text.count("\n", start, end)
+    return text[:start] + new + " " * max(end - start - len(new) - len(breaks), 0) + breaks + text[end:]

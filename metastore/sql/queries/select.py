@@ -1,0 +1,268 @@
+"""SELECT: any query that DuckDB understands, over every table that the metastore can name.
+
+::
+
+    [EXPLAIN] SELECT … | WITH … SELECT … | FROM … | VALUES … | SUMMARIZE … | PIVOT …
+
+:mod:`metastore.sql.queries.relations` lists the names of tables. ``FOR VERSION AS OF constant`` or ``FOR TIMESTAMP AS
+OF 'time'`` may follow a name. Only the columns and rows that the query can need are fetched from each table
+(:mod:`metastore.sql.queries.push_down`); EXPLAIN prints them, and DuckDB's plan. The session's time zone is UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from sqlglot import exp
+
+from metastore.components.storage.table import shared_look
+from metastore.duck.queries import Duck, Failure
+from metastore.duck.value_kinds import mark_columns
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.model.column_path import named_alike
+from metastore.model.identity import TableInfo
+from metastore.scan.pruning.file_columns import NOT_KEPT
+from metastore.scan.pruning.row_id import ROW_ID
+from metastore.sql.queries.asked_through_views import Through, asked_through
+from metastore.sql.queries.narrowed import Narrowed
+from metastore.sql.queries.push_down import AskedRows, asked_of, condition_text
+from metastore.sql.queries.query_text import QueryText, Reference, placed_error
+from metastore.sql.queries.relations import Relation, Relations
+from metastore.sql.queries.unlisted import stars_without
+from metastore.sql.statement import Statement
+from metastore.sql.target import StatementTarget
+from metastore.sql.views.expansion import ViewText, expand
+from metastore.sql.views.references import references
+from metastore.sql.views.runner import in_duckdb
+from metastore.sql.views.text import DEFAULT_DIALECT
+from metastore.sql.views.unlisted import meant_of
+
+
+def select(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run a query; returns its rows."""
+    with shared_look():
+        return rows_of(statement, Relations(target))
+
+
+def rows_of(statement: Statement, relations: Relations) -> pa.Table:
+    """Returns the rows of a query whose names mean ``relations``."""
+    with Duck() as duck:
+        query = QueryText.parse(statement, duck.check)
+        preparation = _Preparation(duck, relations)
+        return preparation.run(query, preparation.prepared(query))
+
+
+@dataclass(frozen=True)
+class QueryTable:
+    """A table that a query reads: its name for DuckDB, and the part of ``relation`` that is ``asked``."""
+
+    name: str
+    shown: str
+    relation: Relation
+    asked: AskedRows
+
+
+@dataclass(frozen=True)
+class QueryView:
+    """A view that a query reads: its name, and its text for DuckDB."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class PreparedQuery:
+    """A query for DuckDB: its ``text``, and the tables and views that are registered before, in order.
+
+    ``left_out`` are columns that cannot be read, with the reasons.
+    """
+
+    statement: Statement
+    text: str
+    registered: Sequence[QueryTable | QueryView]
+    left_out: Mapping[str, str]
+
+
+def prepared_query(statement: Statement, relations: Relations) -> PreparedQuery:
+    """Returns a query whose names mean ``relations``; it does not run. Raises as :func:`rows_of`."""
+    with Duck() as duck:
+        query = QueryText.parse(statement, duck.check)
+        preparation = _Preparation(duck, relations)
+        text = preparation.prepared(query)
+        return PreparedQuery(statement, text, preparation.registered, preparation.left_out)
+
+
+def error_of(statement: Statement, failure: Failure, text: str, left_out: Mapping[str, str]) -> InvalidRequestError:
+    """Returns the error for a ``failure`` in ``text``, made of ``statement``; it says why a column cannot be read."""
+    error = placed_error(statement, text, failure)
+    for name, reason in left_out.items():
+        if f'"{name}"'.lower() in failure.message.lower():
+            return InvalidRequestError(f"{error}. Column {name} is left out of all reads: {reason}")
+    return error
+
+
+def fetch_lines(statement: Statement, relations: Relations) -> list[str]:
+    """Returns which part of each table a query fetches, as EXPLAIN prints it. Raises as :func:`rows_of`."""
+    with Duck() as duck:
+        preparation = _Preparation(duck, relations, explains=True)
+        text = preparation.prepared(QueryText.parse(statement, duck.check))
+        try:
+            duck.bind(text)
+        except Failure as failure:
+            raise error_of(statement, failure, text, preparation.left_out) from failure.__cause__
+        return preparation.fetched
+
+
+def explain(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the part of each table that a query fetches, and DuckDB's plan; the query does not run."""
+    word = statement.tokens[0]
+    before, after = statement.text[: word.start], statement.text[word.end + 1 :]
+    with shared_look(), Duck() as duck:
+        query = QueryText.parse(statement, duck.check, before + " " * len("EXPLAIN") + after)
+        preparation = _Preparation(duck, Relations(target), explains=True)
+        text = preparation.prepared(query)
+        plan = preparation.run(query, before + "EXPLAIN" + text[word.end + 1 :])
+    lines = [*preparation.fetched, *(line for row in plan.to_pylist() for line in row["explain_value"].splitlines())]
+    return pa.table({"plan": pa.array(lines, pa.string())})
+
+
+class _Preparation:
+    """Registers the tables of one statement in DuckDB.
+
+    With ``explains``, ``fetched`` says which part of each is read.
+    """
+
+    def __init__(self, duck: Duck, relations: Relations, *, explains: bool = False) -> None:
+        self._duck = duck
+        self._explains = explains
+        self._relations = relations
+        self.fetched: list[str] = []
+        self.left_out: dict[str, str] = {}
+        self.registered: list[QueryTable | QueryView] = []
+
+    def run(self, query: QueryText, text: str) -> pa.Table:
+        """Run ``text``, which was made of ``query``; an error says why a column of a table cannot be read."""
+        try:
+            return self._duck.run(text)
+        except Failure as failure:
+            raise error_of(query.statement, failure, text, self.left_out) from failure.__cause__
+
+    def prepared(self, query: QueryText, through: Through | None = None) -> str:
+        """Returns the text of ``query`` with the names that its tables have in DuckDB.
+
+        ``through`` are the conditions on their rows, if the text is that of a view.
+        """
+        unlisted: dict[Reference, Sequence[str]] = {}
+        self._relations.look_together(reference.parts for reference in query.references)
+        names = [self._source_of(query, each, unlisted, through) for each in query.references]
+        stars = stars_without(query, unlisted)
+        return query.with_names(names, list(stars))
+
+    def _source_of(
+        self,
+        query: QueryText,
+        reference: Reference,
+        unlisted: dict[Reference, Sequence[str]],
+        through: Through | None,
+    ) -> str:
+        with query.at(reference):
+            wanted = None if reference.version is None else reference.version.value
+            meant = meant_of(query.tree, reference.node)
+            found = self._relations.resolve(reference.parts, wanted, query.names, meant)
+            if isinstance(found, ViewText):
+                return self._view(query, reference, found)
+            if not found.schema.names:
+                raise InvalidRequestError(f"{reference} has no columns: nothing is in it")
+            if len(query.references) == 1:
+                _require_had(reference, meant, found)
+        unlisted[reference] = found.unlisted
+        self.left_out.update(found.left_out)
+        asked = asked_of(query, reference, found.schema)
+        if through is not None:
+            asked = through.of(TableInfo(*reference.parts), asked)
+        return self._table(query, reference, found, asked)
+
+    def _table(self, query: QueryText, reference: Reference, relation: Relation, asked: AskedRows) -> str:
+        with query.at(reference):
+            _require_told_apart(query, reference, relation)
+        if self._explains:
+            self.fetched += _fetch_lines(reference, asked, relation.narrow(asked))
+        looks = copy_context()  # DuckDB reads in its own threads, which share the table state of this thread.
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            return looks.copy().run(relation.batches, asked)
+
+        self.registered.append(QueryTable(reference.parts[-1], str(reference), relation, asked))
+        return self._duck.add(reference.parts[-1], relation.part(asked.columns), batches)
+
+    def _view(self, query: QueryText, reference: Reference, view: ViewText) -> str:
+        """Register a view's query. An expanded query contains no views, so this goes one level deep."""
+        tree = expand(
+            view.sql, self._relations.text, dialect=view.dialect, schema_path=view.schema_path, pins=view.pins
+        )
+        try:
+            through = None
+            if view.dialect == DEFAULT_DIALECT:
+                through = asked_through(query, reference, tree, self._relations.known)
+            self._mark_columns(tree)
+            inner = QueryText.parse(Statement.parse(in_duckdb(tree, view.dialect)), self._duck.check)
+            text = self.prepared(inner, through)
+            self.registered.append(QueryView(reference.parts[-1], text))
+            return self._duck.add_view(reference.parts[-1], text)
+        except (Failure, InvalidRequestError, NotFoundError) as error:
+            raise InvalidRequestError(f"view {reference}: {error}") from error
+
+    def _mark_columns(self, tree: exp.Query) -> None:
+        """Mark the text columns of a view's query, because Spark compares text and numbers by rules of its own."""
+        names = {column.name.lower() for column in tree.find_all(exp.Column)}
+        found = [
+            self._relations.resolve([part.name for part in table.parts], None, names, meant_of(tree, table))
+            for table in references(tree)
+        ]
+        mark_columns(tree, [each.schema for each in found if not isinstance(each, ViewText)])
+
+
+def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> list[str]:
+    where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {condition_text(narrowed.condition)}"
+    first = f"Fetch {reference} ({', '.join(asked.columns)}){where}"
+    return [first, *(f"  {line}" for line in narrowed.lines)]
+
+
+def _require_had(reference: Reference, meant: AbstractSet[str], found: Relation) -> None:
+    """Raises InvalidRequestError for a column that ``found``, the query's only table, cannot have."""
+    for name in sorted(meant - {name.lower() for name in found.schema.names}):
+        if (why := _NOT_HAD.get(name)) is not None:
+            raise InvalidRequestError(f"there is no column {name} of {reference}: {why}")
+
+
+_NOT_HAD: Final = {
+    **NOT_KEPT,
+    ROW_ID: "only analyzed Parquet tables in directories have row ids; select $path and a key of the rows",
+}
+
+
+def _require_told_apart(query: QueryText, reference: Reference, relation: Relation) -> None:
+    """Refuse names that stand for several columns: DuckDB ignores case, and would always take the first one."""
+    for name, several in named_alike(relation.schema.names).items():
+        if name in query.names:
+            raise InvalidRequestError(
+                f"{reference} has the columns {' and '.join(several)}, which differ in case alone: SELECT cannot tell "
+                "them apart; ask for all columns, or read the table by a program"
+            )
+
+
+HANDLERS: Final = {
+    ("SELECT",): select,
+    ("WITH",): select,
+    ("FROM",): select,
+    ("VALUES",): select,
+    ("SUMMARIZE",): select,
+    ("PIVOT",): select,
+    ("EXPLAIN",): explain,
+}

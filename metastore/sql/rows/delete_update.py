@@ -1,0 +1,184 @@
+"""DELETE, TRUNCATE and UPDATE of a catalog's table.
+
+::
+
+    [EXPLAIN] DELETE FROM catalog.schema.table [[AS] alias] [WHERE condition]
+    [EXPLAIN] TRUNCATE TABLE catalog.schema.table
+    [EXPLAIN] UPDATE catalog.schema.table [[AS] alias] SET column = {expression | DEFAULT}, … [WHERE condition]
+
+A condition is any condition of SELECT, including subqueries; a row for which it is NULL does not change. Files without
+a matching row are not read if statistics prove it. Files with matching rows get deletes, or are rewritten, as the
+table's properties say (:mod:`metastore.lake.writes.row_modes`); they are dropped if no row is left. DELETE drops a file
+without reading it if the condition covers the file's partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema
+from sqlglot import Token
+
+from metastore.ground.quoting import double_quoted
+from metastore.lake.writes.conforming import conformed_column, default_column
+from metastore.lake.writes.row_changes import FILE, ROW, RowChanges, Update
+from metastore.lake.writes.written_change import RowPlan
+from metastore.sql.expressions import assignments, expression, positions_of
+from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.default_keyword import is_default
+from metastore.sql.queries.named_table import NamedTable, named_table
+from metastore.sql.queries.select import rows_of
+from metastore.sql.statement import Cursor, Statement
+from metastore.sql.target import StatementTarget
+from metastore.sql.tasks.change_tasks import planned
+from metastore.sql.tasks.covered_files import covered_files, implied_condition
+from metastore.sql.tasks.row_writes import Reading, run_change
+
+_SELECT_ADDRESS: Final = f"SELECT {double_quoted(FILE)}, {double_quoted(ROW)}"
+_NO_ROWS: Final = pa.table({FILE: pa.array([], pa.int64()), ROW: pa.array([], pa.int64())})
+
+
+def delete(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one DELETE; returns the row of :func:`metastore.sql.tasks.row_writes.run_change`."""
+    cursor = Cursor(statement, 2)
+    named = named_table(target, cursor, alias=("WHERE", "USING"))
+    where = _where(cursor)
+    if not where:
+        return run_change(
+            target,
+            named.table,
+            lambda reading: _everything(statement, named, reading),
+            "delete",
+            explains=statement.explains,
+        )
+    composed = Composed(statement).add(f"{_SELECT_ADDRESS} FROM").part(named.tokens).add("WHERE").part(where)
+
+    negated = Composed(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
+
+    def plan(reading: Reading) -> RowPlan:
+        covered = covered_files(negated, reading)
+        live = reading.live
+        reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)))
+        found = planned(target, composed, reading, _Deletion())
+        deleted = (found.counts or {}).get("deleted", 0) + sum(live.row_count(number) or 0 for number in covered)
+        condition = implied_condition(composed, reading)
+        return replace(found, dropped=covered, condition=condition, counts={"deleted": deleted})
+
+    return run_change(target, named.table, plan, "delete", explains=statement.explains)
+
+
+def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one TRUNCATE: it deletes every row and reads no data file."""
+    cursor = Cursor(statement, 2)
+    named = named_table(target, cursor)
+    cursor.end()
+    return run_change(
+        target,
+        named.table,
+        lambda reading: _everything(statement, named, reading),
+        "delete",
+        explains=statement.explains,
+    )
+
+
+def update(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one UPDATE; returns the row of :func:`metastore.sql.tasks.row_writes.run_change`."""
+    cursor = Cursor(statement, 1)
+    named = named_table(target, cursor, alias=("SET",))
+    cursor.expect_word("SET")
+    assigned = assignments(cursor, named.alias, ("WHERE", "FROM"))
+    where = _where(cursor)
+    composed = Composed(statement).add(_SELECT_ADDRESS)
+    for _, value in assigned:
+        composed.add(",").value(value)
+    composed.add("FROM").part(named.tokens)
+    if where:
+        composed.add("WHERE").part(where)
+
+    def plan(reading: Reading) -> RowPlan:
+        schema = reading.table.schema()
+        places = positions_of(cursor, schema, [name for name, _ in assigned])
+        tokens = [name.token for name, _ in assigned]
+        defaulted = frozenset(place for place, (_, value) in zip(places, assigned, strict=True) if is_default(value))
+        values = _NewValues(statement, tokens, places, schema, reading.job.arrow_schema, defaulted)
+        found = planned(target, composed, reading, values)
+        return replace(found, condition=implied_condition(composed, reading))
+
+    return run_change(target, named.table, plan, "update", explains=statement.explains)
+
+
+@dataclass(frozen=True)
+class _Deletion:
+    """Deletes the rows that were found."""
+
+    def plan(self, rows: pa.Table) -> RowPlan:
+        """Returns the change."""
+        return RowPlan(changes=RowChanges(rows), counts={"deleted": rows.num_rows})
+
+
+@dataclass(frozen=True)
+class _NewValues:
+    """Gives the rows that were found new values, in the columns at ``places``; ``tokens`` name these columns.
+
+    The columns at ``defaulted`` get their write defaults.
+    """
+
+    statement: Statement
+    tokens: Sequence[Token]
+    places: Sequence[int]
+    schema: Schema
+    arrow: pa.Schema
+    defaulted: AbstractSet[int]
+
+    def plan(self, rows: pa.Table) -> RowPlan:
+        """Returns the change. Raises InvalidRequestError, at the column, for a value that does not fit."""
+        new = {}
+        for at, (place, token) in enumerate(zip(self.places, self.tokens, strict=True), start=2):
+            field, arrow, values = self.schema.fields[place], self.arrow.field(place), rows.column(at)
+            if place in self.defaulted:
+                values = default_column(field, arrow, rows.num_rows)
+            with self.statement.at(token):
+                new[place] = conformed_column(field, arrow, values)
+        addresses = rows.select([0, 1]).rename_columns([FILE, ROW])
+        changes = RowChanges(_NO_ROWS, (Update(addresses, new),))
+        return RowPlan(changes=changes, counts={"updated": rows.num_rows})
+
+
+def _where(cursor: Cursor) -> tuple[Token, ...]:
+    """Read ``[WHERE condition]`` up to the end of the statement; returns an empty tuple without WHERE."""
+    found = expression(cursor, what="a condition") if cursor.accept_word("WHERE") else ()
+    cursor.end()
+    return found
+
+
+def _everything(statement: Statement, named: NamedTable, reading: Reading) -> RowPlan:
+    """Plan to drop all data files, and all delete files with them.
+
+    The files' own counts give the number of deleted rows. If the table has delete files, a query counts the rows.
+    """
+    live = reading.live
+    every = range(len(live.files))
+    if reading.explains:
+        return RowPlan(dropped=every, lines=["Run on this machine: only the table's metadata changes"])
+    rows = sum(data.file.record_count for data in live.files)
+    if live.deletes:
+        composed = Composed(statement).add("SELECT count(*) FROM").part(named.tokens)
+        with composed.errors():
+            rows = rows_of(composed.query(), reading.relations).column(0)[0].as_py()
+    return RowPlan(dropped=every, dropped_deletes=live.deletes, condition=AlwaysTrue(), counts={"deleted": rows})
+
+
+HANDLERS: Final = {
+    ("DELETE", "FROM"): delete,
+    ("TRUNCATE", "TABLE"): truncate,
+    ("UPDATE",): update,
+    ("EXPLAIN", "DELETE", "FROM"): lambda target, statement: delete(target, statement.explained()),
+    ("EXPLAIN", "TRUNCATE", "TABLE"): lambda target, statement: truncate(target, statement.explained()),
+    ("EXPLAIN", "UPDATE"): lambda target, statement: update(target, statement.explained()),
+}
+"""Handlers by the first words of their statements."""

@@ -1,0 +1,158 @@
+"""INSERT and CREATE TABLE AS by tasks: each runs the query over its part, and writes or hands over the rows.
+
+Place in the flow: the statement has a divided query, and the columns that its values go to. If the query compares rows,
+tasks deal the rows of its tables by keys first. With distribution ``none`` each task that runs the query writes its
+rows. With ``hash`` it deals them by partition, and further tasks write the rows of some partitions each. A task holds
+some batches in memory; rows are sorted in temporary files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+
+from metastore.errors import InvalidRequestError
+from metastore.lake.writes.conforming import conformed
+from metastore.lake.writes.distribution import by_partition, distribution
+from metastore.lake.writes.job import RewriteJob
+from metastore.lake.writes.table_writer import TableWriter
+from metastore.sql.queries.column_types import VERSION_OF_NANOSECONDS
+from metastore.sql.queries.divided_query import DividedQuery
+from metastore.sql.tasks.dealt_rows import rows_of_group
+from metastore.sql.tasks.division import Division
+from metastore.sql.tasks.row_dealing import TablePart
+from metastore.sql.tasks.statement_tasks import ANSWERS, Deal, Dealt, answer, answers
+
+
+@dataclass(frozen=True)
+class InsertValues:
+    """Which columns of ``schema`` a query's columns are, by position, and the ``fixed`` value of others.
+
+    ``place`` is where an error is in the statement, or empty. The columns are cast to the types ``stored`` before. Rows
+    in ``defaulted``, by the query's column, have the write default.
+    """
+
+    schema: Schema
+    places: Sequence[int]
+    fixed: Mapping[int, Any]
+    place: str
+    stored: pa.Schema | None = None
+    defaulted: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    def rows(self, job: RewriteJob, batch: pa.RecordBatch | pa.Table) -> pa.Table:
+        """Returns the table's rows for rows of the query. Raises InvalidRequestError for a value that does not fit."""
+        rows = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        if self.stored is not None:
+            try:
+                rows = rows.rename_columns(self.stored.names).cast(self.stored)
+            except pa.ArrowInvalid as error:
+                raise InvalidRequestError(
+                    f"{error}: tables below format version {VERSION_OF_NANOSECONDS} have times in microseconds; write "
+                    f"CAST(… AS TIMESTAMP), or give format_version = {VERSION_OF_NANOSECONDS}"
+                ) from error
+        given = {self.schema.fields[place].name: rows.column(at) for at, place in enumerate(self.places)}
+        first = np.zeros(rows.num_rows, dtype=np.int64)
+        given.update({self.schema.fields[place].name: value.take(first) for place, value in self.fixed.items()})
+        defaulted = {self.schema.fields[self.places[at]].name: own for at, own in self.defaulted.items()}
+        try:
+            return conformed(given, self.schema, job.arrow_schema, rows.num_rows, defaulted)
+        except InvalidRequestError as error:
+            raise InvalidRequestError(f"{self.place}: {error}" if self.place else str(error)) from error
+
+
+@dataclass(frozen=True)
+class _Insert:
+    """What all tasks of one statement share."""
+
+    job: RewriteJob
+    query: DividedQuery
+    values: InsertValues
+
+    def of_part(self, part: TablePart) -> Iterator[pa.RecordBatch]:
+        """Yields the table's rows for a part of the only divided table that it has rows of."""
+        return self._stored(self.query.rows({part.table: part.rows}))
+
+    def of_group(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yields the table's rows for the dealt rows of a group."""
+        return self._stored(rows_of_group(self.query, batches))
+
+    def _stored(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            yield from self.values.rows(self.job, batch).to_batches()
+
+
+def insert_by_tasks(division: Division, values: InsertValues, writer: TableWriter) -> tuple[list[DataFile], int]:
+    """Returns the files that tasks wrote for all rows of ``division``, and the number of rows.
+
+    Raises as :meth:`metastore.sql.queries.divided_query.DividedQuery.rows`, :meth:`InsertValues.rows`, and
+    :meth:`metastore.lake.writes.table_writer.TableWriter.write`; EngineError if the engine fails.
+    """
+    files = writer.files_of_tasks()
+    job = files.job
+    mode = distribution(job.name, job.properties, is_partitioned=bool(job.output_spec.fields))
+    if division.chosen.is_random:
+        mode = "none"  # a task that runs again would deal other rows: some would be lost, others written twice
+    work, engine, groups = _Insert(job, division.last, values), division.engine, division.groups
+    parts, gather, (first, between) = division.parts(), partial(_gathered, job), division.stages
+    if first is None and mode == "none":
+        found = answers(engine, files, lambda able: able.run(parts, partial(_written, work), ANSWERS))
+    elif first is None:
+        deal = partial(_dealt, work, groups)
+        found = answers(engine, files, lambda able: able.shuffle(parts, deal, [], gather, groups, ANSWERS))
+    elif mode == "none":
+        last = partial(_written_group, work)
+        found = answers(engine, files, lambda able: able.shuffle(parts, first, between, last, groups, ANSWERS))
+    else:
+        by_value: Deal = partial(_dealt_group, work, groups)
+        then = [*between, by_value]
+        found = answers(engine, files, lambda able: able.shuffle(parts, first, then, gather, groups, ANSWERS))
+    new: list[DataFile] = []
+    for made, _ in found:
+        files.add(made)
+        new += made
+    return new, sum(file.record_count for file in new)
+
+
+def _written(work: _Insert, part: TablePart) -> Iterator[pa.RecordBatch]:
+    """The task that reads and writes rows."""
+    return _gathered(work.job, work.of_part(part))
+
+
+def _written_group(work: _Insert, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The task that gets the rows of a group, and writes those of the query."""
+    return _gathered(work.job, work.of_group(batches))
+
+
+def _dealt(work: _Insert, groups: int, part: TablePart) -> Iterator[Dealt]:
+    """The task that deals the rows of the query by partition."""
+    for batch in work.of_part(part):
+        yield from by_partition(work.job, batch, groups)
+
+
+def _dealt_group(work: _Insert, groups: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Dealt]:
+    """The task that gets the rows of a group, and deals those of the query by partition."""
+    for batch in work.of_group(batches):
+        yield from by_partition(work.job, batch, groups)
+
+
+def _gathered(job: RewriteJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The task that writes rows. Yields one answer; none without rows. If it fails, its files are removed."""
+    rows = iter(batches)
+    first = next(rows, None)
+    if first is None:
+        return
+    writer = TableWriter(job)
+    try:
+        files = writer.write(chain([first], rows), first.nbytes // max(1, first.num_rows))
+    except BaseException:
+        writer.remove()
+        raise
+    yield answer((files, None))

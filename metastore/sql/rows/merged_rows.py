@@ -1,0 +1,105 @@
+"""The pairs of rows that MERGE found, as changes of the table: each clause's deletes, updates and new rows.
+
+Place in the flow: MERGE joins its source with the table by one query (:mod:`metastore.sql.rows.merge`). The rows of the
+query come here, on this machine or in a task: the address, the number of the clause, and the values of each clause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from sqlglot import Token
+
+from metastore.lake.writes.conforming import conformed, conformed_column, default_column
+from metastore.lake.writes.job import RewriteJob
+from metastore.lake.writes.row_changes import FILE, ROW, RowChanges, Update
+from metastore.lake.writes.written_change import RowPlan
+from metastore.sql.queries.default_keyword import is_default
+from metastore.sql.rows.merge_clauses import MergeClause
+from metastore.sql.statement import Statement
+
+_ADDRESS: Final[dict[str, pa.DataType]] = {FILE: pa.int64(), ROW: pa.int64()}
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Turns pairs of rows into a plan. ``places`` are the columns that each clause gives values to; ``on`` for errors.
+
+    ``job`` is about the table, whose columns are ``schema``. Only new values need that its columns can be written.
+    """
+
+    statement: Statement
+    clauses: Sequence[MergeClause]
+    places: Sequence[Sequence[int]]
+    schema: Schema
+    job: RewriteJob
+    on: Token
+
+    def plan(self, rows: pa.Table) -> RowPlan:
+        """Returns the change.
+
+        Raises InvalidRequestError for a row that is changed twice, and for a value that does not fit.
+        """
+        action: Any = rows.column(2)
+        first = 3
+        deleted: list[pa.Table] = []
+        updates: list[Update] = []
+        inserted: list[pa.Table] = []
+        for number, (clause, own) in enumerate(zip(self.clauses, self.places, strict=True)):
+            found = rows.filter(pc.equal(action, pa.scalar(number)))
+            columns = [self._values(clause, at, place, found.column(first + at)) for at, place in enumerate(own)]
+            first += len(own)
+            with self.statement.at(clause.token):
+                if clause.action == "insert":
+                    given = {self.schema.fields[place].name: values for place, values in zip(own, columns, strict=True)}
+                    inserted.append(conformed(given, self.schema, self.job.arrow_schema, found.num_rows))
+                    continue
+                addresses = found.select([0, 1]).rename_columns([FILE, ROW])
+                if clause.action == "delete":
+                    deleted.append(addresses)
+                    continue
+                new = {
+                    place: conformed_column(self.schema.fields[place], self.job.arrow_schema.field(place), values)
+                    for place, values in zip(own, columns, strict=True)
+                }
+                updates.append(Update(addresses, new))
+        going = _without_doubles(pa.concat_tables([pa.schema(_ADDRESS).empty_table(), *deleted]))
+        self._require_once([going, *(update.addresses for update in updates)])
+        added = pa.concat_tables(inserted) if inserted else None
+        counts = {
+            "inserted": added.num_rows if added is not None else 0,
+            "updated": sum(update.addresses.num_rows for update in updates),
+            "deleted": going.num_rows,
+        }
+        return RowPlan(
+            added if added is not None and added.num_rows else None, RowChanges(going, updates), counts=counts
+        )
+
+    def _values(self, clause: MergeClause, at: int, place: int, found: Any) -> Any:
+        """Returns the values of a clause for the column at ``place``: those ``found``, or its write default."""
+        if clause.takes_all or not is_default(clause.values[at]):
+            return found
+        return default_column(self.schema.fields[place], self.job.arrow_schema.field(place), len(found))
+
+    def _require_once(self, addresses: list[pa.Table]) -> None:
+        every = pa.concat_tables(addresses)
+        if _without_doubles(every).num_rows < every.num_rows:
+            raise self.statement.error(
+                f"several rows of the source change one row of {self.job.name}, so the result is undefined. Reduce "
+                "the source to one row for each, for example by GROUP BY",
+                self.on,
+            )
+
+
+def _without_doubles(addresses: pa.Table) -> pa.Table:
+    if not addresses.num_rows:
+        return addresses
+    pairs: Any = np.stack([addresses.column(FILE).to_numpy(), addresses.column(ROW).to_numpy()])
+    once = np.unique(pairs, axis=1)
+    return pa.table({FILE: pa.array(once[0], pa.int64()), ROW: pa.array(once[1], pa.int64())})

@@ -1,0 +1,1 @@
+"""Statements about tables: CREATE, ALTER, DROP, SHOW."""

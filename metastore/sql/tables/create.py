@@ -1,0 +1,296 @@
+"""CREATE SCHEMA and CREATE TABLE in a catalog.
+
+::
+
+    CREATE {SCHEMA | DATABASE | NAMESPACE} [IF NOT EXISTS] catalog.schema
+    [EXPLAIN] CREATE TABLE [IF NOT EXISTS] catalog.schema.table … [AS query]      -- see metastore.sql.new_table
+
+CREATE TABLE AS creates the table with its rows in one commit, or not at all. A catalog of type filesystem does not
+support that, so CREATE TABLE AS is refused there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
+from pyiceberg.schema import Schema
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSortOrderUpdate,
+    UpgradeFormatVersionUpdate,
+)
+from sqlglot import Token
+
+from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, NotFoundError
+from metastore.lake.iceberg.catalogs.catalog_errors import failures_of
+from metastore.lake.iceberg.catalogs.iceberg_private import pending, schema_of_columns
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE, with_lineage
+from metastore.lake.iceberg.snapshots.valid_updates import require_valid
+from metastore.lake.writes.publication import publish_creation
+from metastore.lake.writes.table_writer import TableWriter, job_of
+from metastore.sql.queries.column_types import VERSION_OF_NANOSECONDS
+from metastore.sql.queries.named_table import place_of, table_name
+from metastore.sql.queries.relations import Relations
+from metastore.sql.queries.select import fetch_lines, rows_of
+from metastore.sql.rows.insert import query_from
+from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks
+from metastore.sql.statement import Cursor, Name, Statement
+from metastore.sql.tables.new_table import NewTable, new_table
+from metastore.sql.target import StatementTarget
+from metastore.sql.tasks.division import Division, columns_of, divided
+
+_DONE: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("summary", pa.string())]
+
+
+def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one CREATE SCHEMA; a SQLite database that does not exist is created."""
+    cursor = Cursor(statement, 2)
+    if_not_exists = accept_condition(cursor, "NOT")
+    names = cursor.names("catalog.schema")
+    cursor.end()
+    if len(names) < 2:
+        raise statement.error("a schema is named by its catalog and its name, catalog.schema", names[0].token)
+    with statement.at(names[0].token):
+        catalog = target.catalogs.open(names[0].text)
+        place = target.catalogs.target(names[0].text, ".".join(name.text for name in names[1:]), "_")
+        place.require_new_name()
+    shown = f"{place.catalog_name}.{place.schema_name}"
+    with failures_of(place.source, NamespaceAlreadyExistsError, NoSuchNamespaceError), place.source.turn:
+        try:
+            known = catalog.namespace_exists(place.identifier[:-1])
+            if not known:
+                catalog.create_namespace(place.identifier[:-1])
+        except NamespaceAlreadyExistsError:
+            known = True
+        except NoSuchNamespaceError as error:
+            raise NotFoundError(f"{statement.place(names[0].token)}: {error}") from error
+    if known and not if_not_exists:
+        raise statement.error(f"schema {shown} exists already", names[0].token)
+    return done(not known, f"{shown}: {'exists already' if known else 'is created'}")
+
+
+def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one CREATE TABLE; returns one row that says what was done and, with AS, how many rows the table has."""
+    cursor = Cursor(statement, 2)
+    if_not_exists = accept_condition(cursor, "NOT")
+    names = table_name(cursor)
+    made = new_table(cursor)
+    query: Token | None = None
+    if cursor.accept_word("AS"):
+        query = cursor.advance()
+        if made.columns:
+            raise statement.error("the columns of CREATE TABLE AS are those of the query", names[0].token)
+    elif not made.columns:
+        raise cursor.unexpected("columns in brackets, or AS and a query")
+    place = place_of(target, cursor, names)
+    with statement.at(names[0].token):
+        if place.schema_name not in target.catalogs.schemas(place.catalog_name):
+            try:
+                target.catalogs.tables(place.catalog_name, place.schema_name)
+            except NotFoundError as error:
+                raise _no_schema(place, str(error)) from error
+            if place.source.settings.type != "filesystem":
+                raise _no_schema(place)
+        if place.newest_pointer() is not None:
+            if if_not_exists:
+                return done(False, f"{place}: exists already")
+            raise InvalidRequestError(f"table {place} exists already")
+        place.require_new_name()
+    creation = _Creation(target, cursor, names, place, made)
+    if statement.explains:
+        return creation.explained(None if query is None else query_from(statement, query), query)
+    return creation.empty() if query is None else creation.of_query(query_from(statement, query), query)
+
+
+class _Creation:
+    """One table that is about to be created."""
+
+    def __init__(
+        self, target: StatementTarget, cursor: Cursor, names: list[Name], place: TargetTable, made: NewTable
+    ) -> None:
+        self._target = target
+        self._cursor = cursor
+        self._token = names[0].token
+        self._place = place
+        self._made = made
+
+    def empty(self) -> pa.Table:
+        """Create it without rows."""
+        schema = self._made.schema
+        assert schema is not None
+        source, arguments = self._place.source, self._arguments(schema)
+        with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
+            try:
+                source.opened.create_table(self._place.identifier, **arguments)
+            except _REFUSED as error:
+                raise self._refused(error) from error
+        return done(True, f"{self._place}: is created")
+
+    def explained(self, query: Statement | None, token: Token | None) -> pa.Table:
+        """Returns the lines of EXPLAIN: where ``query`` runs, the new table, and what is fetched from each table."""
+        schema, lines = self._made.schema, ["Run on this machine: only the table's metadata is written"]
+        if query is not None and token is not None:
+            self._require_one_commit(token)
+            relations = Relations(self._target)
+            schema = self._schema(self._stored(columns_of(query, relations)), token)
+            lines = [divided(self._target, query, relations).line, *fetch_lines(query, relations)]
+        assert schema is not None
+        self._arguments(schema)
+        columns = ", ".join(f"{field.name} {field.field_type}" for field in schema.fields)
+        return pa.table({"plan": pa.array([lines[0], f"Create {self._place} ({columns})", *lines[1:]], pa.string())})
+
+    def of_query(self, query: Statement, token: Token) -> pa.Table:
+        """Create it with the rows of ``query``."""
+        self._require_one_commit(token)
+        source = self._place.source
+        relations = Relations(self._target)
+        division = divided(self._target, query, relations)
+        rows = division.columns.empty_table() if isinstance(division, Division) else rows_of(query, relations)
+        stored = self._stored(rows.schema)
+        arguments = self._arguments(self._schema(stored, token))
+        with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
+            try:
+                transaction = source.opened.create_table_transaction(self._place.identifier, **arguments)
+            except _REFUSED as error:
+                raise self._refused(error) from error
+        staged = transaction._table  # noqa: SLF001 - the transaction offers no other access to the table that it stages
+        job = job_of(str(self._place), staged.metadata, staged.io)
+        writer = TableWriter(job)
+        schema = staged.metadata.schema()
+        values = InsertValues(schema, range(len(schema.fields)), {}, "", stored)
+        try:
+            if isinstance(division, Division):
+                files, count = insert_by_tasks(division, values, writer)
+            else:
+                made, count = values.rows(job, rows), rows.num_rows
+                files = writer.write(made.to_batches(), made.nbytes // max(1, count))
+            now_ms = self._target.metastore.clock.now_ms()
+            with writer.committing():
+                publish_creation(self._place, staged, pending(transaction)[1], now_ms, files)
+        except CommitFailedException as error:
+            writer.remove()
+            if self._place.newest_pointer() is None:
+                raise ConflictError(
+                    f"{self._place} was not created, because another writer was faster; try again"
+                ) from error
+            raise self._cursor.statement.error(f"table {self._place} exists already", self._token) from error
+        except BaseException:
+            writer.remove()
+            raise
+        by = f", by tasks of the engine {division.engine.name}" if isinstance(division, Division) else ""
+        return done(True, f"{self._place}: is created with {count} rows{by}")
+
+    def _require_one_commit(self, token: Token) -> None:
+        source = self._place.source
+        if source.settings.type == "filesystem":
+            raise self._cursor.statement.error(
+                f"{source} cannot create a table and its rows at once: CREATE TABLE first, then INSERT INTO", token
+            )
+
+    def _stored(self, columns: pa.Schema) -> pa.Schema:
+        """Returns the columns of a query in types that the table's format version has, none of them narrower."""
+        nanoseconds = self._made.format_version >= VERSION_OF_NANOSECONDS
+        return pa.schema([each.with_type(_stored_type(each.type, nanoseconds=nanoseconds)) for each in columns])
+
+    def _schema(self, columns: pa.Schema, token: Token) -> Schema:
+        """Returns the table's columns for those of the query, which begins at ``token``."""
+        try:
+            return schema_of_columns(columns, self._made.format_version)
+        except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
+            raise self._cursor.statement.error(
+                f"the query returns a type that Iceberg does not support: {error}", token
+            ) from error
+
+    def _arguments(self, schema: Schema) -> dict[str, Any]:
+        try:
+            if self._made.format_version >= VERSION_OF_LINEAGE:
+                with_lineage(schema)
+            spec = self._made.spec(self._cursor, schema)
+            order = self._made.order(self._cursor, str(self._place), schema)
+            require_valid(
+                str(self._place),
+                None,
+                (
+                    UpgradeFormatVersionUpdate(format_version=self._made.format_version),
+                    AddSchemaUpdate(schema_=schema),
+                    AddPartitionSpecUpdate(spec=spec),
+                    AddSortOrderUpdate(sort_order=order),
+                ),
+            )
+        except InvalidRequestError:
+            raise
+        except (ValueError, ValidationError) as error:
+            raise self._cursor.statement.error(str(error), self._token) from error
+        properties = {**self._made.properties, "format-version": str(self._made.format_version)}
+        return {
+            "schema": schema,
+            "location": self._made.location,
+            "partition_spec": spec,
+            "sort_order": order,
+            "properties": properties,
+        }
+
+    def _refused(self, error: Exception) -> MetastoreError:
+        if isinstance(error, MetastoreError):
+            return error
+        if isinstance(error, TableAlreadyExistsError):
+            return InvalidRequestError(f"table {self._place} exists already")
+        if isinstance(error, NoSuchNamespaceError):
+            return _no_schema(self._place)
+        return InvalidRequestError(f"{self._place} cannot be created: {error}")
+
+
+def _no_schema(place: TargetTable, problem: str = "") -> NotFoundError:
+    """Returns the error for a schema that is not there; ``problem`` may end with a question about its name."""
+    name = f"{place.catalog_name}.{place.schema_name}"
+    problem = problem or f"schema {name} does not exist"
+    return NotFoundError(f"{problem}{' If not, run' if problem.endswith('?') else ': run'} CREATE SCHEMA {name}")
+
+
+_REFUSED: Final = (TableAlreadyExistsError, NoSuchNamespaceError, ValueError, ValidationError)
+
+
+def _stored_type(kind: Any, *, nanoseconds: bool) -> Any:
+    types = pa.types
+    if types.is_timestamp(kind) and not (nanoseconds and kind.unit == "ns"):
+        return pa.timestamp("us", kind.tz)
+    if types.is_integer(kind):
+        if types.is_uint64(kind):
+            return pa.decimal128(20, 0)
+        return pa.int64() if kind.bit_width == 64 or types.is_uint32(kind) else pa.int32()
+    return kind
+
+
+def accept_condition(cursor: Cursor, *between: str) -> bool:
+    """Read ``IF [between] EXISTS``."""
+    if not cursor.accept_word("IF"):
+        return False
+    for word in (*between, "EXISTS"):
+        cursor.expect_word(word)
+    return True
+
+
+def done(changed: bool, summary: str) -> pa.Table:
+    """Returns the one row of a statement about a table or schema."""
+    return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_DONE))
+
+
+HANDLERS: Final = {
+    ("CREATE", "SCHEMA"): create_schema,
+    ("CREATE", "DATABASE"): create_schema,
+    ("CREATE", "NAMESPACE"): create_schema,
+    ("CREATE", "TABLE"): create_table,
+    ("EXPLAIN", "CREATE", "TABLE"): lambda target, statement: create_table(target, statement.explained()),
+}
+"""Handlers by the first words of their statements."""

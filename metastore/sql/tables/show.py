@@ -1,0 +1,157 @@
+"""SHOW and DESCRIBE: lists of catalogs, schemas and tables, and the columns of a table.
+
+::
+
+    SHOW CATALOGS
+    SHOW SCHEMAS | DATABASES [FROM | IN catalog] [LIKE 'pattern']
+    SHOW TABLES [FROM | IN schema] [LIKE 'pattern']
+    DESCRIBE | DESC [TABLE] name
+
+A schema is ``plugin.workspace``, ``catalog.schema``, ``metastore.components`` or ``information_schema``. Without FROM,
+only the schemas and tables that the metastore itself knows are listed; no other catalog is contacted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.expressions import EqualTo
+from sqlglot import TokenType
+
+from metastore.components.information_schema import InformationSchema
+from metastore.components.information_schema.relations import NAME
+from metastore.errors import NotFoundError
+from metastore.ground.suggestions import did_you_mean
+from metastore.sql.queries.relations import Relation, Relations
+from metastore.sql.statement import Cursor, Name, Statement
+from metastore.sql.target import StatementTarget
+from metastore.sql.views.statements import DESCRIPTION, column_comments, rows_of_columns_left_out
+from metastore.sql.views.statements import describe as described
+
+
+def show_catalogs(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the metastore's own catalog and the configured ones."""
+    Cursor(statement, 2).end()
+    return pa.table({"CATALOG_NAME": pa.array(target.catalogs.names(), pa.string())})
+
+
+def show_schemas(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the schemas of one catalog, or the schemas that the metastore knows."""
+    cursor = Cursor(statement, 2)
+    catalog = _from(cursor, "the name of a catalog")
+    pattern = like(cursor)
+    if catalog is None:
+        names = _texts(InformationSchema(target.metastore).schemata(["SCHEMA_NAME"]))
+    else:
+        with statement.at(catalog[0].token):
+            names = [f"{_dotted(catalog)}.{each}" for each in target.catalogs.schemas(_dotted(catalog))]
+    return pa.table({"SCHEMA_NAME": pa.array(_matching(names, pattern), pa.string())})
+
+
+def show_tables(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the tables and views of one schema, or all that the metastore knows."""
+    cursor = Cursor(statement, 2)
+    schema = _from(cursor, "the name of a schema")
+    pattern = like(cursor)
+    if schema is None:
+        known = InformationSchema(target.metastore).tables(["TABLE_SCHEMA", "TABLE_NAME"])
+        pairs = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in known.to_pylist()]
+    else:
+        with statement.at(schema[0].token):
+            pairs = _tables_of(target, [part.text for part in schema])
+    pairs = sorted(pair for pair in pairs if pattern is None or pattern.fullmatch(pair[1]))
+    return pa.table(
+        {
+            "TABLE_SCHEMA": pa.array([schema for schema, _ in pairs], pa.string()),
+            "TABLE_NAME": pa.array([name for _, name in pairs], pa.string()),
+        }
+    )
+
+
+def describe(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the columns of a table or view; for an Iceberg table, in Iceberg's types."""
+    start = 2 if statement.word(1) == "TABLE" and len(statement.tokens) > 2 else 1
+    cursor = Cursor(statement, start)
+    name = cursor.names("the name of a table")
+    cursor.end()
+    return described_columns(target, statement, name)
+
+
+def described_columns(target: StatementTarget, statement: Statement, name: list[Name]) -> pa.Table:
+    """Returns the rows of DESCRIBE for a name. Raises NotFoundError, with its place."""
+    parts, relations = [part.text for part in name], Relations(target)
+    with statement.at(name[0].token):
+        info = relations.plugin_name(parts)
+        if info is not None:
+            meaning = relations.meaning(info)
+            return described(meaning.schema, column_comments(meaning.unit))
+        found = relations.resolve(parts)
+    assert isinstance(found, Relation)
+    fields = {field.name: field for field in found.fits.fields} if found.fits is not None else {}
+    rows = [
+        {
+            "COLUMN_NAME": column.name,
+            "DATA_TYPE": str(fields[column.name].field_type) if column.name in fields else str(column.type),
+            "IS_NULLABLE": "NO" if column.name in fields and fields[column.name].required else "YES",
+            "COMMENT": fields[column.name].doc if column.name in fields else None,
+        }
+        for column in found.schema
+    ]
+    return pa.Table.from_pylist([*rows, *rows_of_columns_left_out(found.left_out)], DESCRIPTION)
+
+
+def _tables_of(target: StatementTarget, parts: list[str]) -> list[tuple[str, str]]:
+    name = ".".join(parts)
+    catalogs = {each.lower() for each in target.catalogs.names()}
+    if len(parts) > 1 and parts[0].lower() in catalogs:
+        tables = target.catalogs.tables(parts[0], ".".join(parts[1:]))
+        return [(name, each) for each in tables]
+    known = InformationSchema(target.metastore)
+    schema = NAME if name.lower() == NAME else name
+    found = _texts(known.tables(["TABLE_NAME"], EqualTo("TABLE_SCHEMA", schema)))
+    if not found:
+        schemas = _texts(known.schemata(["SCHEMA_NAME"]))
+        if schema not in schemas:
+            raise NotFoundError(f"unknown schema {name}{did_you_mean(schema, [*schemas, *catalogs])}")
+    return [(schema, each) for each in found]
+
+
+def _texts(table: pa.Table) -> list[str]:
+    """Returns the texts of a table's only column."""
+    return [text for text in table.column(0).to_pylist() if text is not None]
+
+
+def _from(cursor: Cursor, what: str) -> list[Name] | None:
+    if cursor.accept_word("FROM") or cursor.accept_word("IN"):
+        return cursor.names(what)
+    return None
+
+
+def like(cursor: Cursor) -> re.Pattern[str] | None:
+    """Read the rest of the statement: a LIKE pattern, or nothing."""
+    pattern = cursor.expect(TokenType.STRING, "a pattern in single quotes").text if cursor.accept_word("LIKE") else None
+    cursor.end()
+    if pattern is None:
+        return None
+    return re.compile("".join({"%": ".*", "_": "."}.get(each, re.escape(each)) for each in pattern), re.DOTALL)
+
+
+def _matching(names: Iterable[str], pattern: re.Pattern[str] | None) -> list[str]:
+    return sorted(name for name in names if pattern is None or pattern.fullmatch(name))
+
+
+def _dotted(name: Iterable[Name]) -> str:
+    return ".".join(part.text for part in name)
+
+
+HANDLERS: Final = {
+    ("SHOW", "CATALOGS"): show_catalogs,
+    ("SHOW", "SCHEMAS"): show_schemas,
+    ("SHOW", "DATABASES"): show_schemas,
+    ("SHOW", "TABLES"): show_tables,
+    ("DESCRIBE",): describe,
+    ("DESC",): describe,
+}

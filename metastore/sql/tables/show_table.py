@@ -1,0 +1,104 @@
+"""SHOW statements about one table.
+
+::
+
+    SHOW CREATE TABLE catalog.schema.table
+    SHOW COLUMNS {FROM | IN} name [LIKE 'pattern']
+    SHOW STATS FOR catalog.schema.table
+    SHOW PARTITIONS catalog.schema.table
+
+They read metadata and no data file. SHOW COLUMNS takes any table or view, as DESCRIBE does. The others take Iceberg
+tables of catalogs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.table import Table
+from sqlglot import TokenType
+
+from metastore.errors import InvalidRequestError, StorageError
+from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.inspection.column_statistics import column_statistics
+from metastore.lake.inspection.partition_names import partition_names
+from metastore.sql.statement import Cursor, Statement
+from metastore.sql.tables.show import described_columns, like
+from metastore.sql.tables.table_definition import quoted, table_definition
+from metastore.sql.target import StatementTarget
+
+
+def show_create_table(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns one row: the statement that creates the table."""
+    table = _table(target, Cursor(statement, 3), "DESCRIBE shows its columns")
+    name = ".".join(quoted(part) for part in (table.catalog_name, *table.schema_name.split("."), table.name))
+    return pa.table({"CREATE_TABLE": pa.array([table_definition(name, table.load())], pa.string())})
+
+
+def show_columns(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the columns of a table or view, as DESCRIBE does; with LIKE, those whose names match."""
+    cursor = Cursor(statement, 2)
+    if not cursor.accept_word("IN"):
+        cursor.expect_word("FROM")
+    names = cursor.names("the name of a table")
+    pattern = like(cursor)
+    found = described_columns(target, statement, names)
+    kept = [pattern is None or bool(pattern.fullmatch(str(name))) for name in found["COLUMN_NAME"].to_pylist()]
+    return found.filter(pa.array(kept, pa.bool_()))
+
+
+def show_stats(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns what is known of each column, and of the number of rows, as Trino does."""
+    cursor = Cursor(statement, 2)
+    cursor.expect_word("FOR")
+    if cursor.ahead(TokenType.L_PAREN):
+        raise statement.error("SHOW STATS FOR takes the name of a table, and no query", cursor.token)
+    table = _table(target, cursor, "INFORMATION_SCHEMA.COLUMNS has its statistics")
+    return _from_manifests(table, lambda loaded: column_statistics(loaded, loaded.current_snapshot()))
+
+
+def show_partitions(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the partitions of a table by name. Raises InvalidRequestError if it was never partitioned."""
+    cursor = Cursor(statement, 2)
+    if not cursor.accept_word("FROM"):
+        cursor.accept_word("IN")
+    start = cursor.token
+    table = _table(target, cursor, "INFORMATION_SCHEMA.PARTITIONS has its partitions")
+
+    def read(loaded: Table) -> pa.Table:
+        if not any(spec.fields for spec in loaded.metadata.partition_specs):
+            raise statement.error(f"table {table} is not partitioned", start)
+        return partition_names(loaded, loaded.current_snapshot())
+
+    return _from_manifests(table, read)
+
+
+def _table(target: StatementTarget, cursor: Cursor, otherwise: str) -> TargetTable:
+    """Read the name of a table of a catalog, and the end; ``otherwise`` is the next step for other tables."""
+    names = cursor.names("catalog.schema.table")
+    cursor.end()
+    with cursor.statement.at(names[0].token):
+        parts = [name.text for name in names]
+        if len(parts) < 3 or parts[0].lower() not in {name.lower() for name in target.catalogs.names()}:
+            raise InvalidRequestError(
+                f"{'.'.join(parts)} is no Iceberg table of a catalog (catalog.schema.table); {otherwise}"
+            )
+        return target.catalogs.table(parts[0], ".".join(parts[1:-1]), parts[-1])
+
+
+def _from_manifests(table: TargetTable, read: Callable[[Table], pa.Table]) -> pa.Table:
+    loaded = table.load()
+    try:
+        return read(loaded)
+    except OSError as error:
+        raise StorageError(f"cannot read the manifests of {table}: {error}") from error
+
+
+HANDLERS: Final = {
+    ("SHOW", "CREATE", "TABLE"): show_create_table,
+    ("SHOW", "COLUMNS"): show_columns,
+    ("SHOW", "STATS"): show_stats,
+    ("SHOW", "PARTITIONS"): show_partitions,
+}

@@ -1,0 +1,1 @@
+"""Statements by tasks: how one is divided over the files of a table."""

@@ -1,5 +1,0 @@
-"""Views: their SQL is parsed, checked against the metastore, expanded, translated, stored and refreshed."""
-
-from metastore.views.expansion import Lookup, ViewText, expand, tables_of
-
-__all__ = ["Lookup", "ViewText", "expand", "tables_of"]

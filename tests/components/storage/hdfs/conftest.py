@@ -1,0 +1,69 @@
+"""An HDFS cluster for the session, a folder of it for each test, and metastores in it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from services.hdfs_cluster import SUPERUSER, HdfsCluster
+
+from metastore.components.metastore import Metastore
+from metastore.config.settings import Settings
+from metastore.ground.clock import Clock
+from metastore.lake.stores.hdfs.hdfs import HdfsPointers
+from metastore.lake.stores.hdfs.webhdfs import Clusters
+
+
+@pytest.fixture
+def hadoop(hdfs_cluster: HdfsCluster) -> dict[str, str]:
+    """Hadoop's keys for the cluster."""
+    return {"dfs.namenode.http-address": hdfs_cluster.http, "hadoop.user.name": SUPERUSER}
+
+
+@pytest.fixture
+def root(hdfs_cluster: HdfsCluster) -> str:
+    """The location of a folder that nobody else uses, and that is not there yet."""
+    return f"hdfs://{hdfs_cluster.rpc}/tests/{uuid.uuid4()}"
+
+
+@pytest.fixture
+def clusters(hadoop: dict[str, str]) -> Clusters:
+    """The cluster, to look at directly."""
+    return Clusters(hadoop)
+
+
+@pytest.fixture
+def pointers(clusters: Clusters) -> HdfsPointers:
+    """Pointers on the cluster."""
+    return HdfsPointers(clusters)
+
+
+@pytest.fixture
+def settings(hadoop: dict[str, str], root: str) -> Callable[..., Settings]:
+    """Settings of a metastore in the folder, by the address ``http``, with more keys of ``drill.metastore.iceberg``."""
+
+    def make(http: str | None = None, **iceberg: Any) -> Settings:
+        location = {"base_path": root, "relative_path": "metastore"}
+        given = {**hadoop, "dfs.namenode.http-address": http or hadoop["dfs.namenode.http-address"]}
+        quoted = {f'"{key}"': value for key, value in given.items()}  # bare, one key would be a path into another
+        keys = {"location": location, "config.properties": quoted, **iceberg}
+        return Settings.from_mapping({"drill.metastore.iceberg": keys}, environ={})
+
+    return make
+
+
+@pytest.fixture
+def open_metastore(settings: Callable[..., Settings], clock: Clock) -> Iterator[Callable[..., Metastore]]:
+    """Open the metastore in the folder; keyword arguments are keys below ``drill.metastore.iceberg``."""
+    opened = []
+
+    def open_(*, clock: Clock | None = clock, **iceberg: Any) -> Metastore:
+        opened.append(Metastore.open(settings(**iceberg), clock=clock))
+        return opened[-1]
+
+    yield open_
+    for metastore in opened:
+        metastore.tables.expiration_worker.join()
+        metastore.close()
