@@ -8,7 +8,7 @@ catalogs are mapped here: a missing object is a NotFoundError that suggests near
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from pyiceberg.catalog import Catalog
@@ -18,6 +18,7 @@ from pyiceberg.typedef import Identifier
 from metastore.components.metastore import Metastore
 from metastore.components.storage.table import ComponentTable
 from metastore.config.catalogs import OWN_CATALOG
+from metastore.config.settings import StoragePluginSettings
 from metastore.errors import (
     InvalidRequestError,
     NotFoundError,
@@ -64,6 +65,9 @@ class Catalogs:
         by_lower = {name.lower(): name for name in self.names()}
         found = by_lower.get(catalog.lower())
         if found is None:
+            plugins = self.metastore.settings.storage
+            if (plugin := plugins.get(catalog) or plugins.get(catalog.lower())) is not None:
+                raise NotFoundError(_said_of_plugin(plugin, self._foreign))
             raise NotFoundError(
                 f"catalog {catalog} does not exist{did_you_mean(catalog, self.names(), cutoff=0.5)}; catalogs are "
                 "configured as drill.metastore.catalogs.<name>"
@@ -189,6 +193,25 @@ class Catalogs:
         return NotFoundError(
             f"schema {catalog}.{schema} does not exist{did_you_mean(schema, self.schemas(catalog), cutoff=0.5)}"
         )
+
+
+def _said_of_plugin(plugin: StoragePluginSettings, catalogs: Iterable[str]) -> str:
+    """Returns what can be done with the tables of ``plugin``, which are named where a catalog's table is needed."""
+    if plugin.catalog is not None:
+        return f"{plugin.name} is a plugin that reads catalog {plugin.catalog}: name the table as {plugin.catalog}.…"
+    kinds = {
+        "file": "tables of files",
+        "delta": "Delta tables",
+        "hive": "tables of Hive",
+        "jdbc": "a database's tables",
+    }
+    into = next(iter(catalogs), "<catalog>")
+    migration = f"; CALL {into}.system.migrate makes a table of Hive an Iceberg table" if plugin.type == "hive" else ""
+    return (
+        f"{plugin.name} is a plugin with {kinds.get(plugin.type, 'tables of others')}, which are read only here. "
+        f"SELECT, scans and ANALYZE read them, CREATE VIEW stores a query over them, "
+        f"CREATE TABLE {into}.<schema>.<table> AS SELECT copies them into a table that can be changed{migration}"
+    )
 
 
 def _raised(schema: str, error: Exception) -> None:  # noqa: ARG001 - the error names the catalog

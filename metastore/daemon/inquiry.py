@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from time import monotonic
 from typing import Final, Generic, TypeVar
 
@@ -24,11 +25,15 @@ _LOOK_S: Final = 0.2
 """Seconds between two looks at whether the process shall stop, while no answer arrives."""
 
 
+class _Sign(Enum):
+    END = "no more parts"
+
+
 @dataclass
 class _Answer(Generic[T]):
-    """What a thread has received so far: parts, then None at the end; or the error that ended it."""
+    """What a thread has received so far: parts, which may be None, then the end; or the error that ended it."""
 
-    parts: queue.SimpleQueue[T | Exception | None] = field(default_factory=queue.SimpleQueue)
+    parts: queue.SimpleQueue[T | Exception | _Sign] = field(default_factory=queue.SimpleQueue)
     abandoned: bool = False
 
 
@@ -61,7 +66,7 @@ class Inquiries:
         thread.start()
         try:
             with self._waited(whom):
-                while (part := self._next(whom, answer, thread)) is not None:
+                while (part := self._next(whom, answer, thread)) is not _Sign.END:
                     yield part
         finally:
             answer.abandoned = True
@@ -84,7 +89,7 @@ class Inquiries:
                 "Check whether its server works"
             )
 
-    def _next(self, whom: str, answer: _Answer[T], thread: threading.Thread) -> T | None:
+    def _next(self, whom: str, answer: _Answer[T], thread: threading.Thread) -> T | _Sign:
         asked = monotonic()
         until = asked + self.limit_s
         while True:
@@ -118,6 +123,6 @@ def _bring(question: Callable[[], Iterable[T]], answer: _Answer[T]) -> None:
             if answer.abandoned:
                 return
             answer.parts.put(part)
-        answer.parts.put(None)
+        answer.parts.put(_Sign.END)
     except Exception as error:  # noqa: BLE001 - it is raised where the answer is waited for
         answer.parts.put(error)

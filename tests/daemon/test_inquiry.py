@@ -24,10 +24,10 @@ def released() -> Iterator[threading.Event]:
 
 
 def test_parts_come_in_order_and_who_is_waited_for_is_told() -> None:
-    """Also None-like parts; and after the last one nobody is waited for."""
+    """Also parts that are None or look like it; and after the last one nobody is waited for."""
     waiting: list[str | None] = []
     inquiries = Inquiries(30, waiting.append)
-    assert list(inquiries.ask("catalog a", lambda: iter([0, "", 3]))) == [0, "", 3]
+    assert list(inquiries.ask("catalog a", lambda: iter([0, None, "", 3]))) == [0, None, "", 3]
     assert list(inquiries.ask("catalog b", list)) == []
     assert waiting == ["catalog a", None, "catalog b", None]
     assert inquiries.hanging() == {}
