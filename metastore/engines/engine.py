@@ -45,7 +45,7 @@ _PIPE_BYTES: Final = 1 << 20
 
 _BOOTSTRAP: Final = (
     "import sys; from multiprocessing.connection import Connection; requests = Connection(0); "
-    "sys.path[:] = requests.recv(); import metastore.engine; metastore.engine.serve(requests)"
+    "sys.path[:] = requests.recv(); import metastore.engines.engine; metastore.engines.engine.serve(requests)"
 )
 
 

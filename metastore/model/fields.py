@@ -1,8 +1,8 @@
 """Declares the fields of a unit: on-disk column, type, and the metadata types that set the field.
 
 The unit's dataclass is the single declaration. Iceberg schema, Arrow schema, projections and documentation derive from
-it (``metastore.mapping``). Field order is column order, and column order gives the Iceberg field ids. A new field may
-therefore only be added at the end.
+it (``metastore.model.mapping``). Field order is column order, and column order gives the Iceberg field ids. A new field
+may therefore only be added at the end.
 """
 
 from __future__ import annotations

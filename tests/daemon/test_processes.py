@@ -29,7 +29,7 @@ from datetime import timedelta
 from metastore.daemon.lease import Election, Heartbeat
 from metastore.daemon.lease_stores import LeaseFiles
 from metastore.errors import MetastoreError
-from metastore.stores.pointer_store import LOCAL_POINTERS as store
+from metastore.lake.stores.pointer_store import LOCAL_POINTERS as store
 folder, name = sys.argv[1:]
 election = Election(LeaseFiles(store, f"{folder}/lease"), name, timedelta(seconds=1), time.monotonic)
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 DAEMON = """
 import os, signal, sys
-from metastore.iceberg.target import TargetTable
+from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.cli.main import main
 
 folder = sys.argv.pop(1)

@@ -350,8 +350,8 @@ def test_helpers_do_not_outlive_the_caller(tmp_path: Path, signal_: signal.Signa
     script.write_text(
         textwrap.dedent(
             """
-            import engine_tasks, metastore.engine
-            engine = metastore.engine.LocalEngine(2, helpers_pay_from=0)
+            import engine_tasks, metastore.engines.engine
+            engine = metastore.engines.engine.LocalEngine(2, helpers_pay_from=0)
             while not engine.helpers:
                 list(engine.run(range(500), engine_tasks.echo, engine_tasks.SCHEMA))
             print("helper", *engine.helpers, flush=True)

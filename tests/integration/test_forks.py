@@ -31,7 +31,7 @@ EVERYTHING = """
 import sys
 from metastore import MetadataType, Metastore, TableMetadataUnit
 from metastore.config.settings import Settings
-from metastore.expressions import EqualTo
+from metastore.predicates.expressions import EqualTo
 
 def table(name):
     return TableMetadataUnit(

@@ -16,7 +16,7 @@ import os, sys
 os.environ["PYSPARK_PYTHON"] = sys.executable
 import pyarrow as pa
 from pyspark import cloudpickle
-from metastore.engine import ResultsTooLargeError
+from metastore.engines.engine import ResultsTooLargeError
 from metastore.spark.engine import SparkEngine
 from metastore.spark.session import start_session
 BYTES = pa.schema([("number", pa.int64()), ("some", pa.binary())])

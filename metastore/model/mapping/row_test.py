@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.acero  # Table.filter would import it on its first call: see metastore.forks
+import pyarrow.acero  # Table.filter would import it on its first call: see metastore.ground.forks
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundEqualTo, BoundIn, BoundReference
 from pyiceberg.types import StringType

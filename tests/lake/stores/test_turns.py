@@ -117,7 +117,7 @@ def test_who_had_a_turn_stands_behind_who_waits_for_one(tmp_path: Path) -> None:
 def test_a_turn_ends_with_the_process_that_held_it(tmp_path: Path) -> None:
     """Killed in the middle of its turn, it keeps nobody."""
     program = (
-        "import sys, time; from metastore.stores.turns import turn\n"
+        "import sys, time; from metastore.components.storage.turns import turn\n"
         f"with turn({str(tmp_path)!r}, time.monotonic, time.sleep): print('held', flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

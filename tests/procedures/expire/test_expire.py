@@ -382,9 +382,9 @@ def test_a_refused_commit_leaves_things_as_they_were(lake: Lake, clock: Clock, e
 _KILLED = """
 import os, signal, sys
 from datetime import timedelta
-from metastore.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.metastore import Metastore
 from metastore.procedures.expire.expire import Expiration
 from metastore.procedures.files.proof import Proof

@@ -389,7 +389,7 @@ DRIVER = """
 import sys
 sys.path[:0] = [sys.argv[1]]
 from metastore.config.settings import Settings
-from metastore.engine import LocalEngine
+from metastore.engines.engine import LocalEngine
 from metastore.session import connect
 
 class Waits(LocalEngine):

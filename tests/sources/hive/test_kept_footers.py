@@ -30,7 +30,7 @@ KILLED_AT = 700
 DRIVER = """
 import json, os, signal, sys
 from metastore.config.settings import Settings
-from metastore.formats.parquet_facts import ParquetFooters
+from metastore.lake.formats.parquet.parquet_facts import ParquetFooters
 from metastore.session import connect
 database, table, limit, settings = json.loads(sys.argv[1])
 original, done = ParquetFooters.read, 0

@@ -32,9 +32,9 @@ import json, os, signal, sys
 from pyiceberg.io.pyarrow import PyArrowFile
 
 from metastore.config.settings import Settings
-from metastore.hive.client import HiveClient
-from metastore.hive.listing import Store
-from metastore.hive.migration import migrate
+from metastore.sources.hive.client import HiveClient
+from metastore.sources.hive.listing import Store
+from metastore.procedures.hive.migration import migrate
 from metastore.session import connect
 
 database, tables, settings = json.loads(sys.argv[1])

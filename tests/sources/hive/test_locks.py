@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 
 LOCK_AND_WAIT = """
 import sys
-from metastore.hive.client import HiveClient
+from metastore.sources.hive.client import HiveClient
 client = HiveClient(sys.argv[1])
 with client.locked(sys.argv[2], sys.argv[3]):
     print("locked", flush=True)

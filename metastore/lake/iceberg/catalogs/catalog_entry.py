@@ -84,7 +84,8 @@ class CatalogEntry:
         """Return the table at its newest version; None if there is none.
 
         With ``to_commit``, the look also serves the commit that follows, see
-        :meth:`FileSystemCatalog.load_to_commit <metastore.iceberg.file_system_catalog.FileSystemCatalog>`.
+        :meth:`FileSystemCatalog.load_to_commit
+        <metastore.lake.iceberg.catalogs.file_system_catalog.FileSystemCatalog>`.
 
         Raises StorageError when catalog or store fail, FormatError for an entry that is not an Iceberg table,
         ConfigError for a table of another metastore.

@@ -37,7 +37,7 @@ _PADDING: Final = bytes(16)
 """Longer than an encoded number, so a number that begins within the content ends within the padding."""
 
 
-new_decoder(b"")  # imports the compiled decoder, as PyIceberg does on first use: see metastore.forks
+new_decoder(b"")  # imports the compiled decoder, as PyIceberg does on first use: see metastore.ground.forks
 
 
 class CheckedDecoder:

@@ -26,8 +26,8 @@ RACE = """
 import pickle, sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from metastore.stores.hdfs import HdfsPointers
-from metastore.stores.webhdfs import Clusters
+from metastore.lake.stores.hdfs.hdfs import HdfsPointers
+from metastore.lake.stores.hdfs.webhdfs import Clusters
 location, hadoop, writers = pickle.load(sys.stdin.buffer)
 pointers = HdfsPointers(Clusters(hadoop))
 start = Barrier(len(writers))
@@ -43,7 +43,7 @@ with ThreadPoolExecutor(len(writers)) as threads:
 DIES = """
 import os, pickle, signal, sys
 from metastore.metastore import Metastore
-from metastore.stores.webhdfs import WebHdfs
+from metastore.lake.stores.hdfs.webhdfs import WebHdfs
 settings, unit, after = pickle.load(sys.stdin.buffer)
 rename = WebHdfs.rename
 def last_act(self, source, target, *, overwrite=False):

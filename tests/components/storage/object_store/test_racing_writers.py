@@ -25,9 +25,9 @@ RACE = """
 import pickle, sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from metastore.stores.hadoop_properties import file_io_properties
-from metastore.stores.object_store import ObjectPointers
-from metastore.stores.object_store_client import Buckets
+from metastore.lake.stores.hadoop_properties import file_io_properties
+from metastore.lake.stores.objects.object_store import ObjectPointers
+from metastore.lake.stores.objects.object_store_client import Buckets
 location, hadoop, writers = pickle.load(sys.stdin.buffer)
 pointers = ObjectPointers(Buckets(file_io_properties(location, hadoop)))
 pointers.create_if_absent(f"{location}.warm.{writers[0]}", b"")
