@@ -32,10 +32,14 @@ import metastore.spark
 from metastore import MetadataType
 from metastore.config import Settings
 from metastore.model.identity import file_identifier, row_group_identifier
-from metastore.model.mapping.rows import to_arrow
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import Session
+
+try:
+    from metastore.model.mapping.rows import to_arrow
+except ModuleNotFoundError:  # an earlier state, whose rooms had other names
+    from metastore.mapping.rows import to_arrow  # type: ignore[import-not-found, no-redef]
 
 Run = Callable[[], object]
 Journey = tuple[str, Run, Run]
