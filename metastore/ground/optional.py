@@ -1,4 +1,4 @@
-"""Imports libraries that a scan does not require: DuckDB, Polars."""
+"""Imports libraries that only some calls require: DuckDB, Polars, pandas."""
 
 from __future__ import annotations
 

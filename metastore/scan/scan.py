@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_MOST_PROBED_FILES: Final = 256
-"""Most files of one dataset whose bloom filters are read: Arrow keeps their footers in memory."""
+_MOST_PROBED_FILES: Final = 256  # of one dataset, by their bloom filters: Arrow keeps the footers in memory
 _MOST_PROBED_AT_ONCE: Final = 8
 
 
@@ -218,7 +217,8 @@ class Scan:
         return frame
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas frame."""
+        """Return the rows as a pandas frame. InvalidRequestError without pandas."""
+        library("pandas", "pandas")
         return self.to_arrow().to_pandas()
 
     @property

@@ -13,6 +13,7 @@ from metastore.components.storage.file_groups import FileGroup, Parts
 from metastore.components.storage.reader import Reader
 from metastore.config.reading import ReadSettings
 from metastore.errors import InvalidRequestError
+from metastore.ground.optional import library
 from metastore.lake.iceberg.snapshots.snapshot_choice import SeenVersion, SnapshotChoice, as_of, at_version, newest
 from metastore.model.bounds.unit_facts import columns_for, facts_of_rows
 from metastore.model.fields import Unit, require_columns
@@ -165,7 +166,8 @@ class Read(Generic[U]):
         return from_arrow(self._unit_type, self.to_arrow())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas frame. Raises as :meth:`to_arrow`."""
+        """Return the rows as a pandas frame. Raises as :meth:`to_arrow`, and InvalidRequestError without pandas."""
+        library("pandas", "pandas")
         return self.to_arrow().to_pandas()
 
     def _expression(self) -> BooleanExpression:
