@@ -166,15 +166,16 @@ class MetastoreRegistry:
 
     def __init__(self, conf: str | Path | Settings | None = None) -> None:
         self._conf = conf
-        self._open: dict[str, Metastore] = {}
+        self._open: dict[type[Metastore], Metastore] = {}
         self._lock = threading.Lock()
 
     def get(self, implementation: str = DEFAULT) -> Metastore:
         """Return the metastore of ``implementation``. Raises ConfigError if it is missing or not a metastore class."""
+        chosen = _implementation(implementation)
         with self._lock:
-            if implementation not in self._open:
-                self._open[implementation] = _implementation(implementation).open(self._conf)
-            return self._open[implementation]
+            if chosen not in self._open:
+                self._open[chosen] = chosen.open(self._conf)
+            return self._open[chosen]
 
     def close(self) -> None:
         """Close every open metastore; a later :meth:`get` opens it again."""

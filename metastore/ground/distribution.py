@@ -14,7 +14,7 @@ DISTRIBUTION: Final = "lake-metastore"
 VERSION: Final = "0.1.0"
 """The version of this package. The build reads it from here."""
 
-_PACKAGES: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGES: Final = os.path.abspath(os.path.join(__file__, *[os.pardir] * 3))
 
 
 def install_command(extra: str) -> str:

@@ -225,8 +225,8 @@ class TestRegistry:
         "path",
         [
             "metastore.metastore.MetastoreRegistry",
-            "metastore.metastore.Path",
-            "metastore.metastore.TABLES",
+            "metastore.components.metastore.Path",
+            "metastore.components.metastore.TABLES",
             "json.load",
         ],
     )
