@@ -1,8 +1,8 @@
 """Runs a query in DuckDB, over the given tables only.
 
 Each query has an in-memory database to itself (:mod:`metastore.duck.sandboxes`). It cannot open a file or a
-connection, load an extension, read an environment variable or change its settings. It spills to disk only if it is
-given a folder for that. Tables are streams: each scan of a table opens it anew. So a query may read a table several
+connection, load an extension, read an environment variable or change its settings. It spills to disk only if its
+memory is limited. Tables are streams: each scan of a table opens it anew. So a query may read a table several
 times, and a table that is not read is not fetched.
 """
 
@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from threading import Event, Thread
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -24,15 +25,13 @@ from metastore.duck.query_plans import PlanNode
 from metastore.duck.sandboxes import Sandbox
 from metastore.duck.session import ALL_ROWS, judges_arrow
 from metastore.duck.spark_texts import define_what
-from metastore.duck.syntax import Node, of_query, selecting, tree_of
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.ground.distribution import install_command
 from metastore.ground.interrupts import result_of
-from metastore.ground.quoting import double_quoted, text_constant
+from metastore.ground.quoting import double_quoted
 from metastore.lake.formats.arrow_schema import require_narrow_decimals
 
-SPILLING_MEMORY: Final = "1GiB"
-"""The memory of a query that may spill."""
+T = TypeVar("T")
 
 _ROWS_AT_ONCE: Final = 1 << 16
 
@@ -40,13 +39,6 @@ _AGAIN_S: Final = 0.1
 """Seconds between two interrupts while the query goes on."""
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-_TREE: Final = "SELECT CAST(json_serialize_sql($1) AS VARCHAR)"
-_TEXT: Final = "SELECT json_deserialize_sql(CAST($1 AS JSON))"
-_FUNCTIONS: Final = (
-    "SELECT DISTINCT lower(function_name), function_type, lower(macro_definition) FROM duckdb_functions()"
-)
-_CALLED: Final = re.compile(r"(\w+)\(")
 
 _SHOWN: Final = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
 
@@ -89,23 +81,29 @@ class _Stream:
             raise
 
 
+@dataclass(frozen=True)
+class StreamedRows:
+    """Rows that are read as they are computed: their columns, and batches of at most 65,536 rows."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
 class Duck:
     """One query's database, a context manager. Raises InvalidRequestError if DuckDB is not installed.
 
-    ``threads`` limits its threads; None means one per core. :meth:`plan` needs ``plans``. With ``spill``, an existing
-    folder, the memory is limited to :data:`SPILLING_MEMORY`, and what exceeds it goes to files there.
+    ``threads`` limits its threads; None means one per core. :meth:`plan` needs ``plans``. What exceeds ``memory``, in
+    bytes, goes to temporary files; with None, nothing does.
     """
 
-    def __init__(self, threads: int | None = None, *, plans: bool = False, spill: str = "") -> None:
+    def __init__(self, threads: int | None = None, *, plans: bool = False, memory: int | None = None) -> None:
         try:
             self._duckdb: Any = import_module("duckdb")
         except ModuleNotFoundError as error:
             raise InvalidRequestError(f"SELECT needs duckdb: {install_command('sql')}") from error
         limits = () if threads is None else (f"SET threads = {threads}",)
         shown = ("SET GLOBAL explain_output = 'all'",) if plans else ()
-        memory = (f"SET memory_limit = '{SPILLING_MEMORY}'", f"SET temp_directory = {text_constant(spill)}")
-        self._spills = bool(spill)
-        self._sandbox = Sandbox.taken((*limits, *shown, *(memory if spill else ())))
+        self._sandbox = Sandbox.taken((*limits, *shown), memory)
         self._connection = self._sandbox.connection
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
@@ -180,23 +178,32 @@ class Duck:
         KeyboardInterrupt ends it at any point.
         """
         try:
-            rows: pa.Table = self._guarded(partial(self._interruptible, query))
+            read = partial(self._interruptible, lambda: self._connection.sql(query).to_arrow_table())
+            rows: pa.Table = self._guarded(read)
         except Failure as failure:
             if failure.line is None:  # for a relation, DuckDB reports errors without a place; for a statement, with it
                 self.bind(query)
             raise
         return rows.rename_columns([self._heading(name, query) for name in rows.column_names])
 
-    def stream(self, query: str) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of a query, some at a time. Raises as :meth:`run`. An interrupt ends it between batches."""
+    def stream(self, query: str, order: str = "") -> StreamedRows:
+        """Returns the rows of a query, some at a time, in ``order``, if given. Raises as :meth:`run`, also later."""
+        text = f"FROM (\n{query}\n) ORDER BY {order}" if order else query
+        read = partial(self._streamed, query, lines_before=1 if order else 0)
+        reader: Any = read(lambda: self._connection.sql(text).to_arrow_reader(_ROWS_AT_ONCE))
+        names = [self._heading(name, query) for name in reader.schema.names]
+        schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
+        batches: Iterator[pa.RecordBatch] = iter(partial(read, partial(next, reader, None)), None)
+        return StreamedRows(schema, (batch.rename_columns(names) for batch in batches))
+
+    def _streamed(self, query: str, work: Callable[[], T], *, lines_before: int) -> T:
         try:
-            reader = self._guarded(lambda: self._connection.sql(query).to_arrow_reader(_ROWS_AT_ONCE))
-            while (batch := self._guarded(partial(next, reader, None))) is not None:
-                yield batch
+            found: T = self._guarded(partial(self._interruptible, work), lines_before)
         except Failure as failure:
             if failure.line is None:  # as in run()
                 self.bind(query)
             raise
+        return found
 
     def bind(self, query: str) -> None:
         """Check that the names in a query mean something. Raises :class:`Failure`, with its place."""
@@ -210,36 +217,6 @@ class Duck:
             raise Failure("DuckDB shows no plan", self._outside)
         return PlanNode.of_json(plans[0])
 
-    def tree(self, query: str) -> Node | None:
-        """Returns DuckDB's syntax tree of a query; None if it has none. Raises :class:`Failure`."""
-        rows = self._guarded(lambda: self._connection.execute(_TREE, [query]).fetchall())
-        return tree_of(rows[0][0])
-
-    def texts(self, expressions: Sequence[Node]) -> list[str]:
-        """Returns the texts of expressions of a tree. Raises :class:`Failure`."""
-        [[template]] = self._guarded(lambda: self._connection.execute(_TREE, ["SELECT 1"]).fetchall())
-        found: list[str] = []
-        for each in expressions:
-            text = self._printed(selecting(each, template))
-            found.append(text.removeprefix("SELECT "))
-        return found
-
-    def query_text(self, tree: Node) -> str:
-        """Returns the text of a query's tree. Raises :class:`Failure`."""
-        [[template]] = self._guarded(lambda: self._connection.execute(_TREE, ["SELECT 1"]).fetchall())
-        return self._printed(of_query(tree, template))
-
-    def _printed(self, content: str) -> str:
-        [[text]] = self._guarded(lambda: self._connection.execute(_TEXT, [content]).fetchall())
-        return str(text)
-
-    def aggregates(self) -> frozenset[str]:
-        """Returns the functions that may be of several rows; macros that call such a function too."""
-        rows = self._guarded(lambda: self._connection.execute(_FUNCTIONS).fetchall())
-        found = {name for name, kind, _ in rows if kind == "aggregate"}
-        macros = {name: set(_CALLED.findall(text or "")) for name, kind, text in rows if kind == "macro"}
-        return frozenset(found | {"unnest"} | {name for name, called in macros.items() if called & found})
-
     def columns(self, query: str) -> tuple[pa.Schema, list[str]]:
         """Returns the columns of a query's rows, and their types in DuckDB. Raises :class:`Failure`."""
         relation = self._guarded(lambda: self._connection.sql(query))
@@ -247,18 +224,18 @@ class Duck:
         names = [self._heading(name, query) for name in rows.column_names]
         return rows.rename_columns(names).schema, list(map(str, relation.types))
 
-    def _interruptible(self, query: str) -> pa.Table:
-        """Returns the rows, so that Ctrl-C ends the query.
+    def _interruptible(self, call: Callable[[], T]) -> T:
+        """Returns what ``call`` returns, so that Ctrl-C ends the query.
 
         DuckDB notices a Ctrl-C only between pieces of its work, which may take hours, so another thread calls it.
         """
-        rows: Future[pa.Table] = Future()
+        rows: Future[T] = Future()
         left = Event()
 
         def work() -> None:
             if not left.is_set():
                 try:
-                    rows.set_result(self._connection.sql(query).to_arrow_table())
+                    rows.set_result(call())
                 except BaseException as error:  # noqa: BLE001 - it is raised where the rows are awaited
                     rows.set_exception(error)
 
@@ -314,6 +291,5 @@ class Duck:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After a second Ctrl-C, the query may still be ending; then the database ends with it. A folder has one query.
-        has_ended = kind is None or issubclass(kind, Failure | MetastoreError)
-        self._sandbox.give_back(ended=has_ended and not self._spills)
+        # After a second Ctrl-C, the query may still be ending; then the database ends with it.
+        self._sandbox.give_back(ended=kind is None or issubclass(kind, Failure | MetastoreError))

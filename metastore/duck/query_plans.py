@@ -14,8 +14,8 @@ from typing import Any, Final
 STREAM: Final = "PYTHON_ARROW_SCAN"
 """The operator that reads a stream. In a plan for this module, only the divided table is one."""
 
-_ALONE: Final = frozenset({"PROJECTION", "FILTER", "UNNEST"})
-"""Operators that treat each row alone."""
+_ALONE: Final = frozenset({"PROJECTION", "FILTER", "UNNEST", "ORDER_BY"})
+"""Operators that treat each row alone, or whose order of rows does not count: an operator that needs it is refused."""
 
 _SIDES: Final[Mapping[str, frozenset[int]]] = {
     "INNER": frozenset({0, 1}),
@@ -28,27 +28,10 @@ _SIDES: Final[Mapping[str, frozenset[int]]] = {
 }
 """The sides of a join whose rows it treats alone, if the other side is complete."""
 
-_BY_KEYS: Final = _ALONE | {
-    "AGGREGATE",
-    "ANY_JOIN",
-    "COMPARISON_JOIN",
-    "CROSS_PRODUCT",
-    "CTE",
-    "DEPENDENT_JOIN",
-    "DISTINCT",
-    "EXCEPT",
-    "INTERSECT",
-    "ORDER_BY",
-    "UNION",
-    "WINDOW",
-}
-"""Operators that give the rows of a share for the rows of a share, if the share has all rows of its keys."""
-
 _REASONS: Final[Mapping[str, str]] = {
     "AGGREGATE": "it aggregates the rows",
     "DISTINCT": "DISTINCT compares the rows",
     "WINDOW": "a window function compares the rows",
-    "ORDER_BY": "ORDER BY orders the rows",
     "LIMIT": "LIMIT counts the rows",
     "TOP_N": "LIMIT counts the rows",
     "SAMPLE": "a sample counts the rows",
@@ -76,30 +59,24 @@ class PlanNode:
             yield from each.walk()
 
 
-def why_not_alone(plan: PlanNode) -> str | None:
-    """Returns why the rows of the plan's stream do not pass through it one by one; None if they do."""
+def why_not_alone(plan: PlanNode, tables: int = 1) -> str | None:
+    """Returns why the rows of the plan's streams do not pass through it one by one; None if they do.
+
+    Each of the ``tables`` is a stream. Those of several tables meet in UNION ALL only, and each of its queries has one.
+    """
     streams = sum(each.operator == STREAM for each in plan.walk())
-    if streams != 1:
-        return "it reads the table several times" if streams else "it does not read the table"
+    if streams != tables:
+        return "it reads the table several times" if streams > tables else "it does not read the table"
     return _why_not(plan, lambda node: node.operator == STREAM)
 
 
-def why_not_by_keys(plan: PlanNode) -> str | None:
-    """Returns why no keys divide the rows of the plan's streams; None if the operators above them are known."""
-    for node in plan.walk():
-        if any(each.operator == STREAM for below in node.inputs for each in below.walk()):
-            if node.operator not in _BY_KEYS:
-                return _REASONS.get(node.operator, f"{node.operator} may compare the rows")
-            if node.operator == "AGGREGATE" and not node.details.get("Groups"):
-                return "it aggregates all rows, without a key"
-    return None
-
-
 def _why_not(plan: PlanNode, is_source: Callable[[PlanNode], bool]) -> str | None:
-    """Returns why the rows of the one source below ``plan`` do not pass through ``plan`` one by one."""
+    """Returns why the rows of the sources below ``plan`` do not pass through ``plan`` one by one."""
     if is_source(plan):
         return None
     sides = [side for side, each in enumerate(plan.inputs) if any(map(is_source, each.walk()))]
+    if plan.operator == "UNION" and len(sides) == len(plan.inputs):  # a UNION that compares rows has DISTINCT above it
+        return next((reason for each in plan.inputs if (reason := _why_not(each, is_source)) is not None), None)
     if len(sides) != 1:
         return "it reads the table several times"
     [side] = sides

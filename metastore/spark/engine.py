@@ -220,7 +220,6 @@ class SparkEngine:
         self,
         chunks: Sequence[Chunk],
         deal: Callable[[Chunk], Iterable[tuple[int, pa.RecordBatch]]],
-        between: Sequence[Callable[[Iterator[pa.RecordBatch]], Iterable[tuple[int, pa.RecordBatch]]]],
         gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
         groups: int,
         schema: pa.Schema,
@@ -231,19 +230,16 @@ class SparkEngine:
         # After a failed fetch, Spark runs a stage again, and tasks do not see it. A local master has no such failure.
         self._repeated = not str(self.spark.conf.get("spark.master", "")).startswith("local")
         self.prepare()
-        first, *middle, last = map(cloudpickle.dumps, (deal, *between, gather))
+        first, last = map(cloudpickle.dumps, (deal, gather))
         sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
-        writing = (worker.gatherer(last, schema, _FINGERPRINT), worker.ANSWER)
-        stages = [*((worker.dealer_again(task, _FINGERPRINT), worker.DEALT) for task in middle), writing]
 
         def collect() -> list[tuple[str, bytes]]:
             with quiet_about_pandas():
                 rows = self._one_each(sent).mapInArrow(worker.dealer(first, _FINGERPRINT), worker.DEALT)
-                for task, columns in stages:
-                    rows = rows.repartitionById(groups, column("part")).mapInArrow(task, columns)
-                return _pairs(rows.toArrow())
+                meeting = rows.repartitionById(groups, column("part"))
+                return _pairs(meeting.mapInArrow(worker.gatherer(last, schema, _FINGERPRINT), worker.ANSWER).toArrow())
 
-        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), len(sent) + groups * len(stages)))
+        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), len(sent) + groups))
 
     @property
     def repeats_tasks(self) -> bool:

@@ -126,26 +126,7 @@ def dealer(task: bytes, code: str) -> Callable[[Iterator[pa.RecordBatch]], Itera
             for chunk in batch.column(0):
                 yield from job(pickle.loads(zlib.decompress(chunk.as_py())))  # noqa: S301
 
-    def dealt(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _dealt(lambda _: rows(batches), code)
-
-    return dealt
-
-
-def dealer_again(task: bytes, code: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns a function for ``mapInArrow`` over rows of :data:`DEALT`, whose rows have these columns again.
-
-    The task gets the rows of some parts, and yields rows with the number of their part. Errors of earlier stages pass.
-    """
-
-    def dealt(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        def rows(failed: list[tuple[str, bytes]]) -> Iterator[tuple[int, pa.RecordBatch]]:
-            job = pickle.loads(task)  # noqa: S301 - the driver's own
-            yield from job(_arrived(batches, failed))
-
-        return _dealt(rows, code)
-
-    return dealt
+    return lambda batches: _dealt(rows(batches), code)
 
 
 def gatherer(
@@ -259,21 +240,14 @@ def _streams(
         yield BATCHES, sink.getvalue().to_pybytes()
 
 
-def _dealt(
-    rows: Callable[[list[tuple[str, bytes]]], Iterator[tuple[int, pa.RecordBatch]]], code: str
-) -> Iterator[pa.RecordBatch]:
-    """Yields rows of :data:`DEALT` for ``rows`` with the numbers of their parts.
-
-    ``rows`` gets a list, to which it adds an answer of an earlier stage that ends the task.
-    """
+def _dealt(rows: Iterator[tuple[int, pa.RecordBatch]], code: str) -> Iterator[pa.RecordBatch]:
+    """Yields rows of :data:`DEALT` for ``rows`` with the numbers of their parts."""
     for kind, part, payload in _dealt_answers(rows, code):
         columns: list[Any] = [pa.array([kind]), pa.array([part], pa.int32()), pa.array([payload], pa.binary())]
         yield pa.record_batch(columns, ["kind", "part", "payload"])
 
 
-def _dealt_answers(
-    rows: Callable[[list[tuple[str, bytes]]], Iterator[tuple[int, pa.RecordBatch]]], code: str
-) -> Iterator[tuple[str, int, bytes]]:
+def _dealt_answers(rows: Iterator[tuple[int, pa.RecordBatch]], code: str) -> Iterator[tuple[str, int, bytes]]:
     # The first check forgets modules that were loaded before the driver's code arrived; the second loads that code.
     found = _other_code(code) and _other_code(code)
     if found is not None:
@@ -284,10 +258,9 @@ def _dealt_answers(
     pa.set_cpu_count(1)  # the other cores belong to other tasks
     held: dict[tuple[int, pa.Schema], list[pa.RecordBatch]] = {}
     size = 0
-    failed: list[tuple[str, bytes]] = []
     try:
         with _own_errors():
-            for part, batch in rows(failed):
+            for part, batch in rows:
                 held.setdefault((part, batch.schema.remove_metadata()), []).append(batch)
                 size += batch.nbytes
                 if size >= _DEALT_BYTES:
@@ -295,8 +268,7 @@ def _dealt_answers(
                     held, size = {}, 0
         yield from _packed(held)
     except MetastoreError as error:
-        kind, payload = failed[0] if failed else (ERROR, pickle.dumps((error, traceback.format_exc())))
-        yield kind, 0, payload
+        yield ERROR, 0, pickle.dumps((error, traceback.format_exc()))
 
 
 def _packed(held: dict[tuple[int, pa.Schema], list[pa.RecordBatch]]) -> Iterator[tuple[str, int, bytes]]:

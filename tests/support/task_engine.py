@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.engines.engine import Capabilities, Chunk, LocalEngine
-from metastore.sql.tasks.statement_tasks import Deal, Dealt
+from metastore.sql.tasks.statement_tasks import Dealt
 
 
 class TaskEngine(LocalEngine):
@@ -38,7 +38,6 @@ class TaskEngine(LocalEngine):
         self,
         chunks: Sequence[Chunk],
         deal: Callable[[Chunk], Iterable[Dealt]],
-        between: Sequence[Deal],
         gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
         groups: int,
         schema: pa.Schema,
@@ -48,11 +47,6 @@ class TaskEngine(LocalEngine):
         for chunk in chunks:
             self.tasks += 1
             self._arrive(sent(deal)(sent(chunk)), dealt)
-        for task in between:
-            again: dict[int, list[pa.RecordBatch]] = {}
-            for rows in dealt.values():
-                self._arrive(sent(task)(iter(sent(rows))), again)
-            dealt = again
         yield from self.run(list(dealt.values()), _Gathering(gather), schema)
 
     @staticmethod

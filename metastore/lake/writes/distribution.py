@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.writes.groups import by_group
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.partition_values import partition_column, partition_value
 from metastore.lake.writes.replaced_rows import partition_fields
@@ -62,9 +61,19 @@ def by_partition(job: RewriteJob, batch: pa.RecordBatch, groups: int) -> Iterato
         # A step of a multiplicative hash, so that equal values in two fields do not cancel out.
         own = codes[encoded.indices.to_numpy(zero_copy_only=False)]
         hashes = (hashes * np.uint64(0x9E3779B1) + own) & np.uint64(0xFFFFFFFF)
-    yield from by_group(batch, (hashes % np.uint64(groups)).astype(np.int64))
+    yield from _by_group(batch, (hashes % np.uint64(groups)).astype(np.int64))
 
 
 def _alike(value: object) -> object:
     """Returns equal texts for the zeros of both signs."""
     return value + 0.0 if isinstance(value, float) else value
+
+
+def _by_group(
+    batch: pa.RecordBatch, groups: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yields the rows of each group in their order; ``groups`` has one number for each row."""
+    order = np.argsort(groups, kind="stable")
+    numbers, starts = np.unique(groups[order], return_index=True)
+    for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
+        yield int(number), batch.take(pa.array(rows, pa.int64()))

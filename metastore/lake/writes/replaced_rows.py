@@ -41,19 +41,8 @@ class Partitions:
     keys: frozenset[Key]
 
     @classmethod
-    def of_rows(cls, job: RewriteJob, rows: pa.Table) -> Partitions:
-        """Returns the partitions of ``rows`` by the table's current spec; of an unpartitioned table, the one it has."""
-        fields = partition_fields(job.output_spec)
-        if not fields:
-            return cls((), frozenset([()]))
-        keys: set[Key] = set()
-        for batch in rows.to_batches():
-            keys.update(_keys(job.schema, fields, [_column(field, job.schema, batch) for field in fields])[0])
-        return cls(fields, frozenset(keys))
-
-    @classmethod
     def of_files(cls, job: RewriteJob, files: Sequence[DataFile]) -> Partitions:
-        """Returns the partitions of new ``files`` of the table's current spec, as :meth:`of_rows` of their rows."""
+        """Returns the partitions of new ``files`` of the current spec; if it has no fields, the one there is."""
         fields = partition_fields(job.output_spec)
         if not fields:
             return cls((), frozenset([()]))

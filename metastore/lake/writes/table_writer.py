@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -84,19 +85,29 @@ class TableWriter:
         self._removals.append(files.remove)
         return files
 
-    def write(self, batches: Iterable[pa.RecordBatch], row_bytes: int) -> list[DataFile]:
-        """Returns the new files, complete and flushed. ``row_bytes`` is the approximate size of a row in a file.
+    def write(self, batches: Iterable[pa.RecordBatch], row_bytes: int | None = None) -> list[DataFile]:
+        """Returns the new files, complete and flushed; none without rows.
+
+        ``row_bytes`` is the approximate size of a row in a file; None: as in the first batch.
 
         Raises StorageError if the store does not take a file, FormatError for rows that Arrow cannot write, and the
         errors of reading ``batches``.
         """
         job = self.job
+        rows = iter(batches)
+        first = next(rows, None)
+        if first is None:
+            return []
+        if row_bytes is None:
+            row_bytes = first.nbytes // max(1, first.num_rows)
+        rows = chain([first], rows)
         target = number_property(job.properties, TARGET_PROPERTY, _TARGET_BYTES)
         writer = FileWriter(job, f"sql{job.mark}", max(1, target // max(1, row_bytes)))
         self._removals.append(writer.remove)
         fields = [field for field in job.output_spec.fields if not _is_void(field.transform)]
         keys = [*(SortKey(field.source_id, field.transform, False, True) for field in fields), *job.order]
-        rows = in_order(batches, Order(job.schema, keys)) if keys else batches
+        if keys:
+            rows = in_order(rows, Order(job.schema, keys))
         try:
             return list(writer.write(rows, None))
         except MetastoreError:

@@ -6,7 +6,7 @@ What was written goes to one commit (:mod:`metastore.lake.writes.publication`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,14 +46,16 @@ class WrittenChange:
 
 @dataclass(frozen=True)
 class RowPlan:
-    """``inserted`` are rows of ``job.arrow_schema``; ``dropped`` are numbers of files that are removed without reading.
+    """``inserted`` are rows of ``job.arrow_schema``, read once.
+
+    ``dropped`` are numbers of files that are removed without reading.
 
     ``condition`` is true of every row that the statement changes. None: the plan may depend on every row of the table.
     ``written`` is what tasks have written for the plan, and ``engine`` the name of the engine that ran the query.
     ``lines`` explain a statement that does not run.
     """
 
-    inserted: pa.Table | None = None
+    inserted: Iterable[pa.RecordBatch] | None = None
     changes: RowChanges | None = None
     dropped: Sequence[int] = ()
     dropped_deletes: Sequence[LiveFile] = ()
@@ -88,7 +90,7 @@ def write_change(writer: TableWriter, live: LiveRows, plan: RowPlan, mode: RowMo
     new: list[DataFile] = []
     if not plan.only_deletes or {*changed} - {*marked}:
         gone = [live.files[number] for number in sorted(removed)]
-        new = writer.write(_rows(job, live, plan, marked), _row_bytes(plan, gone))
+        new = writer.write(_rows(job, live, plan, marked), _row_bytes(gone) if plan.inserted is None else None)
     groups = delete_files_of(found.deletes, vectors=vectors, by_file=mode.by_file)
     new += writer.write_deletes(groups, vectors=vectors)
     return WrittenChange(tuple(new), frozenset(removed), frozenset(marked) - removed) + plan.written
@@ -97,17 +99,15 @@ def write_change(writer: TableWriter, live: LiveRows, plan: RowPlan, mode: RowMo
 def _rows(job: RewriteJob, live: LiveRows, plan: RowPlan, marked: Sequence[int]) -> Iterator[pa.RecordBatch]:
     if plan.changes is not None:
         yield from plan.changes.rows(job, live, frozenset(marked))
-    if plan.inserted is not None:
-        rows = plan.inserted
+    for batch in plan.inserted or ():
+        rows = batch
         if job.keeps_lineage:
             for field in job.arrow_schema:
                 if field.name not in rows.schema.names:
                     rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
-        yield from rows.to_batches()
+        yield rows
 
 
-def _row_bytes(plan: RowPlan, gone: Sequence[LiveFile]) -> int:
-    if plan.inserted is not None and plan.inserted.num_rows:
-        return plan.inserted.nbytes // plan.inserted.num_rows
+def _row_bytes(gone: Sequence[LiveFile]) -> int:
     rows = sum(live.file.record_count for live in gone)
     return sum(live.file.file_size_in_bytes for live in gone) // rows if rows else _FIRST_GUESS

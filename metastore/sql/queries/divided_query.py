@@ -15,7 +15,6 @@ from typing import Final
 import pyarrow as pa
 
 from metastore.duck.queries import Duck, Failure
-from metastore.errors import InvalidRequestError
 from metastore.sql.queries.composed import Composed
 from metastore.sql.queries.relations import Relation, Relations
 from metastore.sql.queries.row_parts import HeldRows, RowPart, in_schema
@@ -43,18 +42,15 @@ class DividedQuery:
     text: str
     registered: Sequence[TaskTable | QueryView]
     left_out: Mapping[str, str]
-    is_half: bool = False
-    """Whether the text is a half of the statement's query, so that places in it are not places in the statement."""
 
-    def rows(self, parts: Mapping[int, RowPart], spill: str = "") -> Iterator[pa.RecordBatch]:
+    def rows(self, parts: Mapping[int, RowPart]) -> Iterator[pa.RecordBatch]:
         """Yields the rows of the query over ``parts`` of the divided tables, by their numbers; others have no rows.
 
-        ``spill`` is a folder for what exceeds DuckDB's memory. Without it, there is no limit, and nothing is spilled.
         Raises InvalidRequestError, with line and column, for a value that an expression refuses, and the errors of
         reading ``parts``.
         """
         nothing = HeldRows.of(iter(()), pa.schema([]))
-        with Duck(threads=1, spill=spill) as duck:
+        with Duck(threads=1) as duck:
             for number, each in enumerate(self.registered):
                 if isinstance(each, QueryView):
                     duck.add_view(each.name, each.text)
@@ -62,11 +58,8 @@ class DividedQuery:
                     rows = each.rows or parts.get(number) or nothing
                     duck.add(each.name, each.schema, partial(in_schema, rows, each.schema))
             try:
-                yield from duck.stream(self.text)
+                yield from duck.stream(self.text).batches
             except Failure as failure:
-                if self.is_half:
-                    place = self.statement.place(self.statement.tokens[0])
-                    raise InvalidRequestError(f"{place}: {failure.message}") from failure.__cause__
                 raise error_of(self.statement, failure, self.text, self.left_out) from failure.__cause__
 
 

@@ -105,6 +105,11 @@ class Relations:
         self._read: set[str] = set()
         self._held: dict[str, pa.Table] = {}
 
+    @property
+    def memory(self) -> int:
+        """Bytes of memory for the query of a statement that writes its rows."""
+        return self._target.settings.engine.statement_memory
+
     def pin(self, target: TargetTable, table: Table, live: LiveRows | None) -> None:
         """Make ``target`` mean the version ``table`` from now on.
 

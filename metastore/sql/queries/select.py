@@ -11,18 +11,19 @@ OF 'time'`` may follow a name. Only the columns and rows that the query can need
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from sqlglot import exp
 
 from metastore.components.storage.table import shared_look
-from metastore.duck.queries import Duck, Failure
+from metastore.duck.queries import Duck, Failure, StreamedRows
 from metastore.duck.value_kinds import mark_columns
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
@@ -43,6 +44,8 @@ from metastore.sql.views.runner import in_duckdb
 from metastore.sql.views.text import DEFAULT_DIALECT
 from metastore.sql.views.unlisted import meant_of
 
+T = TypeVar("T")
+
 
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run a query; returns its rows."""
@@ -56,6 +59,29 @@ def rows_of(statement: Statement, relations: Relations) -> pa.Table:
         query = QueryText.parse(statement, duck.check)
         preparation = _Preparation(duck, relations)
         return preparation.run(query, preparation.prepared(query))
+
+
+@contextmanager
+def streamed_rows(statement: Statement, relations: Relations, order: str = "") -> Iterator[StreamedRows]:
+    """Within, the rows of a query whose names mean ``relations`` can be read; they are computed while they are read.
+
+    Rows that exceed the memory of a statement go to temporary files. ``order`` is a list of sort keys. The errors of
+    the query are raised here, and by its batches.
+    """
+    with Duck(memory=relations.memory) as duck:
+        query = QueryText.parse(statement, duck.check)
+        preparation = _Preparation(duck, relations)
+        text = preparation.prepared(query)
+
+        def noting_columns(read: Callable[[], T]) -> T:
+            try:
+                return read()
+            except Failure as failure:
+                raise error_of(statement, failure, text, preparation.left_out) from failure.__cause__
+
+        rows = noting_columns(lambda: duck.stream(text, order))
+        batches = iter(lambda: noting_columns(lambda: next(rows.batches, None)), None)
+        yield StreamedRows(rows.schema, batches)
 
 
 @dataclass(frozen=True)

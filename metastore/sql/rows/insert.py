@@ -17,12 +17,12 @@ partitions that the new rows have; in an unpartitioned table all rows (:mod:`met
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg.manifest import DataFile
 from sqlglot import Token, TokenType
 
 from metastore.lake.writes.replaced_rows import Partitions, replaced_rows
@@ -32,8 +32,8 @@ from metastore.lake.writes.written_change import RowPlan, WrittenChange
 from metastore.sql.expressions import positions_of
 from metastore.sql.queries.default_keyword import without_defaults
 from metastore.sql.queries.named_table import NamedTable, named_table
-from metastore.sql.queries.select import fetch_lines, rows_of
-from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks
+from metastore.sql.queries.select import fetch_lines, streamed_rows
+from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, inserted
 from metastore.sql.rows.partition_clause import PartitionClause, PartitionValue, partition_clause
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
@@ -105,16 +105,17 @@ class _Insertion:
             values = self._values(reading, fixed, division.columns.names)
             values.rows(reading.job, division.columns.empty_table())  # a type that does not fit is refused here
             files, count = insert_by_tasks(division, values, reading.writer)
-            written = WrittenChange(tuple(files))
-            inserted = RowPlan(written=written, counts={"inserted": count}, engine=division.engine.name)
-            partitions = partial(Partitions.of_files, reading.job, files)
         else:
-            rows = rows_of(query, reading.relations)
-            values = self._values(reading, fixed, rows.column_names)
-            made = replace(values, defaulted=defaulted).rows(reading.job, rows)
-            inserted = RowPlan(inserted=made if made.num_rows else None, counts={"inserted": made.num_rows})
-            partitions = partial(Partitions.of_rows, reading.job, made)
-        return self._overwriting(reading, inserted, fixed, partitions) if self.overwrites else inserted
+            with streamed_rows(query, reading.relations) as rows:
+                values = self._values(reading, fixed, rows.schema.names)
+                batches = rows.batches
+                if defaulted:  # by the numbers of rows of VALUES
+                    values = replace(values, defaulted=defaulted)
+                    batches = iter(pa.Table.from_batches(batches, rows.schema).combine_chunks().to_batches())
+                files, count = inserted(batches, values, reading.writer)
+        engine = division.engine.name if isinstance(division, Division) else "local"
+        plan = RowPlan(written=WrittenChange(tuple(files)), counts={"inserted": count}, engine=engine)
+        return self._overwriting(reading, plan, fixed, files) if self.overwrites else plan
 
     def _values(self, reading: Reading, fixed: Sequence[PartitionValue], names: Sequence[str]) -> InsertValues:
         """Returns where the columns ``names`` of the query go. Raises InvalidRequestError if they do not fit."""
@@ -136,25 +137,25 @@ class _Insertion:
     def _overwriting(
         self,
         reading: Reading,
-        inserted: RowPlan,
+        plan: RowPlan,
         fixed: Sequence[PartitionValue],
-        of_new_rows: Callable[[], Partitions],
+        files: Sequence[DataFile],
     ) -> RowPlan:
-        """Returns the plan ``inserted`` that also deletes the rows which its rows replace."""
+        """Returns the plan that also deletes the rows which its rows replace."""
         job, schema = reading.job, reading.table.schema()
         if fixed:
             partitions = Partitions.of_values(schema, [each.field for each in fixed], [each.value for each in fixed])
         else:
-            partitions = of_new_rows()
+            partitions = Partitions.of_files(job, files)
         replaced = replaced_rows(job, reading.live, partitions)
         alone = not reading.relations.has_read(self.named.table)
         return replace(
-            inserted,
+            plan,
             changes=RowChanges(replaced.addresses) if replaced.addresses.num_rows else None,
             dropped=replaced.files,
             dropped_deletes=replaced.deletes,
             condition=partitions.condition(schema) if alone else None,
-            counts={**(inserted.counts or {}), "deleted": replaced.count},
+            counts={**(plan.counts or {}), "deleted": replaced.count},
         )
 
 

@@ -1,9 +1,8 @@
 """INSERT and CREATE TABLE AS by tasks: each runs the query over its part, and writes or hands over the rows.
 
-Place in the flow: the statement has a divided query, and the columns that its values go to. If the query compares rows,
-tasks deal the rows of its tables by keys first. With distribution ``none`` each task that runs the query writes its
-rows. With ``hash`` it deals them by partition, and further tasks write the rows of some partitions each. A task holds
-some batches in memory; rows are sorted in temporary files.
+Place in the flow: the statement has a divided query, and the columns that its values go to. With distribution ``none``
+each task that runs the query writes its rows. With ``hash`` it deals them by partition, and further tasks write the
+rows of some partitions each. A task holds some batches in memory; rows are sorted in temporary files.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,10 +24,8 @@ from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.table_writer import TableWriter
 from metastore.sql.queries.column_types import VERSION_OF_NANOSECONDS
 from metastore.sql.queries.divided_query import DividedQuery
-from metastore.sql.tasks.dealt_rows import rows_of_group
-from metastore.sql.tasks.division import Division
-from metastore.sql.tasks.row_dealing import TablePart
-from metastore.sql.tasks.statement_tasks import ANSWERS, Deal, Dealt, answer, answers
+from metastore.sql.tasks.division import Division, TablePart
+from metastore.sql.tasks.statement_tasks import ANSWERS, Dealt, answer, answers
 
 
 @dataclass(frozen=True)
@@ -78,15 +74,18 @@ class _Insert:
 
     def of_part(self, part: TablePart) -> Iterator[pa.RecordBatch]:
         """Yields the table's rows for a part of the only divided table that it has rows of."""
-        return self._stored(self.query.rows({part.table: part.rows}))
-
-    def of_group(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yields the table's rows for the dealt rows of a group."""
-        return self._stored(rows_of_group(self.query, batches))
-
-    def _stored(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in rows:
+        for batch in self.query.rows({part.table: part.rows}):
             yield from self.values.rows(self.job, batch).to_batches()
+
+
+def inserted(rows: Iterator[pa.RecordBatch], values: InsertValues, writer: TableWriter) -> tuple[list[DataFile], int]:
+    """Returns the files of this machine for ``rows`` of a query, which are read once, and the number of rows.
+
+    Raises as :func:`insert_by_tasks`, and the errors of reading ``rows``.
+    """
+    job = writer.job
+    files = writer.write(own for batch in rows for own in values.rows(job, batch).to_batches())
+    return files, sum(file.record_count for file in files)
 
 
 def insert_by_tasks(division: Division, values: InsertValues, writer: TableWriter) -> tuple[list[DataFile], int]:
@@ -100,20 +99,12 @@ def insert_by_tasks(division: Division, values: InsertValues, writer: TableWrite
     mode = distribution(job.name, job.properties, is_partitioned=bool(job.output_spec.fields))
     if division.chosen.is_random:
         mode = "none"  # a task that runs again would deal other rows: some would be lost, others written twice
-    work, engine, groups = _Insert(job, division.last, values), division.engine, division.groups
-    parts, gather, (first, between) = division.parts(), partial(_gathered, job), division.stages
-    if first is None and mode == "none":
-        found = answers(engine, files, lambda able: able.run(parts, partial(_written, work), ANSWERS))
-    elif first is None:
-        deal = partial(_dealt, work, groups)
-        found = answers(engine, files, lambda able: able.shuffle(parts, deal, [], gather, groups, ANSWERS))
-    elif mode == "none":
-        last = partial(_written_group, work)
-        found = answers(engine, files, lambda able: able.shuffle(parts, first, between, last, groups, ANSWERS))
+    work, parts, groups = _Insert(job, division.query, values), division.parts(), division.groups
+    if mode == "none":
+        found = answers(division.engine, files, lambda able: able.run(parts, partial(_written, work), ANSWERS))
     else:
-        by_value: Deal = partial(_dealt_group, work, groups)
-        then = [*between, by_value]
-        found = answers(engine, files, lambda able: able.shuffle(parts, first, then, gather, groups, ANSWERS))
+        deal, gather = partial(_dealt, work, groups), partial(_gathered, job)
+        found = answers(division.engine, files, lambda able: able.shuffle(parts, deal, gather, groups, ANSWERS))
     new: list[DataFile] = []
     for made, _ in found:
         files.add(made)
@@ -126,32 +117,17 @@ def _written(work: _Insert, part: TablePart) -> Iterator[pa.RecordBatch]:
     return _gathered(work.job, work.of_part(part))
 
 
-def _written_group(work: _Insert, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The task that gets the rows of a group, and writes those of the query."""
-    return _gathered(work.job, work.of_group(batches))
-
-
 def _dealt(work: _Insert, groups: int, part: TablePart) -> Iterator[Dealt]:
     """The task that deals the rows of the query by partition."""
     for batch in work.of_part(part):
         yield from by_partition(work.job, batch, groups)
 
 
-def _dealt_group(work: _Insert, groups: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Dealt]:
-    """The task that gets the rows of a group, and deals those of the query by partition."""
-    for batch in work.of_group(batches):
-        yield from by_partition(work.job, batch, groups)
-
-
 def _gathered(job: RewriteJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The task that writes rows. Yields one answer; none without rows. If it fails, its files are removed."""
-    rows = iter(batches)
-    first = next(rows, None)
-    if first is None:
-        return
+    """The task that writes rows. Yields one answer. If it fails, its files are removed."""
     writer = TableWriter(job)
     try:
-        files = writer.write(chain([first], rows), first.nbytes // max(1, first.num_rows))
+        files = writer.write(batches)
     except BaseException:
         writer.remove()
         raise

@@ -34,8 +34,7 @@ from metastore.sql.rows.merge_clauses import MergeClause, MergeSource, merge_cla
 from metastore.sql.rows.merged_rows import MergedRows
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
-from metastore.sql.tasks.change_groups import SOURCE_ROW
-from metastore.sql.tasks.change_tasks import changed_by_tasks, explained, planned
+from metastore.sql.tasks.change_tasks import SOURCE_ROW, changed_by_tasks, explained, planned
 from metastore.sql.tasks.division import Division, divided
 from metastore.sql.tasks.row_writes import Reading, run_change
 
@@ -112,7 +111,7 @@ class _Merge:
         reading.relations.hold(_HELD, numbered)
         about = {clause.about for clause in self.clauses}
         composed = self._query(places, merged.schema, "LEFT" if "old" in about else "INNER")
-        found = changed_by_tasks(self.target, composed, reading, merged, only_alone=True)
+        found = changed_by_tasks(self.target, composed, reading, merged)
         if found is None or "new" not in about:
             return None if found is None else found.plan
         reading.relations.hold(_HELD, numbered.take(np.setdiff1d(numbers.to_numpy(), found.source_rows)))
@@ -140,7 +139,7 @@ class _Merge:
         reading.relations.hold(_HELD, source.append_column(SOURCE_ROW, pa.array(range(source.num_rows), pa.int64())))
         held = self._query(places, reading.table.schema(), "LEFT")
         with held.errors():
-            alone = divided(self.target, held.query(), reading.relations, only_alone=True)
+            alone = divided(self.target, held.query(), reading.relations)
         return explained(self.target, held if isinstance(alone, Division) else composed, reading)
 
     def _places(self, clause: MergeClause, schema: Schema) -> list[int]:

@@ -78,7 +78,9 @@ class MergedRows:
             "deleted": going.num_rows,
         }
         return RowPlan(
-            added if added is not None and added.num_rows else None, RowChanges(going, updates), counts=counts
+            added.to_batches() if added is not None and added.num_rows else None,
+            RowChanges(going, updates),
+            counts=counts,
         )
 
     def _values(self, clause: MergeClause, at: int, place: int, found: Any) -> Any:

@@ -11,6 +11,8 @@ support that, so CREATE TABLE AS is refused there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ from pyiceberg.exceptions import (
     ValidationError,
 )
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
+from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table.update import (
     AddPartitionSpecUpdate,
@@ -42,13 +45,16 @@ from metastore.lake.writes.table_writer import TableWriter, job_of
 from metastore.sql.queries.column_types import VERSION_OF_NANOSECONDS
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.queries.relations import Relations
-from metastore.sql.queries.select import fetch_lines, rows_of
+from metastore.sql.queries.select import fetch_lines, streamed_rows
 from metastore.sql.rows.insert import query_from
-from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks
+from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, inserted
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.new_table import NewTable, new_table
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.division import Division, columns_of, divided
+
+_Write = Callable[[InsertValues, TableWriter], tuple[list[DataFile], int]]
+"""Writes the rows of a query; returns the files, and the number of rows."""
 
 _DONE: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("summary", pa.string())]
 
@@ -153,11 +159,17 @@ class _Creation:
     def of_query(self, query: Statement, token: Token) -> pa.Table:
         """Create it with the rows of ``query``."""
         self._require_one_commit(token)
-        source = self._place.source
         relations = Relations(self._target)
         division = divided(self._target, query, relations)
-        rows = division.columns.empty_table() if isinstance(division, Division) else rows_of(query, relations)
-        stored = self._stored(rows.schema)
+        if isinstance(division, Division):
+            write = partial(insert_by_tasks, division)
+            return self._created(division.columns, write, token, f", by tasks of the engine {division.engine.name}")
+        with streamed_rows(query, relations) as rows:
+            return self._created(rows.schema, partial(inserted, rows.batches), token)
+
+    def _created(self, columns: pa.Schema, write: _Write, token: Token, by: str = "") -> pa.Table:
+        source = self._place.source
+        stored = self._stored(columns)
         arguments = self._arguments(self._schema(stored, token))
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
@@ -165,16 +177,11 @@ class _Creation:
             except _REFUSED as error:
                 raise self._refused(error) from error
         staged = transaction._table  # noqa: SLF001 - the transaction offers no other access to the table that it stages
-        job = job_of(str(self._place), staged.metadata, staged.io)
-        writer = TableWriter(job)
+        writer = TableWriter(job_of(str(self._place), staged.metadata, staged.io))
         schema = staged.metadata.schema()
         values = InsertValues(schema, range(len(schema.fields)), {}, "", stored)
         try:
-            if isinstance(division, Division):
-                files, count = insert_by_tasks(division, values, writer)
-            else:
-                made, count = values.rows(job, rows), rows.num_rows
-                files = writer.write(made.to_batches(), made.nbytes // max(1, count))
+            files, count = write(values, writer)
             now_ms = self._target.metastore.clock.now_ms()
             with writer.committing():
                 publish_creation(self._place, staged, pending(transaction)[1], now_ms, files)
@@ -188,7 +195,6 @@ class _Creation:
         except BaseException:
             writer.remove()
             raise
-        by = f", by tasks of the engine {division.engine.name}" if isinstance(division, Division) else ""
         return done(True, f"{self._place}: is created with {count} rows{by}")
 
     def _require_one_commit(self, token: Token) -> None:

@@ -8,25 +8,67 @@ deletes or their new versions, and returns only what it has written. No address 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from metastore.duck.queries import StreamedRows
+from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.row_changes import Numbers
+from metastore.lake.writes.row_modes import RowMode
 from metastore.lake.writes.table_writer import TableWriter
-from metastore.lake.writes.written_change import RowPlan, WrittenChange
+from metastore.lake.writes.written_change import RowPlan, WrittenChange, write_change
 from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.divided_query import DividedQuery
 from metastore.sql.queries.row_parts import AddressedFiles
-from metastore.sql.queries.select import fetch_lines, rows_of
+from metastore.sql.queries.select import fetch_lines, streamed_rows
 from metastore.sql.target import StatementTarget
-from metastore.sql.tasks.change_groups import Change, RowsToPlan, changed_group, found_in_group
-from metastore.sql.tasks.division import Division, divided
-from metastore.sql.tasks.row_dealing import TablePart
+from metastore.sql.tasks.division import Division, TablePart, divided
 from metastore.sql.tasks.row_writes import Reading
-from metastore.sql.tasks.statement_tasks import ANSWERS, StatementEngine, answers
+from metastore.sql.tasks.statement_tasks import ANSWERS, answer, answers
+
+_BY_ADDRESS: Final = "1 NULLS LAST, 2"
+"""Sort keys of rows that were found: number of the file, number in the file. Rows of a source have no address."""
+
+_AT_ONCE_BYTES: Final = 128 << 20
+"""About the most bytes of such rows in memory, unless one file has more."""
+
+
+SOURCE_ROW: Final = "$source_row"
+"""A column of a query: the number of the source's row. Tasks return the numbers that they have found."""
+
+
+class RowsToPlan(Protocol):
+    """Turns the rows that a query found into the change of a table. It pickles."""
+
+    def plan(self, rows: pa.Table) -> RowPlan:
+        """Returns the change. Raises InvalidRequestError, with line and column, for a value that does not fit."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What all tasks of one statement share; ``columns`` are those of the rows that ``query`` finds."""
+
+    job: RewriteJob
+    query: DividedQuery
+    columns: pa.Schema
+    composed: Composed
+    to_plan: RowsToPlan
+    mode: RowMode
+
+    def answered(self, writer: TableWriter, part: AddressedFiles, rows: pa.Table) -> pa.RecordBatch:
+        """Write the change of ``part`` for the rows that were found in it; returns the answer of the task."""
+        plan = self.to_plan.plan(rows)
+        written = write_change(writer, part.live, plan, self.mode)
+        source_rows = np.empty(0, dtype=np.int64)
+        if SOURCE_ROW in rows.column_names:
+            source_rows = np.unique(rows.column(SOURCE_ROW).drop_null().to_numpy())
+        return answer((written.new, (written.numbered(part.numbers), dict(plan.counts or {}), source_rows)))
 
 
 @dataclass(frozen=True)
@@ -47,9 +89,53 @@ def planned(target: StatementTarget, composed: Composed, reading: Reading, to_pl
     found = changed_by_tasks(target, composed, reading, to_plan)
     if found is not None:
         return found.plan
-    with composed.errors():
-        rows = rows_of(composed.query(), reading.relations)
-    return to_plan.plan(rows)
+    with ExitStack() as opened:
+        with composed.errors():
+            rows = opened.enter_context(streamed_rows(composed.query(), reading.relations, _BY_ADDRESS))
+        return _changed_here(reading, _by_files(composed, rows), to_plan)
+
+
+def _changed_here(reading: Reading, tables: Iterator[pa.Table], to_plan: RowsToPlan) -> RowPlan:
+    """Write the change for the rows of one table after another; new rows are last."""
+    written, counts = WrittenChange(), Counter[str]()
+
+    def planned_next(table: pa.Table) -> RowPlan:
+        plan = to_plan.plan(table)
+        counts.update(plan.counts or {})
+        return plan
+
+    def new_rows(first: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from first
+        for table in tables:
+            yield from planned_next(table).inserted or ()
+
+    for table in tables:
+        plan = planned_next(table)
+        if plan.inserted is not None:
+            plan = replace(plan, inserted=new_rows(plan.inserted))
+        written += write_change(reading.writer, reading.live, plan, reading.mode)
+    return RowPlan(written=written, counts=counts)
+
+
+def _by_files(composed: Composed, rows: StreamedRows) -> Iterator[pa.Table]:
+    """Yields ``rows`` in tables of about :data:`_AT_ONCE_BYTES`, at least one; rows of one file are in one table."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    while True:
+        with composed.errors():
+            batch = next(rows.batches, None)
+        if batch is None:
+            break
+        held.append(batch)
+        size += batch.nbytes
+        if size >= _AT_ONCE_BYTES:
+            table = pa.Table.from_batches(held)
+            last = table.column(0)[-1].as_py()
+            first = table.num_rows if last is None else table.column(0).index(last).as_py()
+            if first:
+                yield table.slice(0, first)
+                held, size = table.slice(first).to_batches(), 0
+    yield pa.Table.from_batches(held, rows.schema)
 
 
 def explained(target: StatementTarget, composed: Composed, reading: Reading) -> RowPlan:
@@ -60,30 +146,23 @@ def explained(target: StatementTarget, composed: Composed, reading: Reading) -> 
 
 
 def changed_by_tasks(
-    target: StatementTarget, composed: Composed, reading: Reading, to_plan: RowsToPlan, *, only_alone: bool = False
+    target: StatementTarget, composed: Composed, reading: Reading, to_plan: RowsToPlan
 ) -> TaskChanges | None:
-    """Returns what tasks have written; None if the statement runs on this machine. Raises as :func:`planned`.
-
-    ``only_alone`` is as of :func:`metastore.sql.tasks.division.divided`.
-    """
+    """Returns what tasks have written; None if the statement runs on this machine. Raises as :func:`planned`."""
     with composed.errors():
-        division = divided(target, composed.query(), reading.relations, only_alone=only_alone)
+        division = divided(target, composed.query(), reading.relations)
     if not isinstance(division, Division):
         return None
     to_plan.plan(division.columns.empty_table())  # a type that does not fit is refused here
     files = reading.writer.files_of_tasks()
     work = Change(files.job, division.query, division.columns, composed, to_plan, reading.mode)
-    parts, dealing, groups = division.parts(), division.dealing, division.groups
+    parts, task = division.parts(), partial(_changed, work)
     written, counts = WrittenChange(), Counter[str]()
     numbers = [np.empty(0, dtype=np.int64)]
 
-    def run(able: StatementEngine) -> Iterator[pa.RecordBatch]:
-        if dealing is None:
-            return able.run(parts, partial(_changed, work), ANSWERS)
-        found = partial(found_in_group, work, groups)
-        return able.shuffle(parts, dealing.deal, [found], partial(changed_group, work), groups, ANSWERS)
-
-    for made, (own, own_counts, source_rows) in answers(division.engine, files, run):
+    for made, (own, own_counts, source_rows) in answers(
+        division.engine, files, lambda able: able.run(parts, task, ANSWERS)
+    ):
         files.add(made)
         written += own
         counts.update(own_counts)

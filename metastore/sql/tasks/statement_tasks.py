@@ -25,9 +25,6 @@ _PARTS_A_CORE: Final = 2
 Dealt = tuple[int, pa.RecordBatch]
 """Rows, and the number of the group that they belong to."""
 
-Deal = Callable[[Iterator[pa.RecordBatch]], Iterable[Dealt]]
-"""A task on all rows of a group, which deals its own rows."""
-
 
 class StatementEngine(Engine, Protocol):
     """An engine that runs statements, as its capabilities say."""
@@ -40,14 +37,12 @@ class StatementEngine(Engine, Protocol):
         self,
         chunks: Sequence[Chunk],
         deal: Callable[[Chunk], Iterable[Dealt]],
-        between: Sequence[Deal],
         gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
         groups: int,
         schema: pa.Schema,
     ) -> Iterator[pa.RecordBatch]:
         """Run ``deal`` on every chunk, then ``gather`` once on all rows of each of ``groups``; yields its batches.
 
-        Each of ``between`` runs before it, in order, on all rows of each group, and deals its own rows to groups again.
         A group without rows may be left out. Rows of a group are not in memory at once. Batches keep the metadata of
         their schemas. Guarantees as :meth:`metastore.engines.engine.Engine.run`.
         """
@@ -71,16 +66,6 @@ def answers(
 def answer(content: tuple[Sequence[DataFile], Any]) -> pa.RecordBatch:
     """Returns the row of a task: the files that it wrote, and what else it found."""
     return pa.record_batch([pa.array([pickle.dumps(content)], pa.binary())], schema=ANSWERS)
-
-
-def packed_part(number: int, part: object) -> pa.RecordBatch:
-    """Returns a part of a table with its number as a row, which one task sends to another."""
-    return pa.record_batch({"part": pa.array([pickle.dumps((number, part))], pa.binary())})
-
-
-def unpacked_parts(rows: pa.RecordBatch) -> dict[int, Any]:
-    """Returns the parts in ``rows``, of other tasks of the same statement, by their numbers."""
-    return dict(pickle.loads(each.as_py()) for each in rows.column(0))  # noqa: S301 - our own task sent it
 
 
 def task_count(engine: Engine) -> int:

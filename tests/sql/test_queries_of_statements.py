@@ -1,9 +1,8 @@
-"""Queries whose rows are dealt by keys return, over all shares, the rows that DuckDB returns for the whole tables."""
+"""Statements whose queries compare rows write what DuckDB returns for the whole tables, wherever they run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -14,17 +13,7 @@ from hypothesis import strategies as st
 from support.task_engine import TaskEngine
 
 from metastore.config import Settings
-from metastore.duck.name_scope import Untraced
 from metastore.session import Session, connect
-from metastore.sql.queries.divided_query import DividedQuery, TaskTable, prepared_columns
-from metastore.sql.queries.query_keys import row_keys
-from metastore.sql.queries.relations import Relations
-from metastore.sql.queries.select import QueryTable, prepared_query
-from metastore.sql.statement import Statement
-from metastore.sql.tasks.dealt_rows import rows_of_group
-from metastore.sql.tasks.division import Division, Undivided, divided
-from metastore.sql.tasks.division_choice import Chosen
-from metastore.sql.tasks.row_dealing import DealtTable
 
 COLUMNS = """i AS id, CASE WHEN i % 7 = 0 THEN NULL WHEN i % 3 > 0 THEN 'a' ELSE 'b' END AS k,
     CAST(i % 4 AS {number}) AS n, CAST(['0.0', '-0.0', 'nan', NULL, '1.5', '-inf'][i % 6 + 1] AS DOUBLE) AS x,
@@ -46,7 +35,7 @@ def engine() -> TaskEngine:
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory, engine: TaskEngine) -> Iterator[Session]:
     """A session on it, with the tables."""
-    folder = tmp_path_factory.mktemp("dealt")
+    folder = tmp_path_factory.mktemp("queries")
     lake = {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"{folder}/lake"}
     given = {"drill.metastore": {"iceberg.location.base_path": str(folder / "m"), "catalogs.lake": lake}}
     with connect(Settings.from_mapping(given, environ={}), engine) as session:
@@ -72,30 +61,6 @@ def judge() -> Iterator[duckdb.DuckDBPyConnection]:
         yield judge
 
 
-def choice(session: Session, query: str) -> Division | Undivided:
-    """How the query runs, whose tables have short names."""
-    return divided(session, Statement.parse(in_lake(query)), Relations(session))
-
-
-def all_divided(session: Session, query: str) -> Division | None:
-    """The query with all tables dealt, as if they were too large to travel; None if they cannot be."""
-    prepared = prepared_query(Statement.parse(in_lake(query)), Relations(session))
-    tables = {
-        number: (each, each.relation.on_store(each.asked), each.relation.part(each.asked.columns))
-        for number, each in enumerate(prepared.registered)
-        if isinstance(each, QueryTable)
-    }
-    try:
-        keys = row_keys(prepared, list(tables))
-    except Untraced:
-        return None
-    registered = [TaskTable(each.name, schema, None) for each, _, schema in tables.values()]
-    dealt = {number: DealtTable(each.name, schema, keys.get(number)) for number, (each, _, schema) in tables.items()}
-    stored = {number: rows for number, (_, rows, _) in tables.items() if rows is not None}
-    made = DividedQuery(prepared.statement, prepared.text, registered, {})
-    return Division(made, prepared_columns(prepared), Chosen(TaskEngine(parallelism=8), stored, {}, dealt))
-
-
 def in_lake(query: str) -> str:
     """The query with the full names of its tables."""
     words = query.split(" ")
@@ -106,30 +71,9 @@ def in_lake(query: str) -> str:
     )
 
 
-def rows_by_tasks(division: Division, *, arrive_first: int = 0) -> list[str]:
-    """The rows of all tasks, as texts that compare; tasks get the last rows first, or in the order of sending."""
-    found: list[pa.RecordBatch] = []
-    dealt: dict[int, list[pa.RecordBatch]] = {}
-    first, between = division.stages
-    for part in division.parts():
-        if first is None:
-            found += division.query.rows({part.table: part.rows})
-        else:
-            for group, rows in first(part):
-                dealt.setdefault(group, []).insert(arrive_first, rows)
-    for deal in between:
-        again: dict[int, list[pa.RecordBatch]] = {}
-        for batches in dealt.values():
-            for group, rows in deal(iter(batches)):
-                again.setdefault(group, []).insert(arrive_first, rows)
-        dealt = again
-    for batches in dealt.values():
-        found += rows_of_group(division.last, iter(batches))
-    return texts(pa.Table.from_batches(found, None if found else division.columns))
-
-
 def texts(rows: pa.Table) -> list[str]:
     """Rows that compare whatever their order: equal zeros of both signs, equal NaN."""
+    rows = rows.rename_columns([f"c{number}" for number in range(rows.num_columns)])
     return sorted(repr([alike(value) for value in row.values()]) for row in rows.to_pylist())
 
 
@@ -193,56 +137,6 @@ SHAPES: list[tuple[str, list[st.SearchStrategy[str]]]] = [
 QUERIES = st.one_of(*(st.builds(shape.format, *parts) for shape, parts in SHAPES))
 
 
-@settings(deadline=None, max_examples=40)
-@given(QUERIES)
-def test_shares_are_the_whole(session: Session, judge: duckdb.DuckDBPyConnection, query: str) -> None:
-    """For any query that is divided, with the tables that are divided by size, and with all tables divided."""
-    division = choice(session, query)
-    expected = texts(judge.sql(query).to_arrow_table())
-    if isinstance(division, Division):
-        assert rows_by_tasks(division) == expected, division.line
-    else:
-        assert division.reason == "the tables have no files" or "e" in query.split()
-    dealt = all_divided(session, query)
-    assert dealt is None or rows_by_tasks(dealt) == expected, dealt.line
-
-
-SHOWN = [
-    ("SELECT k, count(*) FROM t GROUP BY k", "rows are dealt: t by TRY(CAST(k AS VARCHAR))"),
-    ("SELECT lower(k) AS low FROM t GROUP BY ALL", "rows are dealt: t by TRY(CAST(lower(k) AS VARCHAR))"),
-    ("SELECT id FROM t UNION ALL SELECT id FROM u", "engine local: 5 files"),
-    ("SELECT id FROM t ORDER BY id", "engine local: 3 files"),
-    ("SELECT n FROM t EXCEPT SELECT n FROM u", "t by TRY(CAST(n AS HUGEINT)), u by TRY(CAST(n AS HUGEINT))"),
-    ("SELECT * FROM t a FULL JOIN u b ON a.n = b.n", "t by TRY(CAST(n AS HUGEINT)), u by TRY(CAST(n AS HUGEINT))"),
-    ("SELECT id FROM u WHERE id IN (SELECT id FROM t )", "engine local: 2 files"),
-    ("SELECT sum(n) FROM t", "by one task of the engine local: 3 files"),
-    ("SELECT sum(n) FROM t", "; it aggregates all rows, without a key"),
-    ("SELECT row_number() OVER () FROM t", "; no key divides the rows"),
-    ("SELECT id FROM t ORDER BY id LIMIT 3", "; LIMIT counts the rows"),
-    ("SELECT id FROM t TABLESAMPLE 10%", "; a sample counts the rows"),
-    ("SELECT k, n FROM t GROUP BY ROLLUP (k, n)", "; no key divides the rows"),
-    ("SELECT a.k FROM t a FULL JOIN u b USING (id) GROUP BY a.k", ", then by TRY(k)"),
-    ("SELECT b.n, count(*) FROM t a LEFT JOIN u b ON a.id = b.id GROUP BY b.n", "dealt: then by TRY(n)"),
-    ("SELECT a.id FROM t a FULL JOIN u b ON a.id < b.id", "; no equality joins two divided tables"),
-    ("SELECT a.id FROM t a FULL JOIN u b ON a.id = b.x", "; a key has the types BIGINT, DOUBLE"),
-    (
-        "SELECT c FROM ( SELECT k, count(*) AS c FROM t GROUP BY k ) GROUP BY c",
-        "t by TRY(CAST(k AS VARCHAR)), then by TRY(c)",
-    ),
-    ("SELECT b.id, random() AS r FROM u a FULL JOIN t b USING (id)", "; random has other values each time"),
-    ("SELECT id, now() FROM t", "Run on this machine: now has one value for the whole statement"),
-    ("SELECT count(*) FROM t GROUP BY k COLLATE NOCASE", "; a collation compares the rows"),
-    ("PIVOT t ON k USING count(*)", "by one task of the engine local: 3 files"),
-]
-"""Queries, and a part of what EXPLAIN says of them."""
-
-
-@pytest.mark.parametrize(("query", "shown"), SHOWN)
-def test_explain_says_how_rows_are_dealt(session: Session, query: str, shown: str) -> None:
-    """By which keys, or why all rows meet in one task, or why the query runs on this machine."""
-    assert shown in choice(session, query.replace("PIVOT t", "PIVOT lake.db.t")).line
-
-
 REPORTS = [
     # Texts that a collation holds equal have other hashes where only one side of a join has it.
     "SELECT a.id, b.id FROM t a FULL JOIN u b ON a.k COLLATE NOCASE = upper(b.k)",
@@ -273,80 +167,24 @@ REPORTS = [
 """Situations in which other engines gave wrong answers, or failed."""
 
 
+def written(session: Session, query: str) -> list[str]:
+    """The rows that a statement writes, as texts that compare."""
+    session.sql("DROP TABLE IF EXISTS lake.db.new")
+    names = ", ".join(f"c{number}" for number in range(session.sql(in_lake(query)).num_columns))
+    session.sql(f"CREATE TABLE lake.db.new AS WITH q ( {names} ) AS ( {in_lake(query)} ) FROM q")
+    return texts(session.sql("SELECT * FROM lake.db.new"))
+
+
+@settings(deadline=None, max_examples=40)
+@given(QUERIES)
+def test_a_statement_writes_the_rows_of_its_query(
+    session: Session, judge: duckdb.DuckDBPyConnection, query: str
+) -> None:
+    """For any query, by tasks or on the driver."""
+    assert written(session, query) == texts(judge.sql(query).to_arrow_table())
+
+
 @pytest.mark.parametrize("query", REPORTS)
 def test_situations_of_public_reports(session: Session, judge: duckdb.DuckDBPyConnection, query: str) -> None:
     """Answers are DuckDB's."""
-    division = choice(session, query)
-    assert isinstance(division, Division)
-    expected = texts(judge.sql(query).to_arrow_table())
-    assert rows_by_tasks(division) == expected, division.line
-    dealt = all_divided(session, query)
-    assert dealt is None or rows_by_tasks(dealt) == expected, dealt.line
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT k, list(id), first(id), last(x) FROM t GROUP BY k",
-        "SELECT id, row_number() OVER (PARTITION BY k), lag(id) OVER (PARTITION BY n) FROM t",
-        "SELECT list(id), string_agg(k, ',') FROM t",
-    ],
-)
-def test_rows_have_one_order_however_they_arrive(session: Session, query: str) -> None:
-    """So a task that runs again has the same values, though they depend on the order of rows.
-
-    Otherwise rows that are dealt once more would be lost or doubled, as apache/spark 20393 reports.
-    """
-    division = choice(session, query)
-    assert isinstance(division, Division)
-    assert division.dealing is not None
-    assert rows_by_tasks(division) == rows_by_tasks(division, arrive_first=1 << 30)
-
-
-class AwayFromFiles(TaskEngine):
-    """An engine whose tasks alone see the data files; ``answered`` are the bytes that return from them."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self._folder = folder
-        self.answered = 0
-
-    def hide(self) -> None:
-        """Move all data files to another place."""
-        for path in list(self._folder.rglob("data")):
-            path.rename(path.with_name("hidden"))
-
-    def shuffle(self, *given: Any) -> Iterator[pa.RecordBatch]:
-        """Run with the files in their places."""
-        for path in list(self._folder.rglob("hidden")):
-            path.rename(path.with_name("data"))
-        found = list(super().shuffle(*given))
-        self.hide()
-        self.answered += sum(batch.nbytes for batch in found)
-        yield from found
-
-
-WRITING = [
-    "CREATE TABLE lake.db.new AS SELECT id, count(*) AS n FROM lake.db.big GROUP BY id",
-    "INSERT INTO lake.db.big SELECT a.id FROM lake.db.big a FULL JOIN lake.db.other b ON a.id = b.id",
-    """MERGE INTO lake.db.big t USING (SELECT id, '1'::BIT AS z FROM lake.db.other) s ON t.id = s.id
-    WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)""",
-    "INSERT INTO lake.db.big SELECT max(id) FROM lake.db.big",
-]
-
-
-@pytest.mark.parametrize("statement", WRITING)
-def test_the_driver_reads_no_data_file(tmp_path: Path, statement: str) -> None:
-    """And what returns to it are descriptions of files, not rows."""
-    lake = {"type": "sql", "uri": f"sqlite:///{tmp_path}/lake.db", "warehouse": f"{tmp_path}/lake"}
-    given = {"drill.metastore": {"iceberg.location.base_path": str(tmp_path / "m"), "catalogs.lake": lake}}
-    settings = Settings.from_mapping(given, environ={})
-    with connect(settings) as here:
-        here.sql("CREATE SCHEMA lake.db")
-        here.sql("CREATE TABLE lake.db.big AS SELECT i AS id FROM range(200000) r(i)")
-        here.sql("CREATE TABLE lake.db.other AS SELECT i * 2 AS id FROM range(200000) r(i)")
-    engine = AwayFromFiles(tmp_path / "lake")
-    with connect(settings, engine) as session:
-        engine.hide()
-        session.sql(statement)
-        assert 0 < engine.answered < 100_000
+    assert written(session, query) == texts(judge.sql(query).to_arrow_table())
