@@ -41,6 +41,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background jobs ignore Ctrl-C, and so would all that the tests start and interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Readline in the process that started this worker has exported the width of a terminal.
+os.environ.pop("COLUMNS", None)
+
 # Of Spark's launcher, and of the driver that it starts.
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(BRIEFLY))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(BRIEFLY))

@@ -3,13 +3,13 @@
 Place in the flow: ``screens`` fills a :class:`Grid`, Rich draws it. Promises: nothing is left out at any width, and no
 value can control the terminal. A number stays on one line and is never cut, since a part of a number is another number.
 A text is folded into several lines, and its column keeps :data:`LEAST` characters, or the length of its longest value
-if that is less. If the terminal is still too narrow, it wraps the lines itself.
+if that is less. If the terminal is still too narrow, the table is turned: each row becomes lines of heading and value.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rich import box
@@ -58,8 +58,22 @@ class Grid(Table):
         self._take(natural)
         between = Measurement.get(console, unbounded, self).maximum - sum(natural)
         chosen = fitted(natural, least, options.max_width - between)
+        if self.row_count and sum(chosen) + between > options.max_width:
+            yield from self._turned()
+            return
         self._take(chosen)
         yield from super().__rich_console__(console, options.update(max_width=sum(chosen) + between))
+
+    def _turned(self) -> Iterator[RenderableType]:
+        """Yields the rows one below the other, each as lines of heading and value, with an empty line between rows."""
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            lines = Table.grid(padding=(0, 2))
+            lines.add_column(style="bold", no_wrap=True)
+            lines.add_column(overflow="fold", min_width=max(map(_least_of, row)))
+            for column, cell in zip(self.columns, row, strict=True):
+                lines.add_row(column.header, cell)
+            yield lines
+            yield Text()
 
     def _take(self, widths: Sequence[int]) -> None:
         for column, width in zip(self.columns, widths, strict=True):
@@ -88,8 +102,12 @@ def fitted(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]
 def _least(column: Column, natural: int) -> int:
     if column.no_wrap:
         return natural
-    numbers = (cell_len(str(cell)) for cell in column.cells if _NUMBER.fullmatch(str(cell)))
-    return min(natural, max(LEAST, *numbers, 0))
+    return min(natural, max(LEAST, *map(_least_of, column.cells), 0))
+
+
+def _least_of(cell: RenderableType) -> int:
+    """The width that a number needs; 0 for anything else."""
+    return cell_len(str(cell)) if _NUMBER.fullmatch(str(cell)) else 0
 
 
 def _natural(console: Console, options: ConsoleOptions, column: Column) -> int:

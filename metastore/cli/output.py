@@ -33,7 +33,7 @@ OnProgress = Callable[[int, int], None]
 """Called with the number of finished steps and the total."""
 
 _PIPE_WIDTH: Final = 500
-"""Width for a file or a pipe: large enough that no line is wrapped."""
+"""Width for a file or a pipe: large enough that no line is wrapped. COLUMNS, as of a terminal, says otherwise."""
 
 _PIECES_AT_ONCE: Final = 10_000
 _LOG_EVERY_SECONDS: Final = 2.0
@@ -240,6 +240,6 @@ def _writing() -> Iterator[None]:
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PIPE_WIDTH
+    width = None if stream.isatty() or os.environ.get("COLUMNS", "").isdigit() else _PIPE_WIDTH
     # Brackets and colons in names and values are not Rich's markup.
     return Console(file=stream, width=width, soft_wrap=True, highlight=False, markup=False, emoji=False)

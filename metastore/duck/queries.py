@@ -103,6 +103,8 @@ class Duck:
             raise InvalidRequestError(f"SELECT needs duckdb: {install_command('sql')}") from error
         limits = () if threads is None else (f"SET threads = {threads}",)
         shown = ("SET GLOBAL explain_output = 'all'",) if plans else ()
+        # The reader of a stream raises OSError for whatever fails after the first batch.
+        self._refusals = (self._duckdb.Error, pa.ArrowException, UnicodeError, OSError)
         self._sandbox = Sandbox.taken((*limits, *shown), memory)
         self._connection = self._sandbox.connection
         self._streams: list[_Stream] = []
@@ -279,11 +281,11 @@ class Duck:
     def _guarded(self, work: Callable[[], Any], lines_before: int = 0) -> Any:
         try:
             return work()
-        except (self._duckdb.Error, pa.ArrowException, UnicodeError, RuntimeError) as error:
+        except (*self._refusals, RuntimeError) as error:
             for stream in self._streams:
                 if stream.error is not None:
                     raise stream.error from error
-            if isinstance(error, self._duckdb.Error | pa.ArrowException | UnicodeError):
+            if isinstance(error, self._refusals):
                 raise Failure(str(error), self._outside, lines_before) from error
             raise
 

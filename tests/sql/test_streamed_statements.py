@@ -9,6 +9,7 @@ import pytest
 
 from metastore.config import Settings
 from metastore.duck.queries import Duck, Failure
+from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 
 LARGE = 600_000
@@ -24,7 +25,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
     given = {
         "iceberg.location.base_path": str(tmp_path / "m"),
         "catalogs.lake": lake,
-        "engine.statement_memory": f"{192 << 20}",
+        "engine.statement_memory": f"{512 << 20}",
     }
     with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as made:
         made.sql("CREATE SCHEMA lake.db")
@@ -62,3 +63,27 @@ def test_a_large_change_is_the_change_of_all_its_rows(session: Session, mode: st
     assert {row["s"]: (row["n"], row["ids"]) for row in found.to_pylist()} == {
         key: (n, n) for key, n in expected.items()
     }
+
+
+LATE = "CAST(CASE WHEN i = 999999 THEN 'x' ELSE '7' END AS BIGINT)"
+
+
+@pytest.mark.parametrize(
+    ("statement", "place"),
+    [
+        (f"INSERT INTO lake.db.t SELECT i,\n {LATE} FROM range(1000000) r(i)", "line 2, column 2"),
+        (f"CREATE TABLE lake.db.new AS SELECT {LATE} AS n FROM range(1000000) r(i)", "line 1, column 36"),
+        (
+            f"""MERGE INTO lake.db.t USING (SELECT i, {LATE} AS n FROM range(1000000) r(i)) s ON t.id = s.i
+            WHEN NOT MATCHED THEN INSERT VALUES (s.i, s.n)""",
+            "line 1, column",
+        ),
+    ],
+)
+def test_a_value_that_fails_late_leaves_nothing(session: Session, tmp_path: Path, statement: str, place: str) -> None:
+    """The files of the rows before it go; the error has its place."""
+    session.sql("CREATE TABLE lake.db.t (id BIGINT, n BIGINT)")
+    with pytest.raises(InvalidRequestError, match=f"{place}.*: Could not convert string 'x'"):
+        session.sql(statement)
+    assert session.sql("SELECT * FROM lake.db.t").num_rows == 0
+    assert not list((tmp_path / "lake").rglob("*.parquet"))

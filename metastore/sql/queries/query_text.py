@@ -127,9 +127,8 @@ def placed_error(statement: Statement, text: str, failure: Failure) -> InvalidRe
     if failure.line is None:
         return InvalidRequestError(f"{statement.place(statement.tokens[0])}: {failure.message}")
     line, column = text.split("\n")[failure.line - 1], failure.offset
-    if failure.snippet.startswith("..."):  # DuckDB shows a long line in part
-        shown = failure.snippet[3:].removesuffix("...")
-        column += max(line.find(shown), 3) - 3
+    left_out = 3 if failure.snippet.startswith("...") else 0  # DuckDB shows a long line in part, without its margin
+    column += max(line.find(failure.snippet[left_out:].removesuffix("...")), left_out) - left_out
     return InvalidRequestError(f"line {failure.line}, column {min(column, len(line)) + 1}: {failure.message}")
 
 

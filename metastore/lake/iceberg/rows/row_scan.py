@@ -8,7 +8,9 @@ delete files that do not apply to it: if the file was added again after they wer
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from functools import reduce
 from itertools import accumulate
 from typing import Any, Final
@@ -49,6 +51,9 @@ from metastore.model.mapping.filters import conjuncts
 _AHEAD: Final = 32 << 20
 """Bytes of equality delete files that are read before the first data file."""
 
+_READ_AHEAD: Final = 32 << 20
+"""Bytes of data files that are read before their rows are needed."""
+
 
 class RowScan:
     """Reads data files of one table. ``schema`` is the requested one, ``condition`` is on the table's columns.
@@ -71,14 +76,16 @@ class RowScan:
         self._equality = EqualityDeletes.of_table(metadata, io)
 
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows file by file, in the order of ``tasks``; the rows of one file are in memory at once.
+        """Yield the rows file by file, in the order of ``tasks``.
+
+        Files are read ahead, up to :data:`_READ_AHEAD` bytes. Of a larger file, some batches are in memory.
 
         Raises StorageError and FormatError, which name the file, and InvalidRequestError for an unsupported format.
         """
         for _, batches in self.by_file(tasks):
             yield from batches
 
-    def by_file(self, tasks: Iterable[FileScanTask]) -> Iterator[tuple[str, list[pa.RecordBatch]]]:
+    def by_file(self, tasks: Iterable[FileScanTask]) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
         """As :meth:`to_record_batches`, grouped by file, with the file's path."""
         tasks = list(tasks)
         executor = ExecutorFactory.get_or_create()
@@ -94,14 +101,26 @@ class RowScan:
         # Data files are read concurrently, and all of them need these.
         list(executor.map(self._equality.prepare, _few(delete for task in tasks for delete in task.delete_files)))
 
-        def rows(task: FileScanTask, deletes: Sequence[Delete]) -> list[pa.RecordBatch]:
+        def rows(task: FileScanTask, deletes: Sequence[Delete]) -> Iterator[pa.RecordBatch]:
             path = task.file.file_path
             named = [positions[delete].get(path, ()) for delete in deletes if not delete.equality_ids]
             own = merged(part for parts in named for part in parts)
             with reading_file(path):
-                return self._rows(task.file, own, [delete for delete in deletes if delete.equality_ids])
+                yield from self._batches(task.file, own, [delete for delete in deletes if delete.equality_ids])
 
-        yield from zip((task.file.file_path for task in tasks), executor.map(rows, tasks, applied), strict=True)
+        waiting = deque(zip(tasks, applied, strict=True))
+        reading: deque[tuple[FileScanTask, Iterable[pa.RecordBatch] | Future[list[pa.RecordBatch]]]] = deque()
+        size = 0
+        while waiting or reading:
+            while waiting and (not reading or size + waiting[0][0].file.file_size_in_bytes <= _READ_AHEAD):
+                task, deletes = waiting.popleft()
+                size += task.file.file_size_in_bytes
+                found = rows(task, deletes)
+                is_large = task.file.file_size_in_bytes > _READ_AHEAD
+                reading.append((task, found if is_large else executor.submit(list[pa.RecordBatch], found)))
+            task, batches = reading.popleft()
+            yield task.file.file_path, batches.result() if isinstance(batches, Future) else batches
+            size -= task.file.file_size_in_bytes
 
     def streamed(self, task: FileScanTask) -> Iterator[pa.RecordBatch]:
         """Yields the rows of one file; memory holds some of its batches. Raises as :meth:`to_record_batches`.
@@ -117,9 +136,6 @@ class RowScan:
                     found += deleted_positions(self._io, delete.path, delete.format, {path}).get(path, ())
         with reading_file(path):
             yield from self._batches(task.file, merged(found), [each for each in deletes if each.equality_ids])
-
-    def _rows(self, data: DataFile, deleted: Positions | None, equality: Sequence[Delete]) -> list[pa.RecordBatch]:
-        return list(self._batches(data, deleted, equality))
 
     def _batches(
         self, data: DataFile, deleted: Positions | None, equality: Sequence[Delete]
