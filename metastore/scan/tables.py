@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Final, Protocol
 
 import pyarrow as pa
-from pyiceberg.expressions import In
+from pyiceberg.expressions import BooleanExpression, In
 
 from metastore.analyze.unstored import UnstoredUnits
 from metastore.components.component import Backing
@@ -24,6 +24,7 @@ from metastore.components.tables import TABLES, Tables
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.lake.stores.locations import is_local
 from metastore.model.identity import TableInfo, metadata_key
+from metastore.model.mapping.filters import balanced
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.predicates.time_zones import zone_named
@@ -189,6 +190,7 @@ class ScannedTables(Tables):
         """Return a plan over the whole table, or over the partitions with the metadata keys ``only``."""
         info = source.table
         kept_by = _kept_by(source)
+        where = balanced(where) if isinstance(where, BooleanExpression) else where
 
         # Only a listing has the modification times of files.
         listed_for_time = MODIFIED in pseudo_columns(" ".join((str(where or ""), *names)), ())

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from pyiceberg.expressions import And, EqualTo, Not, NotEqualTo, Or
 
 from metastore.config.settings import Settings
+from metastore.model.vocabulary import MetadataType
 from metastore.session import Session, connect
 
 NARROW, WIDE = 250, 1_500
@@ -80,3 +83,16 @@ def test_information_schema_tells_all_columns(session: Session) -> None:
     found = session.information_schema.columns(["column_name", "min_val", "table_name"], f"table_name = 't{WIDE}'")
     assert found.column(0).to_pylist() == named(WIDE)
     assert found.column(1).to_pylist() == [str(number) for number in range(WIDE)]
+
+
+@pytest.mark.parametrize("kind", [And, Or])
+def test_a_chain_of_many_terms_is_a_condition_like_any_other(session: Session, kind: Any) -> None:
+    """PyIceberg's expressions, one inside the other 1,100 deep, as programs build them, at every door."""
+    terms = [EqualTo("c1", 1), *(EqualTo("c1", -n) if kind is Or else NotEqualTo("c1", n) for n in range(2, 1_100))]
+    for chain in (reduce(kind, terms), reduce(lambda right, left: kind(left, right), reversed(terms))):
+        assert len(session.prune("dfs.w.t250", chain).files) == 1
+        assert session.tables.scan("dfs.w.t250", chain, ["c1"]).to_arrow().to_pydict() == {"c1": [1]}
+        assert session.tables.scan("dfs.w.t250", Not(chain)).count() == 1
+        named_ = reduce(kind, [EqualTo("tableName", "t250")] * 1_100)
+        read = session.metastore.tables.read().metadata_types(MetadataType.TABLE).filter(named_)
+        assert read.columns("tableName").to_arrow().to_pydict() == {"tableName": ["t250"]}

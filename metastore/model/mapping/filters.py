@@ -16,6 +16,8 @@ from pyiceberg.expressions import (
     BoundPredicate,
     EqualTo,
     In,
+    Not,
+    Or,
     Reference,
     UnboundPredicate,
 )
@@ -46,6 +48,27 @@ def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
 def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:
     """Returns the conjunction of any number of expressions, as a balanced tree; AlwaysTrue for none."""
     return And(AlwaysTrue(), AlwaysTrue(), *expressions)
+
+
+def balanced(expression: BooleanExpression) -> BooleanExpression:
+    """Returns the same condition, with chains of AND and of OR as trees of small depth.
+
+    Callers chain hundreds of terms, and every visitor of an expression calls itself for each level.
+    """
+    if isinstance(expression, Not):
+        return Not(balanced(expression.child))
+    kind = type(expression)
+    if not isinstance(expression, (And, Or)):
+        return expression
+    terms: list[BooleanExpression] = []
+    waiting: list[BooleanExpression] = [expression]
+    while waiting:
+        term = waiting.pop()
+        if isinstance(term, (And, Or)) and type(term) is kind:
+            waiting += (term.right, term.left)
+        else:
+            terms.append(balanced(term))
+    return kind(*terms)
 
 
 def conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:

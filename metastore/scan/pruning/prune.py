@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from metastore.errors import InvalidRequestError
 from metastore.model.bounds.unit_columns import Coded
@@ -23,6 +23,7 @@ from metastore.model.bounds.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.column_path import parse as parse_path
 from metastore.model.drill_types import DrillType, parse_type
+from metastore.model.mapping.filters import balanced
 from metastore.model.tuple_schema import CASE_SENSITIVE, DOUBTED, KEPT, LOGICAL_TYPE, TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
@@ -71,6 +72,7 @@ def prune(
     Raises InvalidRequestError if there is no TABLE unit, and the errors of
     :func:`metastore.predicates.predicate.parse`.
     """
+    question = balanced(question) if isinstance(question, BooleanExpression) else question
     source = TableUnits(units) if isinstance(units, pa.Table) else units
     table = _Table.of(source.upper())
     pseudo = of_files
