@@ -59,6 +59,9 @@ TWIN_FIELDS: Final = "metastore.twin_fields"
 REFUSED: Final = "metastore.refused"
 """Schema property: "true" if Arrow refuses to open a file because of a column; the file is opened another way."""
 
+HELD: Final = "metastore.int96_held"
+"""Schema property: "true" if ANALYZE has read the file's INT96 times, and microseconds hold them."""
+
 LEFT_OUT: Final = "metastore.left_out"
 """Schema property: a JSON object of the table's columns that cannot be read, each with the reason."""
 
@@ -129,6 +132,13 @@ class TupleSchema:
         """Columns of the table that cannot be read, which :attr:`columns` lacks, each with the reason."""
         found: Mapping[str, str] = json.loads(self.properties.get(LEFT_OUT, "{}"))
         return found
+
+    @cached_property
+    def has_unread_moments(self) -> bool:
+        """Whether times of INT96 may be others than those that Arrow returns; ANALYZE has not read them, or not all."""
+        return HELD not in self.properties and any(
+            value == "int96" for column in self.columns for value in column.properties.values()
+        )
 
     def leaves(self) -> Iterator[tuple[ColumnPath, str]]:
         """Every leaf with its type, in order; structs are entered, arrays and maps are leaves."""

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyarrow import fs
 
 from metastore.errors import FormatError, NotFoundError, StorageError
@@ -28,10 +29,12 @@ from metastore.lake.formats.data_files import Opening
 from metastore.lake.formats.names import PARQUET
 from metastore.lake.formats.parquet.bloom_filters import Probes
 from metastore.lake.formats.parquet.element_bounds import ElementProbe
+from metastore.lake.formats.parquet.int96_moments import require_moments
 from metastore.lake.formats.parquet.refused_footers import REFUSALS, require_no_unread
 from metastore.lake.formats.text.text_options import DEFAULTS, TextOptions
 from metastore.lake.stores.arrow import open_location
 from metastore.lake.stores.read_errors import reading_file
+from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.scan.found_columns import FoundColumns, naming, read_file_found
 from metastore.scan.parquet_parts import AcceptedPart, accepted_part, fragments, probed
@@ -242,6 +245,7 @@ class _FileReader:
         self._fragment = probed(part, file, chunk.probes, chunk.elements) if chunk.format == PARQUET else part
         self._finder = chunk.found_by if file.matched else None
         self._accepted: AcceptedPart | None = None
+        self._are_held = file.schema is not None and not TupleSchema.from_json(file.schema).has_unread_moments
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the file, as :func:`read_rows` does."""
@@ -302,10 +306,19 @@ class _FileReader:
         schema = self._schema if found is None else found.read
         if self._accepted is not None:
             require_no_unread(self._accepted.unread, schema.names, self._file.path)
+        if not self._are_held:
+            self._require_moments(part.metadata, schema.names)  # type: ignore[attr-defined] # the stubs lack Parquet's
         batches = self._read_parquet(part, schema)
         if found is None:
             return batches
         return found.all_as_asked(batches, self._file.path)
+
+    def _require_moments(self, metadata: pq.FileMetaData, columns: Sequence[str]) -> None:
+        """Raise FormatError if a column of INT96 holds a time for which Arrow returns another; once for the file."""
+        store: Any = self._fragment.filesystem
+        opened = partial(store.open_input_file, self._fragment.path)
+        require_moments(opened, metadata, columns, self._file.path, self._file.row_groups)
+        self._are_held = True
 
     def _read_parquet(self, part: ds.Fragment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield rows in the order of the file, by DuckDB from where Arrow reaches a limit of its own."""

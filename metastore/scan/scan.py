@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -26,19 +26,17 @@ from metastore.lake.formats.arrow_schema import require_held, require_narrow_dec
 from metastore.lake.formats.names import PARQUET
 from metastore.lake.formats.parquet.bloom_filters import Probes
 from metastore.lake.formats.parquet.element_bounds import ElementProbe
-from metastore.lake.formats.parquet.refused_footers import REFUSALS
 from metastore.lake.stores.arrow import open_location
-from metastore.model.tuple_schema import REFUSED, TupleSchema
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
 from metastore.predicates.elements import required_elements
 from metastore.scan.aggregates import Aggregate, aggregate
-from metastore.scan.arrow_types import has_floats
 from metastore.scan.explanation import Explanation
-from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles, accepted_part, fragments, probed
+from metastore.scan.one_dataset import gives_same_rows, pushes_down
+from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles, fragments, probed
 from metastore.scan.plan import ScanFile, ScanPlan
 from metastore.scan.probes import probes_of
 from metastore.scan.pruning.row_id import ROW_ID, TYPE
-from metastore.scan.rows import ReadChunk, RowNumbers, read_rows_at_once, reading_scanned
+from metastore.scan.rows import ReadChunk, RowNumbers, read_rows_at_once
 
 if TYPE_CHECKING:
     import duckdb
@@ -188,7 +186,7 @@ class Scan:
         In these cases the dataset holds the rows in memory instead: files other than Parquet; row ids or excluded rows;
         questions that Arrow cannot express, or about floats, which may be NaN; files with numbers in a text column.
         """
-        if self._in_sql or not self._is_one_dataset or not self._pushes_down():
+        if self._in_sql or not self._is_one_dataset or not pushes_down(self.plan, self.files, self.row_filter):
             return ds.dataset(self.to_arrow())
         # A dataset filters by its own columns, so it also has those that only the question needs.
         dataset = self._dataset(self.needed)
@@ -345,56 +343,7 @@ class Scan:
 
     @cached_property
     def _is_one_dataset(self) -> bool:
-        """Whether one dataset gives the same rows as single files: Arrow prefers a file's column to a directory's.
-
-        Many small files take half the time as one dataset.
-        """
-        plan = self.plan
-        if plan.format != PARQUET or ROW_ID in self.columns or self.exclude or not self.columns:
+        """Whether one dataset gives the same rows as single files. Many small files then take half the time."""
+        if ROW_ID in self.columns or self.exclude or not self.columns:
             return False
-        if any(file.matched for file in self.files):
-            return False
-        found = [(file, _columns_of(file, plan)) for file in self.files]
-        return not any(columns.are_refused or file.constants.keys() & columns.texts.keys() for file, columns in found)
-
-    def _pushes_down(self) -> bool:
-        """Whether Arrow may filter while it reads, by this question and by later filters of the dataset.
-
-        Arrow fails to compare text if a file has another type. It also skips row groups by bounds of floats, which
-        ignore NaN, so rows that match by their NaN would be lost.
-        """
-        plan, where = self.plan, self.row_filter
-        if where is not None and any(has_floats(plan.readable.field(name)) for name in where.columns):
-            return False
-        texts = {column.name for column in plan.schema if pa.types.is_string(column.type)}
-        return all(_columns_of(file, plan).texts.get(name, True) for file in self.files for name in texts)
-
-
-class _OwnColumns(NamedTuple):
-    """The columns of a file, whether each is text, and whether Arrow refuses the file for one of them."""
-
-    texts: Mapping[str, bool]
-    are_refused: bool
-
-
-def _columns_of(file: ScanFile, plan: ScanPlan) -> _OwnColumns:
-    """Return facts of a file's columns; reads the file if the metadata does not have them."""
-    if file.schema is not None:
-        return _of_text(file.schema)
-    store, root = open_location(plan.location, plan.options)
-    with reading_scanned(file):
-        [part] = fragments([file], plan.location, pa.schema([]), store, root)
-        try:
-            schema, are_refused = part.physical_schema, False
-        except REFUSALS:
-            accepted = accepted_part(part, file)
-            if accepted is None:
-                raise
-            schema, are_refused = accepted.part.physical_schema, True
-    return _OwnColumns({column.name: pa.types.is_string(column.type) for column in schema}, are_refused)
-
-
-@lru_cache(maxsize=64)
-def _of_text(schema: str) -> _OwnColumns:
-    known = TupleSchema.from_json(schema)
-    return _OwnColumns({column.name: column.type == "VARCHAR" for column in known.columns}, REFUSED in known.properties)
+        return gives_same_rows(self.plan, self.files)

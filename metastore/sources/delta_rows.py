@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from pyarrow import fs
 
 from metastore.lake.formats.accepted_files import accepted_file
 from metastore.lake.formats.conforming import as_stored, with_maps_restored
+from metastore.lake.formats.parquet.int96_moments import require_moments
 from metastore.lake.formats.parquet.refused_footers import REFUSALS, require_no_unread, with_maps
 from metastore.lake.stores.locations import one_spelling
 from metastore.lake.stores.read_errors import reading_file
@@ -98,6 +100,7 @@ class DeltaRows:
                 raise pa.ArrowInvalid("its columns have no field ids, by which the table maps its columns")
             stored = pa.schema([_found_by_id(column, pa.schema(map(with_maps, own))) for column in logical])
         require_no_unread(unread, stored.names)
+        require_moments(partial(store.open_input_file, inside), fragment.metadata, stored.names)
         read = as_stored(stored, own)
         scanner = ds.Scanner.from_fragment(fragment, schema=read, columns=read.names, use_threads=threads)
         first = 0

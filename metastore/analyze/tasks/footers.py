@@ -11,7 +11,7 @@ ends the task with a FormatError naming it. A bound is never wrong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -26,12 +26,13 @@ from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.engines.expendable import is_expendable
 from metastore.lake.formats.accepted_files import accepted_file
 from metastore.lake.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, measured_groups
+from metastore.lake.formats.parquet.int96_moments import changed_leaves, int96_leaves
 from metastore.lake.formats.parquet.parquet_columns import Bounds, combined
 from metastore.lake.formats.parquet.parquet_footer import Footer, read_footer
 from metastore.lake.formats.parquet.parquet_plans import Plan, plans_of
 from metastore.lake.formats.source_file import SourceFile
 from metastore.lake.stores.arrow import open_location
-from metastore.lake.stores.read_errors import UNREADABLE, reading_file
+from metastore.lake.stores.read_errors import UNREADABLE, is_of_store, reading_file
 from metastore.model.column_path import ColumnPath, is_among
 from metastore.model.identity import (
     TableInfo,
@@ -42,6 +43,7 @@ from metastore.model.identity import (
 )
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_pattern
+from metastore.model.tuple_schema import HELD
 from metastore.model.vocabulary import MetadataType, Statistic
 from metastore.sources.table_columns import TableColumns, as_kept
 
@@ -198,6 +200,7 @@ class _FooterReader:
         self._chunk = chunk
         self._plans = plans_of(None if chunk.columns is None or chunk.kept is not None else tuple(chunk.columns))
         self._kept: dict[int, tuple[Plan, Plan]] = {}
+        self._marked: dict[int, tuple[Plan, Plan]] = {}
 
     def read_directory(self, directories: tuple[str, ...], files: Iterable[tuple[SourceFile, Footer]]) -> None:
         parts: dict[int, _Part] = {}
@@ -212,13 +215,17 @@ class _FooterReader:
         """Reads one file's footer into the part of its schema; parts are keyed by the identity of the plan."""
         with _reading(file):
             plan = self._as_kept(self._plans.plan(footer))
+            changed: Collection[int] = ()
+            if plan.schema.has_unread_moments and self._chunk.bounds.source != "footers":
+                changed = self._changed_moments(file, footer)
+                plan = plan if changed else self._held(plan)
             part = parts.get(id(plan))
             if part is None:
                 part = parts[id(plan)] = _Part(plan)
             part.add(file, footer.metadata)
-            self._read_data(file, footer, part)
+            self._read_data(file, footer, part, changed)
 
-    def _read_data(self, file: SourceFile, footer: Footer, part: _Part) -> None:
+    def _read_data(self, file: SourceFile, footer: Footer, part: _Part, changed: Collection[int]) -> None:
         """Reads the columns whose bounds must come from data because the footer lacks them."""
         bounds, count = self._chunk.bounds, footer.metadata.num_row_groups
         lacking = part.lacking(bounds, count)
@@ -227,11 +234,32 @@ class _FooterReader:
         leaves = part.plan.leaves
         wanted = [(leaves[place], groups) for place, groups in lacking.items()]
         must = [leaf for leaf, _ in wanted if bounds.names(leaf)]
-        store, root = open_location(self._chunk.location, self._chunk.options)
-        with store.open_input_file(root + file.path[len(self._chunk.location) :]) as source:
+        with self._opened(file) as source:
             accepted = None if footer.accepted is None else accepted_file(source)
             readable = source if accepted is None else accepted.content
-            part.take(measured_groups(readable, part.plan, wanted, must=must), lacking, count)
+            part.take(measured_groups(readable, part.plan, wanted, must=must, changed=changed), lacking, count)
+
+    def _opened(self, file: SourceFile) -> pa.NativeFile:
+        store, root = open_location(self._chunk.location, self._chunk.options)
+        return store.open_input_file(root + file.path[len(self._chunk.location) :])
+
+    def _changed_moments(self, file: SourceFile, footer: Footer) -> Collection[int]:
+        """The leaves of INT96 for which Arrow returns another moment somewhere; all of them if one cannot be read."""
+        leaves = list(int96_leaves(footer.metadata))
+        try:
+            with self._opened(file) as source:
+                return changed_leaves(source, leaves)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            if is_of_store(error):
+                raise
+            return leaves
+
+    def _held(self, plan: Plan) -> Plan:
+        """``plan`` with the mark of files whose moments microseconds hold; one object for each plan."""
+        if id(plan) not in self._marked:
+            schema = replace(plan.schema, properties={**plan.schema.properties, HELD: "true"})
+            self._marked[id(plan)] = plan, replace(plan, schema=schema)
+        return self._marked[id(plan)][1]
 
     def _as_kept(self, plan: Plan) -> Plan:
         """``plan`` with the catalog's column names, if a catalog defines the columns; one object for each plan."""

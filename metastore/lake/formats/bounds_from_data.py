@@ -10,7 +10,7 @@ zones, and do not exist before 1900.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final, Literal
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.arrow_schema import ArrowLeaf
+from metastore.lake.formats.parquet.int96_moments import WHY, only_leaf
 from metastore.lake.formats.parquet.leaf_measures import LeafMeasure
 from metastore.lake.formats.parquet.parquet_columns import Bounds, Leaf
 from metastore.lake.formats.parquet.parquet_plans import Plan
@@ -27,7 +28,6 @@ from metastore.lake.formats.parquet.writer_faults import Doubt
 from metastore.lake.stores.read_errors import is_of_store
 from metastore.model.column_path import ColumnPath, is_among, parse
 from metastore.model.elements import of_elements
-from metastore.model.sketches.hashing import ArrowValues
 from metastore.model.statistics import ColumnStatistics, Value
 
 BoundsSource = Literal["auto", "footers", "data"]
@@ -88,16 +88,24 @@ def lacks(leaf: Leaf, bounds: Bounds) -> bool:
 
 
 def measured_groups(
-    source: Any, plan: Plan, wanted: Sequence[tuple[Leaf, Sequence[int]]], *, must: Sequence[Leaf] = ()
+    source: Any,
+    plan: Plan,
+    wanted: Sequence[tuple[Leaf, Sequence[int]]],
+    *,
+    must: Sequence[Leaf] = (),
+    changed: Collection[int] = (),
 ) -> dict[tuple[int, int], ColumnStatistics]:
     """Returns statistics by leaf (its number among the file's leaves) and row group, for each leaf's groups ``wanted``.
 
-    A column that cannot be read is left out, unless it is in ``must``. Raises pyarrow's errors and OSError.
+    A column that cannot be read is left out, unless it is in ``must``; so is one whose leaf Arrow would return
+    ``changed``. Raises pyarrow's errors, ValueError and OSError.
     """
     file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     found: dict[tuple[int, int], ColumnStatistics] = {}
     for leaf, groups in wanted:
         try:
+            if leaf.index in changed:
+                raise ValueError(f"column {leaf.key} {WHY}")  # noqa: TRY301 - as an error of reading
             found.update({(leaf.index, group): _measured(file, plan, leaf, group) for group in groups})
         except (pa.ArrowException, OSError, ValueError) as error:  # noqa: PERF203 - each column for itself
             if leaf in must or is_of_store(error):
@@ -109,7 +117,7 @@ def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> Colum
     table = file.reader.read_row_group(group, column_indices=[leaf.index], use_threads=False)
     measure: LeafMeasure | None = None
     for batch in table.to_batches():
-        values = _only_leaf(batch)
+        values = only_leaf(batch)
         if leaf.type == "VARDECIMAL" and not pa.types.is_decimal(values.type):
             raise ValueError(f"{leaf.key} has decimals of more digits than Arrow holds")
         if pa.types.is_dictionary(values.type):
@@ -124,17 +132,6 @@ def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> Colum
     if leaf.physical == "INT96":
         return _in_any_zone(known)
     return _of_one_calendar(known) if plan.old_calendar else known
-
-
-def _only_leaf(batch: pa.RecordBatch) -> ArrowValues:
-    """Returns the values of the only leaf that was read, under any name; null if a struct around it is null.
-
-    A list gives its elements. A map of which one part is read is a list, too.
-    """
-    values: ArrowValues = batch.column(0)
-    while pa.types.is_nested(values.type):
-        values = values.flatten()[0] if pa.types.is_struct(values.type) else values.flatten()
-    return values.storage if isinstance(values, pa.ExtensionArray) else values
 
 
 _ZONES_APART: Final = timedelta(hours=26)

@@ -12,6 +12,7 @@ in ORC are not read. A Parquet file that Arrow refuses because of one column is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from metastore.lake.formats.accepted_files import accepted_file
 from metastore.lake.formats.avro.avro_rows import AvroRows
 from metastore.lake.formats.conforming import with_maps_restored
 from metastore.lake.formats.orc.orc_times import require_safe_times
+from metastore.lake.formats.parquet.int96_moments import require_moments
 from metastore.lake.formats.parquet.refused_footers import REFUSALS, require_no_unread, with_maps
 
 _BATCH_ROWS: Final = 1 << 16
@@ -88,14 +90,19 @@ class _Parquet:
                 groups.append(number)
                 start = row if start is None else start
             row += rows
+        self._require_moments(columns, groups)
         read = self._file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(columns))
         return _numbered(map(self._as_meant, read), start or 0)
 
     def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         require_no_unread(self._unread, columns)
+        self._require_moments(columns)
         format_: Any = ds.ParquetFileFormat
         options = {"pre_buffer": True, "buffer_size": _BUFFER, "coerce_int96_timestamp_unit": "us"}
         return map(self._as_meant, _scanned(format_(**options), self._source, condition, columns))
+
+    def _require_moments(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> None:
+        require_moments(lambda: nullcontext(self._source), self._file.metadata, columns, groups=groups)
 
     def _meant(self, field: Any) -> Any:
         """Return a column with its maps; a column that must not be read becomes bytes, so its parts are not decoded."""
