@@ -46,7 +46,7 @@ class Sandbox:
         room: tuple[str, ...] = (_NO_SPILL,)
         if memory is not None:
             folder = mkdtemp(prefix="metastore-sql-")
-            finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            finalize(self, _remove_own, folder, os.getpid())
             room = (f"SET memory_limit = '{memory}B'", f"SET temp_directory = {text_constant(folder)}")
         for setting in (*settings_of_release(), *room, *settings, *_SETTINGS):
             self._database.execute(setting)
@@ -80,6 +80,12 @@ class Sandbox:
         self.connection = self._database.cursor()
         self.connection.execute(f"ATTACH ':memory:' AS {_CATALOG}")
         self.connection.execute(f"USE {_CATALOG}")
+
+
+def _remove_own(folder: str, process: int) -> None:
+    """Remove the folder of a database, unless a forked child ends: its parent still spills there."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Idle:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import partial
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
+from support.forked import in_child
 
+from metastore.duck import sandboxes
 from metastore.duck.queries import Duck, Failure
 from metastore.duck.sandboxes import Sandbox
 
@@ -111,3 +115,14 @@ def test_a_forked_child_runs_queries() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with Duck() as duck:
         assert one_row(duck, "SELECT 1 AS one") == {"one": 1}
+
+
+def test_a_forked_child_leaves_the_folder_into_which_its_parent_spills(tmp_path: Path) -> None:
+    """The folder goes with the database of the process that made it, in no other process."""
+    folder = tmp_path / "spilled"
+    folder.mkdir()
+    remove = partial(sandboxes._remove_own, str(folder), os.getpid())
+    assert in_child(remove)() == 0
+    assert folder.exists()
+    remove()
+    assert not folder.exists()

@@ -248,7 +248,7 @@ class _FooterReader:
         leaves = list(int96_leaves(footer.metadata))
         try:
             with self._opened(file) as source:
-                return changed_leaves(source, leaves)
+                return changed_leaves(source, leaves, footer=footer)
         except (pa.ArrowException, OSError, ValueError) as error:
             if is_of_store(error):
                 raise

@@ -19,7 +19,7 @@ from thrift.Thrift import TType
 
 from metastore.errors import FormatError
 from metastore.lake.formats.arrow_reader import ParquetReader
-from metastore.lake.formats.parquet.parquet_footer import read_footer
+from metastore.lake.formats.parquet.parquet_footer import Footer, read_footer
 from metastore.lake.formats.parquet.thrift_structs import decoded, encoded
 
 _EPOCH: Final = 2_440_588
@@ -69,12 +69,14 @@ def require_moments(
         raise FormatError(f"column {leaves[wrong[0]]} of {path} {WHY}")
 
 
-def changed_leaves(source: pa.NativeFile, leaves: Sequence[int], groups: Sequence[int] | None = None) -> list[int]:
+def changed_leaves(
+    source: pa.NativeFile, leaves: Sequence[int], groups: Sequence[int] | None = None, footer: Footer | None = None
+) -> list[int]:
     """Returns those of ``leaves``, all of INT96, that hold a time for which Arrow returns another one.
 
-    Raises pyarrow's errors and OSError.
+    Reads the footer if it is not given. Raises pyarrow's errors and OSError.
     """
-    footer = read_footer(source)
+    footer = footer or read_footer(source)
     raw = _as_bytes(footer.content if footer.accepted is None else footer.accepted.content)
     reader = ParquetReader()
     reader.open(source, metadata=raw)
