@@ -61,6 +61,9 @@ def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -
 
 def _typed(field: NestedField, arrow: pa.Field[Any], values: Column) -> Any:
     whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    if not len(whole):  # the types of a query say before it runs whether its values fit
+        kind: Any = whole.type
+        require_storable(field, arrow.type, kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind)
     return pa.chunked_array([_cast(field, arrow.type, chunk) for chunk in whole.chunks], type=arrow.type)
 
 

@@ -69,3 +69,38 @@ def test_decimals_become_the_nearest_doubles_and_integers_stay_whole() -> None:
     assert conformed({"d": amounts}, schema, wanted, 2)["d"].to_pylist() == [840.06, 7771.98]
     with pytest.raises(InvalidRequestError, match="column d is double"):
         conformed({"d": pa.array([2**53 + 1], pa.int64())}, schema, wanted, 1)
+
+
+VALUES: dict[str, Any] = {
+    "boolean": pa.array([True]),
+    "int": pa.array([1], pa.int32()),
+    "long": pa.array([1], pa.int64()),
+    "double": pa.array([1.0]),
+    "decimal": pa.array([Decimal("1.00")], pa.decimal128(9, 2)),
+    "whole decimal": pa.array([Decimal(1)], pa.decimal128(9, 0)),
+    "string": pa.array(["1"]),
+    "binary": pa.array([b"1"]),
+    "date": pa.array([date(2024, 1, 2)]),
+    "moment": pa.array([datetime(2024, 1, 2, tzinfo=timezone.utc)], pa.timestamp("us", "UTC")),
+    "list": pa.array([[1]]),
+    "struct": pa.array([{"a": 1}]),
+    "untyped": pa.array([None], pa.null()),
+}
+KINDS = (BinaryType(), DateType(), DecimalType(9, 2), DoubleType(), LongType(), StringType(), TimestamptzType())
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("given", VALUES)
+def test_a_type_fits_whether_there_are_rows_or_not(kind: Any, given: str) -> None:
+    """No rows of a type are refused as one row is, so a statement by tasks is refused before a task has started."""
+    schema = Schema(NestedField(1, "c", kind))
+    whole, none = VALUES[given], pa.chunked_array([], VALUES[given].type)
+    assert _said(schema, whole) == _said(schema, whole.slice(0, 0)) == _said(schema, none)
+
+
+def _said(schema: Schema, values: Any) -> str:
+    """The refusal of a column, or its types."""
+    try:
+        return str(conformed({"c": values}, schema, schema_to_pyarrow(schema), len(values)).schema.types)
+    except InvalidRequestError as error:
+        return str(error)

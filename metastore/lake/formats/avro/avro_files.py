@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from metastore.errors import FormatError
 from metastore.lake.formats.arrow_schema import OPAQUE
-from metastore.lake.formats.avro.avro_header import PlainHeader, fastavro
+from metastore.lake.formats.avro.avro_header import PlainHeader, fastavro, require_whole
 from metastore.lake.formats.avro.avro_schema import PRIMITIVES
 from metastore.lake.formats.avro.avro_unions import converter, member_name, members
 from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
@@ -66,7 +66,11 @@ def records(source: Callable[[], Any]) -> Iterator[Mapping[str, Any]]:
 def _decoded(reader: Any) -> Iterator[Mapping[str, Any]]:
     """Yields the records of fastavro, which decodes dates and times as Python's."""
     try:
-        yield from reader
+        for block in reader:
+            yield from block
+            require_whole(block)
+    except (EOFError, IndexError) as error:
+        raise FormatError(f"a block says that it has more rows than it has: {error!r}") from error
     except (OverflowError, ValueError) as error:
         raise FormatError(
             f"a value cannot be decoded ({error}); dates and times must be of the years 1 to 9999: write the file as "
@@ -76,7 +80,7 @@ def _decoded(reader: Any) -> Iterator[Mapping[str, Any]]:
 
 def _reader(source: Callable[[], Any]) -> Any:
     # Records in a union of several records carry their names; otherwise they could not be distinguished.
-    return fastavro().reader(PlainHeader(source()), return_record_name=True, return_record_name_override=True)
+    return fastavro().block_reader(PlainHeader(source()), return_record_name=True, return_record_name_override=True)
 
 
 def _empty_columns(rows: int) -> pa.RecordBatch:

@@ -61,6 +61,12 @@ def fastavro() -> Any:
         raise EngineError(f"Avro files are read by fastavro: {install_command('avro')}") from error
 
 
+def require_whole(block: Any) -> None:
+    """Raise FormatError if a block of fastavro, whose records were read, has bytes left: it states too few records."""
+    if block.num_records < 0 or block.bytes_.read(1):
+        raise FormatError(f"a block says that it has {block.num_records} rows, and has more")
+
+
 def entries(take: Callable[[int], bytes]) -> Iterator[tuple[bytes, bytes]]:
     """Yields the keys and values of the header that follows the magic bytes; ``take`` returns the next bytes."""
     while count := signed(take):

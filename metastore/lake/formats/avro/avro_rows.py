@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.lake.formats.avro.avro_header import PlainHeader, fastavro
+from metastore.lake.formats.avro.avro_header import PlainHeader, fastavro, require_whole
 from metastore.lake.formats.avro.avro_schema import arrow_schema_of
 
 _BATCH_ROWS: Final = 16_384
@@ -56,10 +56,15 @@ class AvroRows:
     def _records(self) -> Iterator[Any]:
         try:
             for block in self._blocks:
-                for _ in range(block.num_records):
-                    yield self._fastavro.schemaless_reader(block.bytes_, self._stored, None)
+                if block.num_records < 1:
+                    require_whole(block)
+                for left in reversed(range(block.num_records)):
+                    record = self._fastavro.schemaless_reader(block.bytes_, self._stored, None)
+                    if not left:  # before the last one is used, since callers may stop after it
+                        require_whole(block)
+                    yield record
         except _NOT_AVRO as error:
-            raise FormatError(f"it is damaged: {error}") from error
+            raise FormatError(f"it is damaged, or a block has fewer rows than it says: {error!r}") from error
 
 
 _NOT_AVRO: Final = (RecursionError, ValueError, EOFError, LookupError, TypeError, IndexError, AssertionError)
