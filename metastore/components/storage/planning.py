@@ -130,14 +130,15 @@ class ManifestRows:
         if data_file.record_count != 1:
             return None
         values: list[Any] = []
+        _, nulls, _, lowest, highest = metrics_of(data_file)
         for field in self.fields:
             if field.name in self.positions:
                 values.append(key[self.positions[field.name]])
-            elif (data_file.null_value_counts or {}).get(field.field_id) == 1:
+            elif nulls.get(field.field_id) == 1:
                 values.append(None)
             else:
-                lower = (data_file.lower_bounds or {}).get(field.field_id)
-                if lower is None or lower != (data_file.upper_bounds or {}).get(field.field_id):
+                lower = lowest.get(field.field_id)
+                if lower is None or lower != highest.get(field.field_id):
                     return None
                 if not isinstance(field.field_type, PrimitiveType):
                     return None
