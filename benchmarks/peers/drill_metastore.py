@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from metastore.engines.java import find_java
 from metastore.model.identity import TableInfo
 from metastore.model.mapping.rows import from_arrow
 from metastore.model.table_unit import TableMetadataUnit
-from metastore.spark.java import find_java
 
 NAME: Final = "Drill's Iceberg metastore 1.21.1"
 

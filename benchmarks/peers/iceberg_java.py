@@ -13,7 +13,7 @@ import sys
 from types import TracebackType
 from typing import Any, Final
 
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 NAME: Final = "Iceberg for Java 1.12 on Spark"
 

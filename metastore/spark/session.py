@@ -30,8 +30,8 @@ from pyspark import RDD
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from metastore.engines.java import find_java
 from metastore.errors import EngineError
-from metastore.spark.java import find_java
 from metastore.spark.supported import require_supported
 
 _RUNTIME: Final = {

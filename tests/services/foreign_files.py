@@ -8,7 +8,7 @@ from zipfile import ZipFile
 import pytest
 from services.maven import class_path
 
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 _POM = Path(__file__).with_name("foreign_files") / "pom.xml"
 

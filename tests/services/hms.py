@@ -18,7 +18,7 @@ import pyspark
 import pytest
 from services.processes import BRIEFLY, free_port, serving
 
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 LOGGING = """
 status = off

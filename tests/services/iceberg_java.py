@@ -19,7 +19,7 @@ import pytest
 from services.maven import class_path
 from services.programs import installed
 
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 SOURCES: Final = Path(__file__).with_name("iceberg_java_program")
 ICEBERG: Final = "1.12.0"

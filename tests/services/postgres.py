@@ -16,7 +16,7 @@ import pytest
 from services.maven import class_path
 from services.processes import free_port, serving
 
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 UNPRIVILEGED = ("postgres", "nobody")
 """Whom root runs the server as: PostgreSQL refuses to run as root itself."""

@@ -10,7 +10,7 @@ import pytest
 from services.maven import class_path
 from services.processes import BRIEFLY, free_port, serving
 
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 SOURCES = Path(__file__).with_name("rest")
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from services.maven import class_path
 
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 SOURCES: Final = Path(__file__).with_name("typesafe")
 VERSION: Final = "1.4.3"

@@ -18,7 +18,7 @@ import pytest
 from services import hadoop_aws
 from services.s3 import S3Server
 
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 pytestmark = [pytest.mark.s3a, pytest.mark.spark, pytest.mark.timeout(900)]
 

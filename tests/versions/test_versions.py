@@ -15,7 +15,7 @@ import pytest
 from services.programs import installed
 
 import metastore
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 pytestmark = [pytest.mark.versions, pytest.mark.timeout(1500)]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from metastore.config.loader import find_tiers
+from metastore.engines.java import find_java
 from metastore.errors import ConfigError, EngineError
 from metastore.ground.distribution import DISTRIBUTION, VERSION
-from metastore.spark.java import find_java
 
 _LIBRARIES: Final = {"PyIceberg": "pyiceberg", "PyArrow": "pyarrow", "Spark": "pyspark", "DuckDB": "duckdb"}
 

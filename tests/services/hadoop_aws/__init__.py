@@ -7,7 +7,7 @@ from pathlib import Path
 import pyspark
 from services.maven import class_path
 
-from metastore.spark.java import find_java
+from metastore.engines.java import find_java
 
 
 def jars(folder: Path) -> list[str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from metastore.engines.java import Java, find_java, wheel_runtime
 from metastore.errors import EngineError
-from metastore.spark.java import Java, find_java, wheel_runtime
 
 MakeJava = Callable[..., Path]
 
