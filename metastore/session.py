@@ -44,13 +44,14 @@ if TYPE_CHECKING:
     from metastore.components.integrity.findings import CheckReport
     from metastore.components.integrity.repair import RepairReport
     from metastore.components.storage.handover import Registered
-    from metastore.config.settings import StoragePluginSettings
+    from metastore.config.engine import QueryDialect
     from metastore.lake.stores.deletion_list import DeletionList
     from metastore.procedures.files.due_deletions import DueDeletions
     from metastore.procedures.framework.calls import Procedures
     from metastore.scan.pruning.result import PruneResult
     from metastore.scan.tables import ScannedTables
     from metastore.sources.database import DatabaseEngine, JdbcReader
+    from metastore.sql.target import QueryEngine
     from metastore.sql.views.of_session import DefinedViews, RefreshedViews
     from metastore.sql.views.runner import QueryRunner
 
@@ -176,11 +177,15 @@ class Session:
         """Call a procedure by its name and arguments; see :meth:`Procedures.call`."""
         return self.procedures.call(name, *values, on_progress=on_progress, **named)
 
-    def sql(self, text: str, on_progress: Progress | None = None) -> pa.Table:
-        """Run one SQL statement and return its rows. See :func:`metastore.sql.door.execute`."""
+    def sql(self, text: str, on_progress: Progress | None = None, *, engine: QueryDialect | None = None) -> pa.Table:
+        """Run one SQL statement and return its rows. See :func:`metastore.sql.door.execute`.
+
+        ``engine``, ``duckdb`` or ``spark``, runs the query of SELECT, INSERT, CREATE TABLE AS or MERGE, in its own SQL.
+        None is ``drill.metastore.engine.sql``. Raises EngineError for ``spark`` in a session without Spark.
+        """
         from metastore.sql.door import execute
 
-        return execute(self, text, on_progress)
+        return execute(self, text, on_progress, engine)
 
     def analyze(  # noqa: PLR0913 - one keyword-only argument for each option
         self,
@@ -299,10 +304,13 @@ class Session:
         plugin = storage.get(found.table.storage_plugin)
         if plugin is None or not KINDS[plugin.type].kept:
             return found
+        if plugin.type == "hive":
+            from metastore.sources.hive.source import hive_table  # the Hive client takes long to import
+
+            return hive_table(found, plugin, self._asking)
         from metastore.sources.finders import FINDERS
 
-        find = {**FINDERS, "hive": _hive_table}[plugin.type]
-        return find(found, plugin, self._asking)
+        return FINDERS[plugin.type](found, plugin, self._asking)
 
     def table_info(self, table: TableLike) -> TableInfo:
         """Return the name of ``table`` in the metastore; its plugin need not be configured."""
@@ -351,6 +359,10 @@ class Session:
         """Return the engine for a statement that reads ``files`` of ``size`` bytes in all."""
         return self._engines.for_statement(files, size)
 
+    def query_engine(self, dialect: QueryDialect) -> QueryEngine | None:
+        """As :meth:`metastore.sql.target.StatementTarget.query_engine`."""
+        return cast("QueryEngine | None", self._engines.for_query(dialect))
+
     def _without_own_folders(self, source: SourceTable) -> SourceTable:
         """Return ``source`` without the metastore's own files. Raises InvalidRequestError if it is such a folder."""
         plugin = self.settings.storage.get(source.table.storage_plugin)
@@ -372,13 +384,6 @@ class Session:
         if engine is None or not engine.capabilities.reads_databases:
             return no_reader()
         return cast("DatabaseEngine", engine).read_jdbc
-
-
-def _hive_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
-    """Find a Hive table; the Hive client is imported on the first call."""
-    from metastore.sources.hive.source import hive_table
-
-    return hive_table(source, plugin, asking)
 
 
 def connect(

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Literal
 
 from metastore.config import EngineSettings
+from metastore.config.engine import QueryDialect
 from metastore.engines.engine import Engine, LocalEngine
-from metastore.errors import EngineError
+from metastore.errors import EngineError, InvalidRequestError
 
 EngineFactory = Callable[[], Engine]
 EngineName = Literal["local", "spark"]
@@ -68,6 +69,19 @@ class SessionEngines:
     def for_databases(self) -> Engine | None:
         """The engine that may read databases; None if there is none."""
         return self._given or (self._engine("spark") if self._spark is not None else None)
+
+    def for_query(self, dialect: QueryDialect) -> Engine | None:
+        """Returns the engine whose SQL is ``dialect``; None for DuckDB's. Raises EngineError without Spark."""
+        if dialect == "duckdb":
+            return None
+        if dialect != "spark":
+            raise InvalidRequestError(f"engine is duckdb or spark, for the query of a statement; it is {dialect!r}")
+        engine = self.for_databases
+        if engine is None or not engine.capabilities.runs_queries:
+            raise EngineError(
+                "the query is for Spark, and this session has none: open it with metastore.spark.connect(spark, conf)"
+            )
+        return engine
 
     def close(self) -> None:
         """Close the engines that were created here."""

@@ -2,8 +2,8 @@
 
 ``connect`` opens a metastore whose work runs on Spark. ``SparkEngine`` runs tasks on executors; ``spark_session``
 adopts the running session or starts one. ``read_files`` reads the files that pruning has left, ``read_table`` a whole
-table by its name, ``select`` a query over tables and views. ``register_views`` creates temporary views for the
-metastore's views.
+table by its name, ``select`` a query over tables and views. ``merge`` merges a DataFrame into a table.
+``register_views`` creates temporary views for the metastore's views.
 
 Each name is loaded on first use. Spark plans and reads a data source in separate Python processes, which need only a
 small part of the package.
@@ -35,6 +35,7 @@ if _typing.TYPE_CHECKING:
     from metastore.spark.connection import connect as connect
     from metastore.spark.engine import SparkEngine as SparkEngine
     from metastore.spark.materialized import SparkQueryEngine as SparkQueryEngine
+    from metastore.spark.merging import merge as merge
     from metastore.spark.pruned_table import read_table as read_table
     from metastore.spark.query import select as select
     from metastore.spark.reading import read_files as read_files
@@ -49,6 +50,7 @@ __getattr__, __dir__ = _loaded_on_use(
         "SparkEngine": "engine",
         "SparkQueryEngine": "materialized",
         "connect": "connection",
+        "merge": "merging",
         "read_files": "reading",
         "read_table": "pruned_table",
         "register": "registration",
@@ -63,6 +65,7 @@ __all__ = [
     "SparkEngine",
     "SparkQueryEngine",
     "connect",
+    "merge",
     "read_files",
     "read_table",
     "register",

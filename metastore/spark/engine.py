@@ -37,11 +37,12 @@ from pyspark.sql.types import StructType
 
 from metastore.engines.engine import Capabilities, Chunk, ResultsTooLargeError
 from metastore.engines.traffic import count_elsewhere
-from metastore.errors import EngineError, InvalidRequestError, MetastoreError
+from metastore.errors import EngineError, MetastoreError
 from metastore.ground.interrupts import result_of
 from metastore.spark import worker
 from metastore.spark.failures import reason_of
 from metastore.spark.jdbc import read_jdbc
+from metastore.spark.jobs import dealt, jobs, left_chunks
 from metastore.spark.pinned_settings import pinned
 from metastore.spark.session import (
     GONE,
@@ -55,9 +56,7 @@ from metastore.spark.session import (
     start_session,
 )
 from metastore.spark.workers import require_workers
-
-JOB_BYTES: Final = 8 << 20
-"""The largest number of bytes of pickled chunks in one job, and so the size limit of a chunk."""
+from metastore.sql.target import Dealt
 
 _ANSWER_BYTES: Final = 128 << 20
 """About the most bytes of answers that one job returns to the driver. Tasks have equal shares, and each answers at
@@ -164,28 +163,29 @@ class SparkEngine:
         self._repeated = False
         pickled_task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
         partitions = self.parallelism * _PARTITIONS_PER_CORE
-        waiting = deque(_jobs(chunks, partitions))
+        waiting = deque(jobs(chunks, partitions))
         while waiting:
             parts = waiting.popleft()
             job = worker.mapper(pickled_task, schema, _FINGERPRINT, self._answer_bytes // len(parts))
             try:
+                job_of_tasks = f"a job of {len(parts)} tasks"
                 collect = partial(_collect, self.spark, job, list(enumerate(parts)))
-                answers = self._answers(collect, len(parts))
+                answers = self._answers(collect, job_of_tasks)
                 if worker.OTHER_CODE in answers and not self._shipped:
                     self._ship()
-                    answers = self._answers(collect, len(parts))
+                    answers = self._answers(collect, job_of_tasks)
             except ResultsTooLargeError:
                 # The size of the results is known only now, so the work runs again, as two jobs.
                 sent = [chunk for part in parts for chunk in part]
                 if len(sent) == 1:
                     raise
                 half = len(sent) // 2
-                waiting.extendleft((_dealt(sent[half:], partitions), _dealt(sent[:half], partitions)))
+                waiting.extendleft((dealt(sent[half:], partitions), dealt(sent[:half], partitions)))
                 continue
             for pickled in answers.get(worker.TRAFFIC, ()):
                 count_elsewhere(pickle.loads(pickled))  # noqa: S301 - our own executors wrote it
-            if left := _left(answers, parts):
-                waiting.appendleft(_dealt(left, partitions))
+            if left := left_chunks(answers, parts):
+                waiting.appendleft(dealt(left, partitions))
             yield from _batches(answers)
 
     def rows(
@@ -227,19 +227,52 @@ class SparkEngine:
         """As :meth:`metastore.sql.tasks.statement_tasks.StatementEngine.shuffle`; Spark sorts rows on disk."""
         if not chunks:
             return
+        self.prepare()
+        dealer = worker.dealer(cloudpickle.dumps(deal), _FINGERPRINT)  # type: ignore[no-untyped-call]
+        sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
+        with quiet_about_pandas():
+            rows = self._one_each(sent).mapInArrow(dealer, worker.DEALT).repartitionById(groups, column("part"))
+        yield from self._gathered(rows, gather, schema, of_rows=False)
+
+    def answers_of(
+        self,
+        frame: DataFrame,
+        gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        schema: pa.Schema,
+        deal: Callable[[Iterator[pa.RecordBatch]], Iterable[Dealt]] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the batches of ``gather``, which gets the rows of a partition of ``frame``, by Spark's own plan.
+
+        With ``deal``, which numbers the groups of rows, rows of a group come together before, by the numbers of
+        groups; Spark decides how many groups are one task. Raises as :meth:`run`.
+        """
+        self.prepare()
+        rows = frame.toDF(*map(str, range(len(frame.columns))))  # mapInArrow splits names at dots
+        if deal is not None:
+            dealer = worker.dealer(cloudpickle.dumps(deal), _FINGERPRINT, of_rows=True)  # type: ignore[no-untyped-call]
+            with quiet_about_pandas():
+                rows = rows.mapInArrow(dealer, worker.DEALT).repartition(column("part"))
+            rows = rows.sortWithinPartitions("part")
+        yield from self._gathered(rows, gather, schema, of_rows=deal is None)
+
+    def _gathered(
+        self,
+        rows: DataFrame,
+        gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        schema: pa.Schema,
+        *,
+        of_rows: bool,
+    ) -> Iterator[pa.RecordBatch]:
         # After a failed fetch, Spark runs a stage again, and tasks do not see it. A local master has no such failure.
         self._repeated = not str(self.spark.conf.get("spark.master", "")).startswith("local")
-        self.prepare()
-        first, last = map(cloudpickle.dumps, (deal, gather))
-        sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
+        pickled = cloudpickle.dumps(gather)  # type: ignore[no-untyped-call]
+        gatherer = worker.gatherer(pickled, schema, _FINGERPRINT, of_rows=of_rows)
 
         def collect() -> list[tuple[str, bytes]]:
             with quiet_about_pandas():
-                rows = self._one_each(sent).mapInArrow(worker.dealer(first, _FINGERPRINT), worker.DEALT)
-                meeting = rows.repartitionById(groups, column("part"))
-                return _pairs(meeting.mapInArrow(worker.gatherer(last, schema, _FINGERPRINT), worker.ANSWER).toArrow())
+                return _pairs(rows.mapInArrow(gatherer, worker.ANSWER).toArrow())
 
-        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), len(sent) + groups))
+        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), "a query and its tasks"))
 
     @property
     def repeats_tasks(self) -> bool:
@@ -271,8 +304,8 @@ class SparkEngine:
         self._started = self._shipped = False
         self._parallelism = 0
 
-    def _answers(self, collect: Callable[[], list[tuple[str, bytes]]], partitions: int) -> dict[str, list[bytes]]:
-        """Run one job, of ``partitions`` tasks; returns its payloads by kind."""
+    def _answers(self, collect: Callable[[], list[tuple[str, bytes]]], work: str) -> dict[str, list[bytes]]:
+        """Run one job, which errors call ``work``; returns its payloads by kind."""
         spark = self.spark
         try:
             found = collect()
@@ -280,10 +313,9 @@ class SparkEngine:
             reason = reason_of(error, spark)
             if _MAX_RESULT in str(error):
                 raise ResultsTooLargeError(
-                    f"the results of a job of {partitions} tasks exceed {_MAX_RESULT}: {reason}; "
-                    f"start Spark with a larger {_MAX_RESULT}"
+                    f"the results of {work} exceed {_MAX_RESULT}: {reason}; start Spark with a larger {_MAX_RESULT}"
                 ) from error
-            raise EngineError(f"Spark could not finish a job of {partitions} tasks: {reason}") from error
+            raise EngineError(f"Spark could not finish {work}: {reason}") from error
         answers: dict[str, list[bytes]] = {}
         for kind, payload in found:
             answers.setdefault(kind, []).append(payload)
@@ -295,35 +327,6 @@ class SparkEngine:
         with _SHIPPING:
             self.spark.addArtifacts(_own_code_zipped(), pyfile=True)
         self._shipped = True
-
-
-def _jobs(chunks: Sequence[Chunk], partitions: int, limit: int = JOB_BYTES) -> Iterator[list[list[bytes]]]:
-    """Divide pickled chunks into jobs of at most ``limit`` bytes; deal each job to its ``partitions`` in turn."""
-    job: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        pickled = pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)
-        if len(pickled) > limit:
-            raise InvalidRequestError(
-                f"a chunk of {len(pickled):,} bytes cannot be sent to executors, the limit is {limit:,}; "
-                "cut the work into smaller chunks"
-            )
-        if size + len(pickled) > limit:
-            yield _dealt(job, partitions)
-            job, size = [], 0
-        job.append(pickled)
-        size += len(pickled)
-    yield _dealt(job, partitions)
-
-
-def _dealt(chunks: list[bytes], partitions: int) -> list[list[bytes]]:
-    return [chunks[first::partitions] for first in range(min(partitions, len(chunks)))]
-
-
-def _left(answers: Mapping[str, Sequence[bytes]], parts: Sequence[Sequence[bytes]]) -> list[bytes]:
-    """Returns the chunks that tasks have left, since their answers were large."""
-    pairs = (pickle.loads(pickled) for pickled in answers.get(worker.LEFT, ()))  # noqa: S301 - our own executors wrote it
-    return [chunk for number, answered in pairs for chunk in parts[number][answered:]]
 
 
 def _batches(answers: Mapping[str, Sequence[bytes]]) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,9 @@
 """The engine on Spark that also runs the queries of materialized views.
 
-It is a :class:`metastore.sql.views.runner.QueryRunner`. Place in the flow: a session on Spark has this engine, so
-REFRESH runs its queries on Spark without importing it. Tasks read the sources through Arrow, as in every scan on Spark
-that must return exactly the metastore's types.
+It is a :class:`metastore.sql.views.runner.QueryRunner` and a :class:`metastore.sql.target.QueryEngine`. Place in the
+flow: a session on Spark has this engine, so REFRESH and statements run their queries on Spark without importing it.
+For REFRESH, tasks read the sources through Arrow, as in every scan on Spark that must return exactly the metastore's
+types.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,12 +22,16 @@ from metastore.errors import EngineError, MetastoreError
 from metastore.scan.rows import in_types, read_rows
 from metastore.scan.scan import Scan
 from metastore.scan.task_parts import split
+from metastore.session import Session
 from metastore.spark.engine import SparkEngine
 from metastore.spark.failures import reason_of
 from metastore.spark.locations import spark_location
 from metastore.spark.pinned_settings import pinned
+from metastore.spark.query import select
+from metastore.spark.spark_rows import SparkRows, merged_rows
 from metastore.spark.spark_types import require_digits, spark_schema
 from metastore.spark.views import run
+from metastore.sql.target import QueriedRows, ReadRows, StatementTarget
 from metastore.sql.views.runner import Source, Written
 
 
@@ -50,6 +56,14 @@ class SparkQueryEngine(SparkEngine):
                 raise
             except Exception as error:
                 raise EngineError(f"Spark cannot write {target.location}: {reason_of(error, spark)}") from error
+
+    def queried(self, session: StatementTarget, text: str) -> SparkRows:
+        """As :meth:`metastore.sql.target.QueryEngine.queried`."""
+        return SparkRows(self, select(self.spark, cast("Session", session), text))
+
+    def merged(self, table: ReadRows, source: QueriedRows, text: str) -> SparkRows:
+        """As :meth:`metastore.sql.target.QueryEngine.merged`."""
+        return merged_rows(self, table, source, text)
 
     def make_view(
         self, name: str, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema

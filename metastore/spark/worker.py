@@ -114,14 +114,20 @@ def one_of(sent: Sequence[bytes]) -> Callable[[Iterator[pa.RecordBatch]], Iterat
     return rows
 
 
-def dealer(task: bytes, code: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def dealer(
+    task: bytes, code: str, *, of_rows: bool = False
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Returns a function for ``mapInArrow`` over rows of :data:`CHUNK`: the first stage of a shuffle.
 
-    The task yields rows with the number of their part. Rows have the columns :data:`DEALT`; errors are rows of part 0.
+    With ``of_rows``, the task gets the rows of any DataFrame. The task yields rows with the number of their part. Rows
+    have the columns :data:`DEALT`; errors are rows of part 0.
     """
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
         job = pickle.loads(task)  # noqa: S301 - the driver's own
+        if of_rows:
+            yield from job(batches)
+            return
         for batch in batches:
             for chunk in batch.column(0):
                 yield from job(pickle.loads(zlib.decompress(chunk.as_py())))  # noqa: S301
@@ -130,16 +136,17 @@ def dealer(task: bytes, code: str) -> Callable[[Iterator[pa.RecordBatch]], Itera
 
 
 def gatherer(
-    task: bytes, schema: pa.Schema, code: str
+    task: bytes, schema: pa.Schema, code: str, *, of_rows: bool = False
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Returns a function for ``mapInArrow`` over rows of :data:`DEALT`: the second stage of a shuffle.
 
-    The task gets the rows of some parts. Rows have the columns :data:`ANSWER`. An error of the first stage passes
-    through; it ends the task as an error of its input, so that the task takes back what it has done.
+    The task gets the rows of some parts; with ``of_rows``, the rows of any DataFrame. Rows have the columns
+    :data:`ANSWER`. An error of the first stage passes through; it ends the task as an error of its input, so that the
+    task takes back what it has done.
     """
 
     def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for kind, payload in _gathered(task, batches, schema, code):
+        for kind, payload in _gathered(task, batches, schema, code, of_rows=of_rows):
             yield pa.record_batch([pa.array([kind]), pa.array([payload], pa.binary())], ["kind", "payload"])
 
     return gathered
@@ -292,7 +299,7 @@ def _arrived(batches: Iterator[pa.RecordBatch], failed: list[tuple[str, bytes]])
 
 
 def _gathered(
-    task: bytes, batches: Iterator[pa.RecordBatch], schema: pa.Schema, code: str
+    task: bytes, batches: Iterator[pa.RecordBatch], schema: pa.Schema, code: str, *, of_rows: bool
 ) -> Iterator[tuple[str, bytes]]:
     found = _other_code(code) and _other_code(code)
     if found is not None:
@@ -307,7 +314,8 @@ def _gathered(
     try:
         with _own_errors():
             job = pickle.loads(task)  # noqa: S301 - the driver's own
-            yield from _streams(iter(job(_arrived(batches, failed))), schema, [])
+            arrived = batches if of_rows else _arrived(batches, failed)
+            yield from _streams(iter(job(arrived)), schema, [])
     except MetastoreError as error:
         yield failed[0] if failed else (ERROR, pickle.dumps((error, traceback.format_exc())))
 

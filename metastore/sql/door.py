@@ -7,10 +7,12 @@ with the most words wins. To add a family, add its module to ``_FAMILIES``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 
+from metastore.config.engine import QueryDialect
 from metastore.sql import analyze, call
 from metastore.sql import view_statements as views
 from metastore.sql.queries import select
@@ -30,11 +32,14 @@ _HANDLERS: Final[Mapping[tuple[str, ...], Handler]] = {
 _EXPLAIN: Final = ("EXPLAIN",)
 
 
-def execute(target: StatementTarget, text: str, on_progress: Progress | None = None) -> pa.Table:
+def execute(
+    target: StatementTarget, text: str, on_progress: Progress | None = None, dialect: QueryDialect | None = None
+) -> pa.Table:
     """Run the one statement of ``text``; returns its rows.
 
-    Long work calls ``on_progress`` with the amount done and the total. Raises InvalidRequestError, with line and
-    column, for a text that is not a statement, and the errors of the statement.
+    Long work calls ``on_progress`` with the amount done and the total. ``dialect`` is the SQL of the statement's query,
+    which its engine runs; None: as configured. Raises InvalidRequestError, with line and column, for a text that is not
+    a statement, and for a ``dialect`` beside a statement without a query; and the errors of the statement.
     """
     statement = Statement.parse(text, on_progress)
     fitting = [words for words in _HANDLERS if statement.begins_with(words)]
@@ -45,7 +50,34 @@ def execute(target: StatementTarget, text: str, on_progress: Progress | None = N
     words = max(fitting, key=len)
     if words == _EXPLAIN:
         _require_plan(statement)
+    if _is_query(statement):
+        engine = target.query_engine(dialect or target.settings.engine.sql)
+        statement = replace(statement, engine=engine)
+    elif dialect == "spark":
+        known = ", ".join(" ".join(each) for each in _WITH_QUERY)
+        raise statement.error(
+            f"{' '.join(words)} has no query that Spark could run; leave out the engine. "
+            f"Spark runs the queries of {known}",
+            statement.tokens[0],
+        )
     return _HANDLERS[words](target, statement)
+
+
+_WITH_QUERY: Final = (
+    ("SELECT",),
+    ("WITH",),
+    ("INSERT", "INTO"),
+    ("INSERT", "OVERWRITE"),
+    ("CREATE", "TABLE"),
+    ("MERGE", "INTO"),
+)
+"""First words of the statements whose queries another engine can run."""
+
+
+def _is_query(statement: Statement) -> bool:
+    explains = statement.begins_with(_EXPLAIN) and len(statement.tokens) > 1
+    asked = statement.explained() if explains else statement
+    return any(map(asked.begins_with, _WITH_QUERY))
 
 
 def _require_plan(statement: Statement) -> None:

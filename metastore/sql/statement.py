@@ -17,7 +17,7 @@ from sqlglot import Token, Tokenizer, TokenType
 from sqlglot.errors import SqlglotError
 
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.sql.target import Progress
+from metastore.sql.target import Progress, QueryEngine
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 
@@ -42,13 +42,14 @@ class Name:
 class Statement:
     """A text that is one statement, without the semicolon at its end. Long work calls ``on_progress``.
 
-    ``explains``: EXPLAIN stands before the statement, which does not run.
+    ``explains``: EXPLAIN stands before the statement, which does not run. ``engine`` runs its query; None: DuckDB.
     """
 
     text: str
     tokens: tuple[Token, ...]
     on_progress: Progress | None = None
     explains: bool = False
+    engine: QueryEngine | None = None
 
     @classmethod
     def parse(cls, text: str, on_progress: Progress | None = None) -> Statement:

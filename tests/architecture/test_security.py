@@ -13,6 +13,7 @@ BECOME_CODE = {"pickle", "cloudpickle", "marshal", "shelve", "dill", "yaml", "js
 PICKLES = {
     "engines/engine.py": "helper processes that it started",
     "spark/engine.py": "tasks that it sends",
+    "spark/jobs.py": "chunks of jobs, and their numbers in answers",
     "spark/worker.py": "tasks that the driver sent",
     "procedures/deletes/conversion.py": "what its own tasks return through the engine",
     "lake/writes/delete_writing.py": "what its own tasks return through the engine",

@@ -86,3 +86,21 @@ def test_the_sql_of_the_guide(lake: Path, spark: SparkSession, capsys: pytest.Ca
     assert "|3|b|" not in said
     assert "|b|2|" in said
     assert "|sales|8|" in said
+
+
+def test_spark_in_ten_minutes(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page is typed from its first to its last block; the tables have the rows that it speaks of."""
+    # The process that commits a DataFrame is Spark's, and has the working directory of Spark.
+    text = (ROOT / "docs/start/spark.md").read_text().replace('"conf", "site.conf"', f'"conf", "{tmp_path}/site.conf"')
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"spark": spark}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "docs/start/spark.md", "exec"), names)  # noqa: S102 - our own document
+    said = capsys.readouterr().out
+    assert "3 of 10 files are read" in said
+    totals = names["ms"].sql("SELECT state, n, amount FROM lake.shop.totals").to_pylist()
+    names["ms"].close()
+    assert {row["state"]: row["n"] for row in totals} == {"new": 29, "corrected": 1, None: 1}
+    assert sum(row["amount"] for row in totals) == sum(range(30)) * 1.5 - 4.5 + 99 + 1

@@ -25,7 +25,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 from metastore.engines.engine import LocalEngine
 from metastore.errors import EngineError, FormatError, InvalidRequestError
 from metastore.spark import SparkEngine
-from metastore.spark.engine import JOB_BYTES, _collect, _jobs, _own_code_zipped
+from metastore.spark.engine import _collect, _own_code_zipped
+from metastore.spark.jobs import JOB_BYTES, jobs
 
 pytestmark = pytest.mark.spark
 
@@ -161,12 +162,12 @@ def test_a_chunk_above_the_limit_is_refused(engine: SparkEngine) -> None:
 @given(st.lists(st.binary(max_size=60), min_size=1), st.integers(1, 5))
 def test_jobs_hold_every_chunk_once_within_the_limit(chunks: list[bytes], partitions: int) -> None:
     """Whatever the sizes; and no partition is empty."""
-    jobs = list(_jobs(chunks, partitions, limit=100))
-    dealt = [part for job in jobs for part in job]
+    found = list(jobs(chunks, partitions, limit=100))
+    dealt = [part for job in found for part in job]
     assert sorted(pickle.loads(chunk) for part in dealt for chunk in part) == sorted(chunks)  # noqa: S301 - our own
-    assert all(sum(len(chunk) for part in job for chunk in part) <= 100 for job in jobs)
+    assert all(sum(len(chunk) for part in job for chunk in part) <= 100 for job in found)
     assert all(dealt)
-    assert max(len(job) for job in jobs) <= partitions
+    assert max(len(job) for job in found) <= partitions
 
 
 def test_an_error_of_a_task_arrives_as_itself(engine: SparkEngine) -> None:

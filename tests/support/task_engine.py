@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.engines.engine import Capabilities, Chunk, LocalEngine
-from metastore.sql.tasks.statement_tasks import Dealt
+from metastore.sql.target import Dealt
 
 
 class TaskEngine(LocalEngine):

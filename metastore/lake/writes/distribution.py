@@ -61,7 +61,7 @@ def by_partition(job: RewriteJob, batch: pa.RecordBatch, groups: int) -> Iterato
         # A step of a multiplicative hash, so that equal values in two fields do not cancel out.
         own = codes[encoded.indices.to_numpy(zero_copy_only=False)]
         hashes = (hashes * np.uint64(0x9E3779B1) + own) & np.uint64(0xFFFFFFFF)
-    yield from _by_group(batch, (hashes % np.uint64(groups)).astype(np.int64))
+    yield from by_group(batch, (hashes % np.uint64(groups)).astype(np.int64))
 
 
 def _alike(value: object) -> object:
@@ -69,7 +69,7 @@ def _alike(value: object) -> object:
     return value + 0.0 if isinstance(value, float) else value
 
 
-def _by_group(
+def by_group(
     batch: pa.RecordBatch, groups: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yields the rows of each group in their order; ``groups`` has one number for each row."""

@@ -49,6 +49,8 @@ T = TypeVar("T")
 
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run a query; returns its rows."""
+    if statement.engine is not None:
+        return statement.engine.queried(target, statement.text).table()
     with shared_look():
         return rows_of(statement, Relations(target))
 
@@ -147,6 +149,9 @@ def fetch_lines(statement: Statement, relations: Relations) -> list[str]:
 
 def explain(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns the part of each table that a query fetches, and DuckDB's plan; the query does not run."""
+    if statement.engine is not None:
+        lines = statement.engine.queried(target, statement.explained().text).lines
+        return pa.table({"plan": pa.array(lines, pa.string())})
     word = statement.tokens[0]
     before, after = statement.text[: word.start], statement.text[word.end + 1 :]
     with shared_look(), Duck() as duck:

@@ -9,7 +9,8 @@ Values go to the columns in the brackets, or to all columns by position. With BY
 names of the query's columns. A column without a value has its write default, or NULL; DEFAULT means the same in VALUES
 (:mod:`metastore.sql.queries.default_keyword`). Types are widened or refused (:mod:`metastore.lake.writes.conforming`).
 
-A large query runs by tasks (:mod:`metastore.sql.tasks.division`), which write the files themselves.
+A large query runs by tasks (:mod:`metastore.sql.tasks.division`), which write the files themselves; so do the tasks of
+an engine that the caller has chosen for the query.
 
 INSERT OVERWRITE replaces rows in the same commit: those that match the values in PARTITION; without values, the
 partitions that the new rows have; in an unpartitioned table all rows (:mod:`metastore.lake.writes.replaced_rows`).
@@ -33,10 +34,10 @@ from metastore.sql.expressions import positions_of
 from metastore.sql.queries.default_keyword import without_defaults
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import fetch_lines, streamed_rows
-from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, inserted
+from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, inserted
 from metastore.sql.rows.partition_clause import PartitionClause, PartitionValue, partition_clause
 from metastore.sql.statement import Cursor, Name, Statement
-from metastore.sql.target import StatementTarget
+from metastore.sql.target import QueryEngine, StatementTarget
 from metastore.sql.tasks.division import Division, Undivided, columns_of, divided
 from metastore.sql.tasks.row_writes import Reading, run_change
 
@@ -94,6 +95,8 @@ class _Insertion:
     def plan(self, reading: Reading) -> RowPlan:
         """Returns the new rows, or the files in which tasks have written them."""
         fixed = self.clause.values(self.cursor, reading)
+        if self.cursor.statement.engine is not None:
+            return self._queried(reading, self.cursor.statement.engine, fixed)
         query, defaulted = without_defaults(query_from(self.cursor.statement, self.start))
         division: Division | Undivided = _WITH_DEFAULTS
         if not defaulted:
@@ -115,6 +118,17 @@ class _Insertion:
                 files, count = inserted(batches, values, reading.writer)
         engine = division.engine.name if isinstance(division, Division) else "local"
         plan = RowPlan(written=WrittenChange(tuple(files)), counts={"inserted": count}, engine=engine)
+        return self._overwriting(reading, plan, fixed, files) if self.overwrites else plan
+
+    def _queried(self, reading: Reading, engine: QueryEngine, fixed: Sequence[PartitionValue]) -> RowPlan:
+        """Returns the files in which tasks of ``engine`` have written the rows of its query."""
+        rows = engine.queried(self.target, query_from(self.cursor.statement, self.start).text)
+        values = self._values(reading, fixed, rows.columns.names)
+        if reading.explains:
+            return RowPlan(lines=rows.lines)
+        files, count = insert_queried(rows, values, reading.writer)
+        written = WrittenChange(tuple(files))
+        plan = RowPlan(written=written, counts={"inserted": count}, engine=rows.engine.name)
         return self._overwriting(reading, plan, fixed, files) if self.overwrites else plan
 
     def _values(self, reading: Reading, fixed: Sequence[PartitionValue], names: Sequence[str]) -> InsertValues:
@@ -148,7 +162,7 @@ class _Insertion:
         else:
             partitions = Partitions.of_files(job, files)
         replaced = replaced_rows(job, reading.live, partitions)
-        alone = not reading.relations.has_read(self.named.table)
+        alone = self.cursor.statement.engine is None and not reading.relations.has_read(self.named.table)
         return replace(
             plan,
             changes=RowChanges(replaced.addresses) if replaced.addresses.num_rows else None,
@@ -162,7 +176,8 @@ class _Insertion:
 def query_from(statement: Statement, start: Token) -> Statement:
     """Returns the query that begins at ``start``, with its place in the text."""
     before = statement.text[: start.start]
-    return Statement.parse("".join(each if each == "\n" else " " for each in before) + statement.text[start.start :])
+    blank = "".join(each if each == "\n" else " " for each in before)
+    return Statement.parse(blank + statement.text[start.start :])
 
 
 def _columns(cursor: Cursor) -> Sequence[Name]:

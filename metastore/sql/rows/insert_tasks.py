@@ -1,16 +1,17 @@
 """INSERT and CREATE TABLE AS by tasks: each runs the query over its part, and writes or hands over the rows.
 
-Place in the flow: the statement has a divided query, and the columns that its values go to. With distribution ``none``
-each task that runs the query writes its rows. With ``hash`` it deals them by partition, and further tasks write the
-rows of some partitions each. A task holds some batches in memory; rows are sorted in temporary files.
+Place in the flow: the statement has a divided query, or the rows of an engine's own query, and the columns that its
+values go to. With distribution ``none`` each task that runs the query writes its rows. With ``hash`` it deals them by
+partition, and further tasks write the rows of some partitions each. A task holds some batches in memory; rows are
+sorted in temporary files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +19,19 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.writes.conforming import conformed
+from metastore.lake.writes.conforming import conformed, require_storable
 from metastore.lake.writes.distribution import by_partition, distribution
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.table_writer import TableWriter
+from metastore.lake.writes.task_files import TaskFiles
 from metastore.sql.queries.column_types import VERSION_OF_NANOSECONDS
 from metastore.sql.queries.divided_query import DividedQuery
+from metastore.sql.target import Dealt, QueriedRows, Rows
 from metastore.sql.tasks.division import Division, TablePart
-from metastore.sql.tasks.statement_tasks import ANSWERS, Dealt, answer, answers
+from metastore.sql.tasks.statement_tasks import ANSWERS, answer, answers
+
+_GROUPS: Final = 1 << 20
+"""Numbers for groups of an engine's rows. The engine decides how many of them come to one task."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,11 @@ class InsertValues:
             return conformed(given, self.schema, job.arrow_schema, rows.num_rows, defaulted)
         except InvalidRequestError as error:
             raise InvalidRequestError(f"{self.place}: {error}" if self.place else str(error)) from error
+
+    def require_storable(self, job: RewriteJob, columns: pa.Schema) -> None:
+        """Raises InvalidRequestError if no value of a query with ``columns`` can be stored in a column of its own."""
+        for place, given in zip(self.places, columns if self.stored is None else self.stored, strict=True):
+            require_storable(self.schema.fields[place], job.arrow_schema.field(place).type, given.type)
 
 
 @dataclass(frozen=True)
@@ -105,11 +116,50 @@ def insert_by_tasks(division: Division, values: InsertValues, writer: TableWrite
     else:
         deal, gather = partial(_dealt, work, groups), partial(_gathered, job)
         found = answers(division.engine, files, lambda able: able.shuffle(parts, deal, gather, groups, ANSWERS))
+    return _files_of(found, files)
+
+
+def insert_queried(rows: QueriedRows, values: InsertValues, writer: TableWriter) -> tuple[list[DataFile], int]:
+    """Returns the files that tasks of the engine wrote for all ``rows`` of its query, and the number of rows.
+
+    Raises as :func:`insert_by_tasks`.
+    """
+    files = writer.files_of_tasks()
+    job = files.job
+    values.require_storable(job, rows.columns)
+    stored = partial(_stored, job, values)
+    if distribution(job.name, job.properties, is_partitioned=bool(job.output_spec.fields)) == "none":
+        found = answers(rows.engine, files, lambda _: rows.answers(partial(_written_as, stored, job), ANSWERS))
+    else:
+        deal, gather = partial(_dealt_as, stored, job), partial(_gathered, job)
+        found = answers(rows.engine, files, lambda _: rows.dealt_answers(deal, gather, ANSWERS))
+    return _files_of(found, files)
+
+
+def _files_of(found: Iterator[Any], files: TaskFiles) -> tuple[list[DataFile], int]:
+    """Returns the files of the answers ``found``, and the number of their rows."""
     new: list[DataFile] = []
     for made, _ in found:
         files.add(made)
         new += made
     return new, sum(file.record_count for file in new)
+
+
+def _stored(job: RewriteJob, values: InsertValues, batches: Rows) -> Rows:
+    """Yields the table's rows for rows of a query."""
+    for batch in batches:
+        yield from values.rows(job, batch).to_batches()
+
+
+def _written_as(stored: Callable[[Rows], Rows], job: RewriteJob, batches: Rows) -> Rows:
+    """The task that writes rows of a query."""
+    return _gathered(job, stored(batches))
+
+
+def _dealt_as(stored: Callable[[Rows], Rows], job: RewriteJob, batches: Rows) -> Iterator[Dealt]:
+    """The task that deals rows of a query by partition."""
+    for batch in stored(batches):
+        yield from by_partition(job, batch, _GROUPS)
 
 
 def _written(work: _Insert, part: TablePart) -> Iterator[pa.RecordBatch]:

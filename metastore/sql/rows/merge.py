@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from sqlglot import Token
 
-from metastore.ground.quoting import double_quoted
+from metastore.ground.quoting import backticked, double_quoted
 from metastore.lake.writes.row_changes import FILE, ROW
 from metastore.lake.writes.written_change import RowPlan
 from metastore.sql.expressions import expression, positions_of
@@ -31,32 +31,24 @@ from metastore.sql.queries.divided_query import held_rows
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import rows_of
 from metastore.sql.rows.merge_clauses import MergeClause, MergeSource, merge_clause, merge_source
+from metastore.sql.rows.merge_queried import addressed_table, merge_queried
 from metastore.sql.rows.merged_rows import MergedRows
 from metastore.sql.statement import Cursor, Statement
-from metastore.sql.target import StatementTarget
+from metastore.sql.target import MERGE_SOURCE, MERGE_TARGET, QueryEngine, StatementTarget
 from metastore.sql.tasks.change_tasks import SOURCE_ROW, changed_by_tasks, explained, planned
 from metastore.sql.tasks.division import Division, divided
 from metastore.sql.tasks.row_writes import Reading, run_change
 
-_GIVEN: Final = '"$given"'
-_ACTION: Final = '"$action"'
-_FILE: Final = double_quoted(FILE)
 _JOINS: Final = {(False, False): "JOIN", (True, False): "RIGHT JOIN", (False, True): "LEFT JOIN"}
 """The join by two flags: whether clauses treat rows that only the source has, and rows that only the table has."""
 
-_WHEN: Final = {
-    "matched": f"{_FILE} IS NOT NULL AND {_GIVEN}",
-    "new": f"{_FILE} IS NULL AND {_GIVEN}",
-    "old": f"{_FILE} IS NOT NULL AND {_GIVEN} IS NULL",
-}
-_HELD: Final = "$merge_source"
-_HELD_SOURCE: Final = double_quoted(_HELD)
 _SOURCE_ROW: Final = double_quoted(SOURCE_ROW)
 _Join = Literal["INNER", "LEFT", "RIGHT"]
 
 
 def merge(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one MERGE; returns the row of :func:`metastore.sql.tasks.row_writes.run_change`."""
+    engine, statement = statement.engine, replace(statement, engine=None)  # tasks get the statement, for its errors
     cursor = Cursor(statement, 2)
     named = named_table(target, cursor, alias=("USING",))
     cursor.expect_word("USING")
@@ -68,7 +60,7 @@ def merge(target: StatementTarget, statement: Statement) -> pa.Table:
         clauses.append(merge_clause(cursor, named))
     if not clauses:
         raise cursor.unexpected("WHEN")
-    planner = _Merge(target, statement, cursor, named, source, on, clauses).plan
+    planner = _Merge(target, statement, cursor, named, source, on, clauses, engine).plan
     return run_change(target, named.table, planner, "merge", explains=statement.explains)
 
 
@@ -83,6 +75,7 @@ class _Merge:
     source: MergeSource
     on: tuple[Token, ...]
     clauses: list[MergeClause]
+    engine: QueryEngine | None
 
     def plan(self, reading: Reading) -> RowPlan:
         """Returns the changes on one version of the table.
@@ -92,10 +85,26 @@ class _Merge:
         schema = reading.table.schema()
         places = [self._places(clause, schema) for clause in self.clauses]
         merged = MergedRows(self.statement, self.clauses, places, schema, reading.job, self.on[0])
+        if self.engine is not None:
+            return self._queried(reading, self.engine, merged, places)
         if reading.explains:
             return self._explained(reading, places)
         plan = self._with_held_source(reading, merged, places)
         return plan or planned(self.target, self._query(places, schema), reading, merged)
+
+    def _queried(self, reading: Reading, engine: QueryEngine, merged: MergedRows, places: list[list[int]]) -> RowPlan:
+        """Returns what tasks of ``engine`` have written for the rows of its join."""
+        asked = {token.text.lower() for token in self.statement.tokens}
+        table = addressed_table(reading, self.named.table, asked)
+        composed = self._query(places, merged.schema, of_engine=True)
+        source = Composed(self.statement).add("SELECT * FROM").part(self.source.tokens)
+        with source.errors():
+            given = engine.queried(self.target, source.query().text)
+        with composed.errors():
+            rows = engine.merged(table, given, composed.query().text)
+        if reading.explains:
+            return RowPlan(lines=rows.lines)
+        return merge_queried(rows, reading, merged, composed)
 
     def _with_held_source(self, reading: Reading, merged: MergedRows, places: list[list[int]]) -> RowPlan | None:
         """Returns what tasks have written, with the rows to insert; None if the source is too large.
@@ -108,13 +117,13 @@ class _Merge:
             return None
         numbers: Any = pa.array(range(source.num_rows), pa.int64())
         numbered = source.append_column(SOURCE_ROW, numbers)
-        reading.relations.hold(_HELD, numbered)
+        reading.relations.hold(MERGE_SOURCE, numbered)
         about = {clause.about for clause in self.clauses}
         composed = self._query(places, merged.schema, "LEFT" if "old" in about else "INNER")
         found = changed_by_tasks(self.target, composed, reading, merged)
         if found is None or "new" not in about:
             return None if found is None else found.plan
-        reading.relations.hold(_HELD, numbered.take(np.setdiff1d(numbers.to_numpy(), found.source_rows)))
+        reading.relations.hold(MERGE_SOURCE, numbered.take(np.setdiff1d(numbers.to_numpy(), found.source_rows)))
         nothing = replace(reading.live, hidden=frozenset(range(len(reading.live.files))))
         reading.relations.pin(self.named.table, reading.table, nothing)
         composed = self._query(places, merged.schema, "RIGHT")
@@ -136,7 +145,9 @@ class _Merge:
         composed = self._query(places, reading.table.schema())
         if source is None:
             return explained(self.target, composed, reading)
-        reading.relations.hold(_HELD, source.append_column(SOURCE_ROW, pa.array(range(source.num_rows), pa.int64())))
+        reading.relations.hold(
+            MERGE_SOURCE, source.append_column(SOURCE_ROW, pa.array(range(source.num_rows), pa.int64()))
+        )
         held = self._query(places, reading.table.schema(), "LEFT")
         with held.errors():
             alone = divided(self.target, held.query(), reading.relations)
@@ -154,35 +165,48 @@ class _Merge:
             )
         return places
 
-    def _query(self, places: list[list[int]], schema: Schema, how: _Join | None = None) -> Composed:
+    def _query(
+        self, places: list[list[int]], schema: Schema, how: _Join | None = None, *, of_engine: bool = False
+    ) -> Composed:
         """Compose the query for the address, the action and the values of each clause, for every pair of rows.
 
-        With ``how``, the source is the table of that name, and its number is the last column.
+        With ``how``, the source is a held table, and its number is the last column. With ``of_engine``, the query is in
+        the SQL of Spark, and the two sides have the names that an engine knows.
         """
-        composed = Composed(self.statement).add(f"SELECT {_FILE}, {double_quoted(ROW)}, CASE")
+        quoted = backticked if of_engine else double_quoted
+        file, given, action, source = map(quoted, (FILE, "$given", "$action", self.source.alias))
+        composed = Composed(self.statement).add(f"SELECT {file}, {quoted(ROW)}, CASE")
+        when = {
+            "matched": f"{file} IS NOT NULL AND {given}",
+            "new": f"{file} IS NULL AND {given}",
+            "old": f"{file} IS NOT NULL AND {given} IS NULL",
+        }
         for number, clause in enumerate(self.clauses):
-            composed.add(f"WHEN {_WHEN[clause.about]}")
+            composed.add(f"WHEN {when[clause.about]}")
             if clause.condition:
                 composed.add("AND (").part(clause.condition).add(")")
             composed.add(f"THEN {number}")
-        composed.add(f"END AS {_ACTION}")
+        composed.add(f"END AS {action}")
         for number, (clause, own) in enumerate(zip(self.clauses, places, strict=True)):
             for at, place in enumerate(own):
-                composed.add(f", CASE WHEN {_ACTION} = {number} THEN (")
+                composed.add(f", CASE WHEN {action} = {number} THEN (")
                 if clause.takes_all:
-                    composed.add(f"{double_quoted(self.source.alias)}.{double_quoted(schema.fields[place].name)}")
+                    composed.add(f"{source}.{quoted(schema.fields[place].name)}")
                 else:
                     composed.value(clause.values[at])
-                composed.add(f') END AS "$value_{number}_{at}"')
+                composed.add(f") END AS {quoted(f'$value_{number}_{at}')}")
         about = {clause.about for clause in self.clauses}
         join = _JOINS.get(("new" in about, "old" in about), "FULL JOIN")
-        if how is None:
+        if of_engine:
+            composed.add(f"FROM {quoted(MERGE_TARGET)} AS {quoted(self.named.alias)}")
+            composed.add(f"{join} (SELECT *, TRUE AS {given}").add(f"FROM {quoted(MERGE_SOURCE)}")
+        elif how is None:
             composed.add("FROM").part(self.named.tokens)
-            composed.add(f"{join} (SELECT *, TRUE AS {_GIVEN} FROM").part(self.source.tokens)
+            composed.add(f"{join} (SELECT *, TRUE AS {given} FROM").part(self.source.tokens)
         else:
             composed.add(f", {_SOURCE_ROW} FROM").part(self.named.tokens)
-            composed.add(f"{how} JOIN (SELECT *, TRUE AS {_GIVEN}").add(f"FROM {_HELD_SOURCE}")
-        return composed.add(f") AS {double_quoted(self.source.alias)} ON").part(self.on)
+            composed.add(f"{how} JOIN (SELECT *, TRUE AS {given}").add(f"FROM {quoted(MERGE_SOURCE)}")
+        return composed.add(f") AS {source} ON").part(self.on)
 
 
 HANDLERS: Final = {

@@ -47,7 +47,7 @@ from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.select import fetch_lines, streamed_rows
 from metastore.sql.rows.insert import query_from
-from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, inserted
+from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, inserted
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.new_table import NewTable, new_table
 from metastore.sql.target import StatementTarget
@@ -148,6 +148,10 @@ class _Creation:
         schema, lines = self._made.schema, ["Run on this machine: only the table's metadata is written"]
         if query is not None and token is not None:
             self._require_one_commit(token)
+        if query is not None and token is not None and (engine := self._cursor.statement.engine) is not None:
+            rows = engine.queried(self._target, query.text)
+            schema, lines = self._schema(self._stored(rows.columns), token), list(rows.lines)
+        elif query is not None and token is not None:
             relations = Relations(self._target)
             schema = self._schema(self._stored(columns_of(query, relations)), token)
             lines = [divided(self._target, query, relations).line, *fetch_lines(query, relations)]
@@ -159,13 +163,16 @@ class _Creation:
     def of_query(self, query: Statement, token: Token) -> pa.Table:
         """Create it with the rows of ``query``."""
         self._require_one_commit(token)
+        if (engine := self._cursor.statement.engine) is not None:
+            rows = engine.queried(self._target, query.text)
+            return self._created(rows.columns, partial(insert_queried, rows), token, f", by {rows.engine.name}")
         relations = Relations(self._target)
         division = divided(self._target, query, relations)
         if isinstance(division, Division):
             write = partial(insert_by_tasks, division)
             return self._created(division.columns, write, token, f", by tasks of the engine {division.engine.name}")
-        with streamed_rows(query, relations) as rows:
-            return self._created(rows.schema, partial(inserted, rows.batches), token)
+        with streamed_rows(query, relations) as streamed:
+            return self._created(streamed.schema, partial(inserted, streamed.batches), token)
 
     def _created(self, columns: pa.Schema, write: _Write, token: Token, by: str = "") -> pa.Table:
         source = self._place.source

@@ -92,7 +92,7 @@ def planned(target: StatementTarget, composed: Composed, reading: Reading, to_pl
     with ExitStack() as opened:
         with composed.errors():
             rows = opened.enter_context(streamed_rows(composed.query(), reading.relations, _BY_ADDRESS))
-        return _changed_here(reading, _by_files(composed, rows), to_plan)
+        return _changed_here(reading, by_files(composed, rows), to_plan)
 
 
 def _changed_here(reading: Reading, tables: Iterator[pa.Table], to_plan: RowsToPlan) -> RowPlan:
@@ -117,8 +117,11 @@ def _changed_here(reading: Reading, tables: Iterator[pa.Table], to_plan: RowsToP
     return RowPlan(written=written, counts=counts)
 
 
-def _by_files(composed: Composed, rows: StreamedRows) -> Iterator[pa.Table]:
-    """Yields ``rows`` in tables of about :data:`_AT_ONCE_BYTES`, at least one; rows of one file are in one table."""
+def by_files(composed: Composed, rows: StreamedRows) -> Iterator[pa.Table]:
+    """Yields ``rows`` in tables of about :data:`_AT_ONCE_BYTES`, at least one; rows of one file are in one table.
+
+    They are sorted by :data:`_BY_ADDRESS`, or at least by their file.
+    """
     held: list[pa.RecordBatch] = []
     size = 0
     while True:

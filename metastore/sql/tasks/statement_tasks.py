@@ -15,15 +15,13 @@ from pyiceberg.manifest import DataFile
 
 from metastore.engines.engine import Chunk, Engine
 from metastore.lake.writes.task_files import TaskFiles
+from metastore.sql.target import Dealt
 
 ANSWERS: Final = pa.schema({"answer": pa.binary()})
 """One pickled answer in each row."""
 
 _PARTS_A_CORE: Final = 2
 """Tasks for each core, so that tasks of unequal cost end together."""
-
-Dealt = tuple[int, pa.RecordBatch]
-"""Rows, and the number of the group that they belong to."""
 
 
 class StatementEngine(Engine, Protocol):

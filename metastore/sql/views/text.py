@@ -58,7 +58,7 @@ def parse_query(text: str, dialect: str = DEFAULT_DIALECT) -> exp.Query:
     except RecursionError as error:
         raise InvalidRequestError(f"cannot read the SQL ({dialect}): it is nested too deeply") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise InvalidRequestError("a view is defined by one query: SELECT …, or WITH … SELECT …")
+        raise InvalidRequestError("one query is expected: SELECT …, or WITH … SELECT …")
     return statements[0]
 
 

@@ -1,0 +1,91 @@
+"""The rows of a statement's query in Spark's SQL, over pruned tables: Spark's plan joins, groups and spills.
+
+Place in the flow: a caller of ``ms.sql`` has chosen Spark for the query. :func:`metastore.spark.query.select` makes it
+a DataFrame. Its rows come here, or go to tasks, which write them by the one writer of all statements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from metastore.errors import EngineError, InvalidRequestError, MetastoreError
+from metastore.ground.quoting import backticked
+from metastore.scan.rows import in_types
+from metastore.spark.engine import SparkEngine
+from metastore.spark.failures import reason_of
+from metastore.spark.spark_types import require_digits, spark_schema
+from metastore.sql.target import MERGE_SOURCE, MERGE_TARGET, Dealt, QueriedRows, ReadRows, Rows
+
+
+def merged_rows(engine: SparkEngine, table: ReadRows, source: QueriedRows, text: str) -> SparkRows:
+    """As :meth:`metastore.sql.target.QueryEngine.merged`."""
+    assert isinstance(source, SparkRows)
+    struct, types = spark_schema(table.schema)
+    require_digits(struct)
+    target = engine.rows(table.parts, partial(_in_types, table.task, types), struct)
+    named = text.replace("{", "{{").replace("}", "}}")
+    for name, place in ((MERGE_TARGET, "{target}"), (MERGE_SOURCE, "{source}")):
+        named = named.replace(backticked(name), place)
+    try:
+        return SparkRows(engine, engine.spark.sql(named, target=target, source=source.frame))
+    except Exception as error:
+        found = _PLACE.search(str(error))
+        place = f"line {found[1]}, column {int(found[2]) + 1}: " if found else ""
+        # Spark proposes columns of the composed query, which are not all of the statement's.
+        message = _PLACE.sub("", str(error).partition("\n")[0]).partition(" Did you mean")[0].rstrip("; ")
+        raise InvalidRequestError(f"{place}Spark does not understand the statement: {message}") from error
+
+
+def _in_types(task: Callable[[Any], Rows], types: pa.Schema, part: Any) -> Rows:
+    return (in_types(batch, types) for batch in task(part))
+
+
+_PLACE: Final = re.compile(r";? ?line (\d+),? pos (\d+)")
+"""The place in the text, as Spark prints it; positions begin at 0."""
+
+
+class SparkRows:
+    """As :class:`metastore.sql.target.QueriedRows`."""
+
+    def __init__(self, engine: SparkEngine, frame: DataFrame) -> None:
+        self.engine = engine
+        self.frame = frame
+        self.columns = to_arrow_schema(frame.schema, timezone="UTC")
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """As :attr:`metastore.sql.target.QueriedRows.lines`."""
+        plan = self.engine.spark.sql("EXPLAIN SELECT * FROM {rows}", rows=self.frame).collect()[0][0]
+        return ["Run by Spark, in Spark's SQL", *plan.strip().splitlines()]
+
+    def table(self) -> pa.Table:
+        """As :meth:`metastore.sql.target.QueriedRows.table`."""
+        try:
+            return self.frame.toArrow()
+        except MetastoreError:
+            raise
+        except Exception as error:
+            reason = reason_of(error, self.engine.spark)
+            raise EngineError(f"Spark could not finish the query: {reason}") from error
+
+    def answers(
+        self, gather: Callable[[Rows], Iterable[pa.RecordBatch]], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """As :meth:`metastore.sql.target.QueriedRows.answers`."""
+        return self.engine.answers_of(self.frame, gather, schema)
+
+    def dealt_answers(
+        self,
+        deal: Callable[[Rows], Iterable[Dealt]],
+        gather: Callable[[Rows], Iterable[pa.RecordBatch]],
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        """As :meth:`metastore.sql.target.QueriedRows.dealt_answers`."""
+        return self.engine.answers_of(self.frame, gather, schema, deal)
