@@ -13,14 +13,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.ground.quoting import backticked
 from metastore.scan.rows import in_types
 from metastore.spark.engine import SparkEngine
 from metastore.spark.failures import reason_of
-from metastore.spark.spark_types import require_digits, spark_schema
+from metastore.spark.spark_types import arrow_columns, require_digits, spark_schema
 from metastore.sql.target import MERGE_SOURCE, MERGE_TARGET, Dealt, QueriedRows, ReadRows, Rows
 
 
@@ -57,7 +56,7 @@ class SparkRows:
     def __init__(self, engine: SparkEngine, frame: DataFrame) -> None:
         self.engine = engine
         self.frame = frame
-        self.columns = to_arrow_schema(frame.schema, timezone="UTC")
+        self.columns = arrow_columns(frame.schema)
 
     @property
     def lines(self) -> Sequence[str]:

@@ -7,10 +7,12 @@ Unsigned integers become the next wider signed type. Nanoseconds become microsec
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from metastore.errors import InvalidRequestError
 
@@ -45,6 +47,15 @@ def spark_schema(schema: pa.Schema) -> tuple[spark.StructType, pa.Schema]:
     pairs = [(field.name, _types(field.type)) for field in schema]
     struct = spark.StructType([spark.StructField(name, type_) for name, (type_, _) in pairs])
     return struct, pa.schema([pa.field(name, arrow) for name, (_, arrow) in pairs])
+
+
+def arrow_columns(struct: spark.StructType) -> pa.Schema:
+    """Returns the Arrow schema in which tasks get rows of ``struct``; moments are in UTC."""
+    return to_arrow_schema(struct, **_ZONE)
+
+
+_ZONE: Final[dict[str, str]] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+"""Before Spark 4.2 the zone is always UTC."""
 
 
 def require_digits(struct: spark.StructType) -> None:

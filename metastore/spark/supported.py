@@ -7,12 +7,12 @@ from typing import Final
 
 from metastore.errors import EngineError
 
-OLDEST: Final = (4, 2)
+OLDEST: Final = (4, 1)
 """Major and minor version of the oldest Spark that is supported. The next major version is not."""
 
 
 def require_supported(version: str) -> None:
-    """Raise EngineError for a Spark version that lacks required features. ``version`` is a text such as ``4.2.0``."""
+    """Raise EngineError for a Spark version that lacks required features. ``version`` is a text such as ``4.1.0``."""
     major, minor = (int(number) for number in re.findall(r"\d+", f"{version}.0")[:2])
     if OLDEST <= (major, minor) < (OLDEST[0] + 1, 0):
         return

@@ -23,7 +23,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from metastore.config import Settings
@@ -40,6 +39,7 @@ from metastore.lake.writes.task_files import TaskFiles
 from metastore.lake.writes.written_change import RowPlan, WrittenChange
 from metastore.procedures.files.guards import require_written_version
 from metastore.session import Session, connect
+from metastore.spark.spark_types import arrow_columns
 from metastore.sql.rows.insert_tasks import InsertValues
 from metastore.sql.tasks.row_writes import Reading, run_change
 
@@ -83,7 +83,7 @@ class TableSink(DataSourceArrowWriter):
         self._base = table.metadata.model_copy(update=no_history)
         self._files = TaskFiles(job_of(name, table.metadata, table.io))
         self._values = InsertValues(table.schema(), _places(table.schema(), columns.names, name), {}, "")
-        for place, given in zip(self._values.places, to_arrow_schema(columns, timezone="UTC"), strict=True):
+        for place, given in zip(self._values.places, arrow_columns(columns), strict=True):
             require_storable(table.schema().fields[place], self._files.job.arrow_schema.field(place).type, given.type)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:  # type: ignore[override]  # as PySpark's own

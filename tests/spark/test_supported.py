@@ -64,16 +64,16 @@ def python(program: str, pyspark: str, folder: Path) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.parametrize("version", ["4.2.0", "4.3.0", "4.10.1", "4.2.0.dev1", "4.3.0-SNAPSHOT", "4.2"])
+@pytest.mark.parametrize("version", ["4.1.0", "4.1.4", "4.3.0", "4.10.1", "4.2.0.dev1", "4.3.0-SNAPSHOT", "4.1"])
 def test_supported_versions(version: str) -> None:
-    """From 4.2 on; vendors append to the number."""
+    """From 4.1 on; vendors append to the number."""
     require_supported(version)
 
 
-@pytest.mark.parametrize("version", ["3.5.1", "3.5.1-amzn-0", "4.0.0", "4.1.2", "5.0.0", "2"])
+@pytest.mark.parametrize("version", ["3.5.1", "3.5.1-amzn-0", "4.0.0", "4.0.5", "5.0.0", "2"])
 def test_others_are_refused_by_name(version: str) -> None:
     """With what is required, and what to run."""
-    with pytest.raises(EngineError, match=r"Spark .* is not supported; 4\.2 or later.* pip install 'pyspark\[sql\]>=4"):
+    with pytest.raises(EngineError, match=r"Spark .* is not supported; 4\.1 or later.* pip install 'pyspark\[sql\]>=4"):
         require_supported(version)
 
 
@@ -81,7 +81,7 @@ def test_an_old_pyspark_is_refused_when_the_package_is_imported(tmp_path: Path) 
     """Before a module that it lacks is imported from it."""
     ran = python("import metastore.spark", "__version__ = '3.5.1'\n", tmp_path)
     assert ran.returncode == 1
-    assert ran.stderr.splitlines()[-1].startswith("metastore.errors.EngineError: Spark 3.5.1 is not supported; 4.2")
+    assert ran.stderr.splitlines()[-1].startswith("metastore.errors.EngineError: Spark 3.5.1 is not supported; 4.1")
 
 
 def test_what_needs_no_spark_runs_without_pyspark(tmp_path: Path) -> None:
