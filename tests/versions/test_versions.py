@@ -75,10 +75,10 @@ print("WORKS")
 
 
 def environment(python: str, spark: str) -> Path:
-    """The interpreter of an environment of ``python`` with the checkout's dependencies and PySpark ``spark``."""
+    """The interpreter of an environment of ``python`` with the dependencies of the checkout and PySpark ``spark``."""
     pip = "{}/bin/pip install -q"
-    make = f'{python} -m venv {{}} && {pip} "{CHECKOUT}[sql]" && {pip} --no-deps pyspark=={spark}'
-    dependencies = hashlib.sha256((CHECKOUT / "pyproject.toml").read_bytes()).hexdigest()[:8]
+    make = f'{python} -m venv {{}} && {pip} "{CHECKOUT}[sql,pandas]" && {pip} pyspark=={spark}'
+    dependencies = hashlib.sha256(make.encode() + (CHECKOUT / "pyproject.toml").read_bytes()).hexdigest()[:8]
     return installed(f"{python}-{spark}-{dependencies}", ["sh", "-c", make], hint="a shell") / "bin/python"
 
 
