@@ -7,17 +7,18 @@ the care for all other tables. The clock and the waiting are injected.
 
 from __future__ import annotations
 
+import json
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from metastore.config.policies import PolicySettings
 from metastore.config.policy_effects import applies
-from metastore.daemon.actions import Actions, Facts, Outcome, result_text
+from metastore.daemon.actions import Actions, Facts, Outcome
 from metastore.daemon.decide import Decision, Situation, decide, due
 from metastore.daemon.history import History, day_of
 from metastore.daemon.inquiry import Inquiries
@@ -165,7 +166,7 @@ class Daemon:
                 if self._is_silent(decision.situation.table.catalog):
                     continue
                 run = self._run(actions, decision)
-                self._history.record(run)
+                self._history.remember(run)
                 self.state.unwritten = self._history.trouble
                 self.state.last_runs = self._history.runs_known
                 self.state.count(run)
@@ -173,6 +174,8 @@ class Daemon:
                 self._show_life()
                 done.append(run)
         finally:
+            self._history.write()
+            self.state.unwritten = self._history.trouble
             self.state.passes += 1
             self.state.last_pass_ms = self._now_ms()
             self._show_life()
@@ -261,7 +264,7 @@ class Daemon:
         if situation.policy.action in WORKSPACE_ACTIONS:
             return changed_ms(self._session, table)
         target = self._session.catalogs.target(table.catalog, table.schema, table.name)
-        return Facts.of(target.load()).committed_ms
+        return Facts.of(replace(target, pointer=table.pointer).load()).committed_ms
 
     def _tables(self) -> list[TableName]:
         """Yields every table of every catalog and plugin that answers and for which a policy enables an action.
@@ -312,9 +315,14 @@ def _unit(decision: Decision, outcome: Outcome, started: int, milliseconds: int,
         bytes_after=outcome.after.bytes,
         snapshots_before=outcome.before.snapshots,
         snapshots_after=outcome.after.snapshots,
-        result=result_text(outcome.result),
+        result=_result_text(outcome.result),
         error=outcome.error,
         requests=outcome.traffic.requests,
         bytes_received=outcome.traffic.received,
         bytes_sent=outcome.traffic.sent,
     )
+
+
+def _result_text(result: Mapping[str, Any]) -> str | None:
+    """Returns a result as one line of JSON; None for no result."""
+    return json.dumps(result, default=str, ensure_ascii=False) if result else None

@@ -150,12 +150,18 @@ def expire_snapshots(  # noqa: PLR0913 - the arguments of the call
     }
 
 
+def is_idle(table: Table, retention: Retention, now_ms: int) -> bool:
+    """Returns whether a run on ``table`` as it stands would change nothing, by its metadata alone."""
+    return not (expiring(retention, table.metadata, now_ms) or unswept(table))
+
+
 @dataclass(frozen=True)
 class _Planned:
     """One attempt: what expires, the table's metadata afterwards, and the files that are then unneeded.
 
-    ``unproven`` is the reason why it is unknown whether other tables need the files, if so. ``outside`` are unneeded
-    files that lie below none of the ``roots``, and stay. ``listed`` are identities of files, as they were marked.
+    ``doomed`` are files that the table itself no longer needs; whether other tables do is proven right before they are
+    deleted. ``outside`` are unneeded files that lie below none of the ``roots``, and stay. ``listed`` are identities of
+    files, as they were marked.
     """
 
     table: Table
@@ -167,7 +173,6 @@ class _Planned:
     doomed: Sequence[TableFile] = field(default=())
     outside: Sequence[str] = ()
     listed: Mapping[str, str] = field(default_factory=dict)
-    unproven: str | None = None
 
     @property
     def changes(self) -> bool:
@@ -201,12 +206,16 @@ class Expiration:
     def dry(self) -> Mapping[str, Any]:
         """Returns the result that :meth:`run` would have now, with every file to delete. Changes nothing."""
         planned = self._plan(self.target.load())
-        files = [{"location": file.location, "kind": file.kind.value, "bytes": file.size} for file in planned.doomed]
+        judgement = self.proof.judge(file.location for file in planned.doomed)
         message = "dry run: nothing was changed"
-        if planned.unproven:
-            message = f"{message}; a run would delete no file: {planned.unproven}"
+        doomed = planned.doomed
+        if judgement.unknown and not judgement.free:
+            message = f"{message}; a run would delete no file: {judgement.why_unknown}"
+        else:
+            doomed = [file for file in doomed if file.location in judgement.free]
+        files = [{"location": file.location, "kind": file.kind.value, "bytes": file.size} for file in doomed]
         message = "; ".join(filter(None, (message, said_of_kept(planned.outside))))
-        return {**_row(planned, planned.doomed, 0), "message": message, "files": files, "put_off_files_count": 0}
+        return {**_row(planned, doomed, 0), "message": message, "files": files, "put_off_files_count": 0}
 
     def run(self) -> Mapping[str, Any]:
         """Expire snapshots and delete files.
@@ -264,11 +273,7 @@ class Expiration:
         doomed = [file for file in marked if roots.hold(file.location)]
         outside = [file.location for file in marked if not roots.hold(file.location)]
         listed = identities(file.location for file in doomed)
-        judgement = self.proof.judge(file.location for file in doomed)
-        planned = replace(planned, outside=outside, listed=listed)
-        if judgement.unknown and not judgement.free:
-            return replace(planned, doomed=doomed, unproven=judgement.why_unknown)
-        return replace(planned, doomed=[file for file in doomed if file.location in judgement.free])
+        return replace(planned, doomed=doomed, outside=outside, listed=listed)
 
     def _mark(
         self, table: Table, kept: TableMetadata, gone: Iterable[int], candidates: Sequence[TableFile]
@@ -287,7 +292,7 @@ class Expiration:
     def _sweep(
         self, planned: _Planned, table: Table, doomed: Sequence[TableFile], lists: Sequence[Quarantine]
     ) -> Mapping[str, Any]:
-        # Check again: another table may have taken a file in since it was marked.
+        # Not earlier: another table may have taken a file in since it was marked.
         judgement = self.proof.judge(file.location for file in doomed)
         free = [file for file in doomed if file.location in judgement.free]
         sizes = {file.location: file.size for file in free}
