@@ -75,7 +75,7 @@ _SIZE_BYTES = {
 
 
 def parse_duration(text: str) -> timedelta:
-    """Parse ``10 days``, ``1.5h``, ``1 h 30 min``, ISO 8601 as ``PT10M``, or ``250`` (milliseconds), to microseconds."""
+    """Parse ``10 days``, ``1.5h``, ``1 h 30 min``, ISO 8601's ``PT10M``, or ``250`` (milliseconds)."""
     sign, parts = _parts(text)
     # Names in any case, like Java's. A single letter keeps its case, because HOCON has letters of its own.
     units = [(Decimal(number), unit.lower() if len(unit) > 2 else unit or "ms") for number, unit in parts]

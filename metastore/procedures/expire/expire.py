@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -92,6 +93,9 @@ _COUNTS: Final = {
     "deleted_manifest_lists_count": (FileKind.MANIFEST_LIST,),
     "deleted_statistics_files_count": (FileKind.STATISTICS,),
 }
+
+_SNAPSHOTS_AN_UPDATE: Final = 100
+"""PyIceberg looks for each snapshot of an update from the first one on: ten thousand in one update take 15 s."""
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     **dict.fromkeys(_COUNTS, pa.int64()),
@@ -338,8 +342,20 @@ def _updates(going: Expiring, metadata: TableMetadata) -> Iterable[TableUpdate]:
     for file in metadata.partition_statistics:
         if file.snapshot_id in gone:
             yield RemovePartitionStatisticsUpdate(snapshot_id=file.snapshot_id)
-    if gone:
-        yield RemoveSnapshotsUpdate(snapshot_ids=list(going.snapshots))
+    for start in range(0, len(going.snapshots), _SNAPSHOTS_AN_UPDATE):
+        ids = _Ids(going.snapshots[start : start + _SNAPSHOTS_AN_UPDATE])
+        yield RemoveSnapshotsUpdate.model_construct(snapshot_ids=ids)  # Validation would make a plain list of it.
+
+
+class _Ids(list[int]):
+    """Ids of an update, which PyIceberg searches once for every snapshot of the table."""
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._known
+
+    @cached_property
+    def _known(self) -> frozenset[int]:
+        return frozenset(self)
 
 
 def _row(planned: _Planned, gone: Iterable[TableFile], failed: int) -> dict[str, Any]:
