@@ -27,7 +27,7 @@ from metastore.daemon.listing import look_at
 from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, TableName, policies
 from metastore.daemon.schedule import Schedule
-from metastore.daemon.state import State
+from metastore.daemon.state import Pass, State
 from metastore.daemon.unmatched import Unmatched, unmatched
 from metastore.daemon.workspaces import changed_ms, looked_after, materialized_views, table_name, tables_of
 from metastore.errors import ConflictError
@@ -151,6 +151,7 @@ class Daemon:
     def _pass(self) -> list[RunUnit]:
         """Run the actions that are due. Raises errors that keep it from every table, such as an unreadable history."""
         done = []
+        began = Pass(self._around.monotonic(), self._now_ms())
         try:
             self.state.trouble = None
             if not self._history_known:
@@ -159,11 +160,13 @@ class Daemon:
             self._history.forget()
             decisions = self._due()
             self.state.due = len(decisions)
+            self.state.current = replace(began, actions=len(decisions))
             actions = Actions(self._session, self._election.check, self._around.stopping, inquiries=self._inquiries)
             for decision in decisions:
                 if self._around.stopping() or self._election.token is None:
                     break
                 if self._is_silent(decision.situation.table.catalog):
+                    self.state.current = replace(self.state.current, deferred=self.state.current.deferred + 1)
                     continue
                 run = self._run(actions, decision)
                 self._history.remember(run)
@@ -173,7 +176,11 @@ class Daemon:
                 self.state.due -= 1
                 self._show_life()
                 done.append(run)
+            else:
+                self.state.last_full_pass_ms = self._now_ms()
+                self.state.last_full_pass_seconds = self._around.monotonic() - began.began
         finally:
+            self.state.current = None
             self._history.write()
             self.state.unwritten = self._history.trouble
             self.state.passes += 1
@@ -274,6 +281,7 @@ class Daemon:
         settings = self._session.settings.policies
         question = partial(tables_of, self._session)
         seen, passed_over = look_at(question, looked_after(self._session), self._inquiries, self._show_life)
+        self.state.listed_ms = self._now_ms()
         self.state.passed_over = {}
         for place, error in passed_over.items():
             self._pass_over(place, error)
