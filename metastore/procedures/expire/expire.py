@@ -95,7 +95,10 @@ _COUNTS: Final = {
 }
 
 _SNAPSHOTS_AN_UPDATE: Final = 100
-"""PyIceberg looks for each snapshot of an update from the first one on: ten thousand in one update take 15 s."""
+"""PyIceberg looks for each snapshot of an update from the first one on: ten thousand in one update take 15 s.
+
+A REST server gets all in one update, since it builds the metadata anew with each.
+"""
 
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     **dict.fromkeys(_COUNTS, pa.int64()),
@@ -264,7 +267,7 @@ class Expiration:
         going = expiring(self.retention, metadata, self.now_ms())
         roots = deletion_roots(self.target, table, self.allowed)
         left_over = tuple(standing(table, [each for each in unswept(table) if roots.hold(each)]))
-        updates: tuple[TableUpdate, ...] = tuple(_updates(going, metadata))
+        updates: tuple[TableUpdate, ...] = tuple(_updates(going, metadata, here=self.target.validates_here))
         kept = without(metadata, going.snapshots, going.refs)
         if self.clean_metadata:
             inventory = Inventory(table.io, self.engine)
@@ -334,16 +337,17 @@ class Expiration:
             self.target.commit(table, requirements, [RemovePropertiesUpdate(removals=[UNSWEPT])])
 
 
-def _updates(going: Expiring, metadata: TableMetadata) -> Iterable[TableUpdate]:
-    """Yields the updates, refs first: a snapshot that a ref points to cannot be removed."""
+def _updates(going: Expiring, metadata: TableMetadata, *, here: bool) -> Iterable[TableUpdate]:
+    """Yields updates, refs first: a snapshot that a ref points to cannot be removed. ``here``: PyIceberg applies them."""
+    most = _SNAPSHOTS_AN_UPDATE if here else max(1, len(going.snapshots))
     for name in going.refs:
         yield RemoveSnapshotRefUpdate(ref_name=name)
     gone = set(going.snapshots)
     for file in metadata.partition_statistics:
         if file.snapshot_id in gone:
             yield RemovePartitionStatisticsUpdate(snapshot_id=file.snapshot_id)
-    for start in range(0, len(going.snapshots), _SNAPSHOTS_AN_UPDATE):
-        ids = _Ids(going.snapshots[start : start + _SNAPSHOTS_AN_UPDATE])
+    for start in range(0, len(going.snapshots), most):
+        ids = _Ids(going.snapshots[start : start + most])
         yield RemoveSnapshotsUpdate.model_construct(snapshot_ids=ids)  # Validation would make a plain list of it.
 
 
