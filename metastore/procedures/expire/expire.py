@@ -338,7 +338,7 @@ class Expiration:
 
 
 def _updates(going: Expiring, metadata: TableMetadata, *, here: bool) -> Iterable[TableUpdate]:
-    """Yields updates, refs first: a snapshot that a ref points to cannot be removed. ``here``: PyIceberg applies them."""
+    """Yields updates, refs first: a snapshot with a ref cannot be removed. ``here``: PyIceberg applies the updates."""
     most = _SNAPSHOTS_AN_UPDATE if here else max(1, len(going.snapshots))
     for name in going.refs:
         yield RemoveSnapshotRefUpdate(ref_name=name)
