@@ -21,6 +21,7 @@ from benchmarks import (
     endurance,
     expire_files,
     increments,
+    maintenance,
     many_files,
     many_processes,
     memory,
@@ -81,6 +82,7 @@ class Run:
     commits: int
     others: int
     snapshots: int
+    tables: int
     migrated_files: Sequence[int]
     pace: Pace
     seed: int
@@ -165,6 +167,10 @@ def _expire(run: Run, folder: str) -> Measured:
     return _judged(expire_files.run(folder, run.snapshots, run.pace, run.say), expire_files.verdicts)
 
 
+def _maintenance(run: Run, folder: str) -> Measured:
+    return _judged(maintenance.run(folder, run.tables, run.say), maintenance.verdicts)
+
+
 def _migrate(run: Run, folder: str) -> Measured:
     return _judged(migrate.run(folder, run.migrated_files, run.pace, run.say), migrate.verdicts)
 
@@ -189,6 +195,7 @@ ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "rewrite_files": _rewrite,
     "deletes": _deletes,
     "expire_files": _expire,
+    "maintenance": _maintenance,
     "migrate": _migrate,
     "wide_tables": _wide,
 }
@@ -239,6 +246,7 @@ def _measure(options: argparse.Namespace, console: Console) -> Results:
                 options.commits,
                 options.others,
                 options.snapshots,
+                options.tables,
                 [options.migrated_files] if options.migrated_files else migrate.FILES,
                 pace,
                 options.seed,
@@ -264,6 +272,7 @@ def _parser() -> argparse.ArgumentParser:
         "--others", type=int, default=other_metastores.PARTITIONS, help="partitions in other metastores (1000)"
     )
     parser.add_argument("--snapshots", type=int, default=expire_files.SNAPSHOTS, help="snapshots to expire (1000)")
+    parser.add_argument("--tables", type=int, default=maintenance.TABLES, help="tables of a pass (1000)")
     parser.add_argument("--migrated-files", type=int, help="files of Hive tables (2000, then 20000)")
     parser.add_argument("--rounds", type=int, help="rounds of each contender after its warm-up (5)")
     parser.add_argument("--quick", action="store_true", help="1,000 partitions, 2 rounds")

@@ -326,13 +326,16 @@ def purge(
 def expire(
     invocation: Invocation,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Such as '2 days'; else as configured, or 5 days.")
+    ] = None,
 ) -> object:
     """Delete outdated versions, and the files that only they need."""
     from metastore.cli.commands import versions
 
     session = invocation.session
     with invocation.output.working("expire"):
-        return versions.expire(session, dry_run=dry_run)
+        return versions.expire(session, dry_run=dry_run, older_than=older_than)
 
 
 @command

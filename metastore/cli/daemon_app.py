@@ -37,6 +37,12 @@ def daemon(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show the actions that are due, and what each would do.")
     ] = False,
+    healthcheck: Annotated[
+        bool, typer.Option("--healthcheck", help="Ask the running daemon; exit code 1 if it should be restarted.")
+    ] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show what the running daemon does, and its troubles.")
+    ] = False,
     log_format: Annotated[
         LogFormat, typer.Option(help="Format of the log, which goes to standard error.")
     ] = LogFormat.TEXT,
@@ -44,6 +50,8 @@ def daemon(
     """Keep tables in shape, by the policies of the configuration."""
     from metastore.cli.commands import daemon as keeping
 
+    if healthcheck or status:
+        return keeping.ask(invocation, only_health=not status)
     return keeping.daemon(invocation, once=once, dry_run=dry_run, as_json_lines=log_format is LogFormat.JSON)
 
 

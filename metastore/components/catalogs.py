@@ -19,16 +19,13 @@ from metastore.components.metastore import Metastore
 from metastore.components.storage.table import ComponentTable
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.settings import StoragePluginSettings
-from metastore.errors import (
-    InvalidRequestError,
-    NotFoundError,
-    StorageError,
-)
+from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of
 from metastore.lake.iceberg.catalogs.catalogs import ForeignCatalog
+from metastore.lake.iceberg.catalogs.pointers import listed_pointers
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.iceberg.rows.known_reach import KnownReach
+from metastore.lake.iceberg.rows.reach_index import ReachIndex
 from metastore.redaction import showable
 
 if TYPE_CHECKING:
@@ -41,14 +38,18 @@ _NESTED: Final = ("sql", "rest", "in-memory")
 """Kinds of catalogs whose nested namespaces are listed; on a file system, that would walk all data."""
 
 
+Pointers = dict[tuple[str, str | None], str | MetastoreError]
+"""The location of each table's newest metadata, by schema and name, or why it is unknown."""
+
+
 class Catalogs:
     """All catalogs of a deployment by name, including ``metastore``. Threads may share it. Closes what it opened."""
 
     def __init__(self, metastore: Metastore) -> None:
         self.metastore = metastore
         """The metastore whose components are the tables of the catalog ``metastore``."""
-        self.known_reach = KnownReach()
-        """Cache of the files that metadata files and manifests of any table reach, for the life of this object."""
+        self.reach = ReachIndex()
+        """Which tables have files where, for the life of this object."""
         self.changelogs: dict[str, Changelog] = {}
         """Changelogs that ``create_changelog_view`` has named, by name in lower case, for the life of this object."""
         configured = metastore.settings.catalogs
@@ -123,6 +124,40 @@ class Catalogs:
                 return sorted(name[-1] for name in source.opened.list_tables(_levels(schema)))
         except NoSuchNamespaceError as error:
             raise self._no_schema(catalog, schema) from error
+
+    def pointers(self, catalog: str) -> Pointers:
+        """Return where the tables of ``catalog`` point.
+
+        If a schema cannot be listed, its name and None have the error. A catalog whose listings have the locations is
+        asked once, any other one once a table. Raises NotFoundError, StorageError.
+        """
+        listed = self.listed_pointers(catalog)
+        if listed is not None:
+            return {key: pointer or _without_metadata(catalog, *key) for key, pointer in listed.items()}
+        found: dict[tuple[str, str | None], str | MetastoreError | None] = {}
+        for schema in self.schemas(catalog):
+            try:
+                names = self.tables(catalog, schema)
+            except MetastoreError as error:
+                found[schema, None] = error
+                continue
+            for name in names:
+                try:
+                    found[schema, name] = self.target(catalog, schema, name).newest_pointer()
+                except MetastoreError as error:  # noqa: PERF203 - one bad table hides no other
+                    found[schema, name] = error
+        return {key: pointer for key, pointer in found.items() if pointer is not None}
+
+    def listed_pointers(self, catalog: str) -> dict[tuple[str, str], str] | None:
+        """Return the pointers of all tables from one listing, empty for an entry without one.
+
+        None for a catalog whose listings have none: a file system, a REST server. Raises as :meth:`pointers`.
+        """
+        source = self._source(catalog)
+        if source is None:
+            return None
+        with failures_of(source):
+            return listed_pointers(source)
 
     def table(self, catalog: str, schema: str, name: str) -> TargetTable:
         """Return an existing table.
@@ -216,6 +251,10 @@ def _said_of_plugin(plugin: StoragePluginSettings, catalogs: Iterable[str]) -> s
 
 def _raised(schema: str, error: Exception) -> None:  # noqa: ARG001 - the error names the catalog
     raise error
+
+
+def _without_metadata(catalog: str, schema: str, name: str) -> FormatError:
+    return FormatError(f"{catalog}.{schema}.{name} names no metadata file: it is not an Iceberg table")
 
 
 def _levels(schema: str) -> Identifier:

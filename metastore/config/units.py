@@ -16,6 +16,9 @@ from typing import TypeVar
 _Scale = TypeVar("_Scale", int, Decimal)
 
 _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*,?")
+_DAYS, _TIME = ("".join(rf"(?:\d+(?:\.\d+)?{unit})?" for unit in units) for units in ("WD", "HMS"))
+_ISO = re.compile(rf"\s*([+-]?)P(?=.)({_DAYS})(?:T(?=.)({_TIME}))?\s*", re.IGNORECASE)
 _BARE = re.compile(r"\s*([+-]?(?:\d+|\d*\.\d+)(?:[eE][+-]?\d{1,2})?)\s*()")
 
 _LONGEST = timedelta(days=100_000)
@@ -37,12 +40,13 @@ _PERIOD_MILLIS = {
 _DURATION_NANOS = {
     spelling: nanos
     for spellings, nanos in (
-        ("ms milli millis millisecond milliseconds", 10**6),
-        ("s second seconds", 10**9),
-        ("m minute minutes", 60 * 10**9),
-        ("h hour hours", 3_600 * 10**9),
+        ("ms msec msecs milli millis millisecond milliseconds", 10**6),
+        ("s sec secs second seconds", 10**9),
+        ("m min mins minute minutes", 60 * 10**9),
+        ("h hr hrs hour hours", 3_600 * 10**9),
         ("d day days", 86_400 * 10**9),
-        ("us micro micros microsecond microseconds", 10**3),
+        ("w week weeks", 7 * 86_400 * 10**9),
+        ("us usec usecs micro micros microsecond microseconds", 10**3),
         ("ns nano nanos nanosecond nanoseconds", 1),
     )
     for spelling in spellings.split()
@@ -71,11 +75,28 @@ _SIZE_BYTES = {
 
 
 def parse_duration(text: str) -> timedelta:
-    """Parse ``10 days``, ``1.5h`` or ``250`` (milliseconds, by HOCON's rule), to the microsecond."""
-    number, unit = _quantity(text)
+    """Parse ``10 days``, ``1.5h``, ``1 h 30 min``, ISO 8601's ``PT10M``, or ``250`` (milliseconds)."""
+    sign, parts = _parts(text)
     # Names in any case, like Java's. A single letter keeps its case, because HOCON has letters of its own.
-    unit = unit.lower() if len(unit) > 2 else unit
-    return _timedelta(number * _scale(unit or "ms", _DURATION_NANOS) / 1000)
+    units = [(Decimal(number), unit.lower() if len(unit) > 2 else unit or "ms") for number, unit in parts]
+    try:
+        nanos = sum((number * _scale(unit, _DURATION_NANOS) for number, unit in units), Decimal())
+        return _timedelta(sign * nanos / 1000)
+    except ValueError as error:
+        known = "unknown unit" in str(error)
+        raise ValueError(f"{error}, or ISO 8601 such as PT10M, without years and months") if known else error from None
+
+
+def _parts(text: str) -> tuple[int, list[tuple[str, str]]]:
+    """Returns the sign of a duration, and its amounts with their units."""
+    if (iso := _ISO.fullmatch(text)) is not None:
+        parts = [(number, unit.lower()) for part in (iso[2], iso[3] or "") for number, unit in _PART.findall(part)]
+        return -1 if iso[1] == "-" else 1, parts
+    whole = text.strip().removeprefix("-")
+    if len(found := _PART.findall(whole)) > 1 and not _PART.sub("", whole):
+        return -1 if whole != text.strip() else 1, found
+    number, unit = _quantity(text)
+    return 1, [(str(number), unit)]
 
 
 def spelled(duration: timedelta) -> str:

@@ -6,30 +6,31 @@ removes version files. They need no rewriting, because each commit keeps their f
 
 from __future__ import annotations
 
-import copy
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from functools import cached_property
 from typing import Any, Final
 
-from pyiceberg.table import CommitTableResponse, Table
-from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.table import Table
 
 from metastore.components.expiration.handler import ExpirationHandler
 from metastore.components.expiration.policy import ExpirationPolicy
-from metastore.components.storage.table import ComponentTable
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon import workspaces
-from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine
+from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine, Looks, guarded
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, ActionPolicy, TableName
 from metastore.engines.traffic import Traffic, traffic_so_far
 from metastore.errors import MetastoreError, ProcedureError
-from metastore.lake.iceberg.catalogs.catalog_entry import CatalogEntry
+from metastore.ground.epoch import millis_since_epoch
+from metastore.lake.iceberg.snapshots.sweep import owns_its_files
+from metastore.procedures.expire.expire import is_idle
+from metastore.procedures.expire.retention import Retention
+from metastore.procedures.files.due_deletions import tables_with_due
 from metastore.procedures.framework.calls import Procedures
 from metastore.session import Session
 
@@ -113,6 +114,8 @@ class Actions:
         self._dry_run = dry_run
         self._monotonic = monotonic
         self._inquiries = inquiries
+        self._looks = Looks(monotonic)
+        self._changed: set[TableName] = set()
 
     def carry_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
         """Perform the action. Failures are part of the outcome; only exceptions that end the process are raised."""
@@ -128,8 +131,10 @@ class Actions:
         before = Facts()
         try:
             guard.before_change()
-            before = Facts() if policy.action in WORKSPACE_ACTIONS else self._facts(table)
-            result = self._act(_Call(self, table, policy, guard))
+            pointer = None if table in self._changed else table.pointer
+            seen = None if policy.action in WORKSPACE_ACTIONS else self._load(table, pointer)
+            before = Facts() if seen is None else Facts.of(seen)
+            result = self._act(_Call(self, table, policy, guard, seen))
         except MetastoreError as error:
             status = guard.why or ("stopped" if self._stopping() else "failed")
             message = str(error) if guard.why else f"{error.code}: {error}"
@@ -137,17 +142,20 @@ class Actions:
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
             after = self._facts_if_any(table, before)
             return Outcome("failed", name, _counts(guard), message_of(error), before, after, defect=error)
-        after = self._facts_if_any(table, before)
+        if result or guard.why:
+            self._changed.add(table)
+        after = self._facts_if_any(table, before) if table in self._changed else before
         return Outcome(guard.why or ("done" if result else "nothing"), name, result, guard.message, before, after)
 
     def procedures(self, guard: Guard) -> Procedures:
         """The session's procedures, under ``guard``."""
         session = self._session
         return Procedures(
-            GuardedCatalogs(session.catalogs, guard, self._inquiries),
+            GuardedCatalogs(session.catalogs, guard, self._inquiries, self._looks),
             session.settings,
             lambda files: GuardedEngine(session.engine_for(files), guard),
             session.metastore.clock.now_ms,
+            registry=session.procedures.registry,
         )
 
     def _act(self, call: _Call) -> Mapping[str, Any]:
@@ -176,6 +184,8 @@ class Actions:
             "retain_last": call.option("retain_last"),
             **call.owned,
         }
+        if self._is_idle(call, given["older_than"], given["retain_last"]):
+            return {}
         if call.guard.budget.bytes is not None and not self._dry_run:
             [planned] = call.rows(**given, dry_run=True)
             call.guard.sizes = {file["location"]: file["bytes"] or 0 for file in planned["files"] or ()}
@@ -188,10 +198,22 @@ class Actions:
             _log.warning("%s: %s", call.table, row["message"])
         return _unless_idle({**row, **call.owned}, ("expired_snapshots_count", "deleted_bytes", "failed_files_count"))
 
+    def _is_idle(self, call: _Call, older_than: datetime | None, retain_last: int | None) -> bool:
+        """Returns whether the table's metadata already shows that there is nothing to expire, nor to delete."""
+        table = call.seen
+        if table is None or not owns_its_files(table.metadata) or str(call.table) in self._with_due:
+            return False
+        bound = None if older_than is None else millis_since_epoch(older_than)
+        return is_idle(table, Retention(bound, retain_last), self._session.metastore.clock.now_ms())
+
+    @cached_property
+    def _with_due(self) -> set[str]:
+        return tables_with_due(self._session.metastore.deletions)
+
     def _expire_component(self, call: _Call) -> Mapping[str, Any]:
         component = self._session.metastore.components[call.table.name]
         policy = ExpirationPolicy(None, call.option("retain_last"), call.option("older_than"))
-        handler = ExpirationHandler(_guarded(component.table, call.guard), policy, self._session.metastore.clock)
+        handler = ExpirationHandler(guarded(component.table, call.guard), policy, self._session.metastore.clock)
         expired = asdict(handler.expire(self._dry_run))
         expired["versions"] = len(expired["versions"])
         if component is self._session.metastore.materialized_views and not self._dry_run:
@@ -225,7 +247,7 @@ class Actions:
         }
 
     def _rewrite_manifests(self, call: _Call) -> Mapping[str, Any]:
-        found = _manifests(self._load(call.table))
+        found = 0 if call.seen is None else _manifests(call.seen)
         if found < (call.option("min_manifests") or 1):
             return {}
         if self._dry_run:
@@ -261,7 +283,7 @@ class Actions:
 
     def _old_metadata(self, call: _Call) -> Mapping[str, Any]:
         wanted = {_DELETE_OLD: "true", _PREVIOUS: str(call.option("keep"))}
-        present = self._load(call.table).metadata.properties
+        present = {} if call.seen is None else call.seen.metadata.properties
         changed = {key: value for key, value in wanted.items() if present.get(key) != value}
         if not self._dry_run:
             for key, value in changed.items():
@@ -291,9 +313,10 @@ class Actions:
         now = datetime.fromtimestamp(self._session.metastore.clock.now_ms() / 1000, tz=timezone.utc)
         return now - age
 
-    def _load(self, table: TableName) -> Table:
+    def _load(self, table: TableName, pointer: str | None = None) -> Table:
         def load() -> Table:
-            return self._session.catalogs.table(table.catalog, table.schema, table.name).load()
+            target = self._session.catalogs.target(table.catalog, table.schema, table.name)
+            return replace(target, pointer=pointer).load()
 
         if self._inquiries is None:
             return load()
@@ -322,6 +345,8 @@ class _Call:
     table: TableName
     policy: ActionPolicy
     guard: Guard
+    seen: Table | None
+    """The table as it was when the action began; None for a table of a storage plugin."""
 
     def option(self, name: str) -> Any:
         return self.policy.options[name]
@@ -338,26 +363,6 @@ class _Call:
         given = {key: value for key, value in arguments.items() if value is not None}
         procedures = self.actions.procedures(self.guard)
         return procedures.call(name, schema=self.table.schema, table_name=self.table.name, **given).to_pylist()
-
-
-@dataclass(frozen=True)
-class _GuardedEntry(CatalogEntry):
-    """The entry of a component's table. Its commits ask the guard first."""
-
-    guard: Guard | None = None
-
-    def commit(
-        self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
-    ) -> CommitTableResponse:
-        assert self.guard is not None
-        self.guard.before_change()
-        return super().commit(table, requirements, updates)
-
-
-def _guarded(table: ComponentTable, guard: Guard) -> ComponentTable:
-    made = copy.copy(table)
-    made.entry = _GuardedEntry(table.entry.source, table.entry.identifier, table.entry.location, guard)
-    return made
 
 
 def _manifests(table: Table) -> int:
@@ -391,8 +396,3 @@ def _part_of(row: Mapping[str, Any], size: int) -> dict[str, Any]:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
-
-
-def result_text(result: Mapping[str, Any]) -> str | None:
-    """Returns a result as one line of JSON; None for no result."""
-    return json.dumps(result, default=str, ensure_ascii=False) if result else None

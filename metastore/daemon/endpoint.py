@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from metastore.config.daemon import EndpointSettings
 from metastore.daemon.metrics import Metrics
-from metastore.daemon.state import State
+from metastore.daemon.state import Pass, State
 from metastore.errors import ConfigError, StorageError
 from metastore.ground.optional import library
 
@@ -151,7 +151,7 @@ def _health(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStatus, s
         and seen is not None
         and now - seen > _PATIENCE * state.interval.total_seconds()
     )
-    troubles = state.troubles
+    troubles = state.troubles_at(now)
     document = {
         "status": "stuck" if is_waiting_too_long else "trouble" if troubles else "ok",
         "troubles": troubles,
@@ -161,9 +161,23 @@ def _health(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStatus, s
         "working_on": state.working_on,
         "waiting_for": state.waiting_for,
         "seconds": None if since is None else round(now - since, 1),
+        "tables": state.tables,
+        "pass": None if (current := state.current) is None else _progress(current, now),
         "last_pass_ms": state.last_pass_ms,
+        "last_full_pass_ms": state.last_full_pass_ms,
+        "last_full_pass_seconds": state.last_full_pass_seconds,
+        "listed_ms": state.listed_ms,
         "trouble": state.trouble,
         "configuration_refused": state.refused is not None,
     }
     status = HTTPStatus.SERVICE_UNAVAILABLE if is_waiting_too_long else HTTPStatus.OK
     return status, "application/json", json.dumps(document).encode() + b"\n"
+
+
+def _progress(current: Pass, now: float) -> dict[str, float | None]:
+    counts = {name: getattr(current, name) for name in ("actions", "done", "failed", "deferred", "left", "began_ms")}
+    return {**counts, "seconds": round(now - current.began, 1), "seconds_left": _rounded(current.seconds_left(now))}
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)

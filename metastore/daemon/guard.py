@@ -11,20 +11,24 @@ A deleted file was unreachable when the lease was proven, and its name is never 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import monotonic
 from typing import Any, Final, Literal, TypeVar
 
 import pyarrow as pa
-from pyiceberg.table import Table
+from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
-from metastore.components.catalogs import Catalogs
+from metastore.components.catalogs import Catalogs, Pointers
+from metastore.components.storage.table import ComponentTable
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import Budget
 from metastore.engines.engine import Capabilities, Engine
 from metastore.errors import MetastoreError, StorageError
+from metastore.lake.iceberg.catalogs.catalog_entry import CatalogEntry
 from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.stores.deletion import DeletionChunk, delete_files
@@ -33,6 +37,8 @@ from metastore.lake.writes.pieces import Piece
 Chunk = TypeVar("Chunk")
 T = TypeVar("T")
 Why = Literal["stopped", "bounded"]
+
+_LONG_S: Final = 1.0
 
 
 @dataclass
@@ -138,9 +144,9 @@ class GuardedTable(TargetTable):
         """Like :meth:`TargetTable.newest_pointer`; also raises StorageError if the answer takes too long."""
         return self._asked_with_others(super().newest_pointer)
 
-    def newest_document(self) -> MetadataDocument | None:
+    def newest_document(self, pointer: str | None = None) -> MetadataDocument | None:
         """Like :meth:`TargetTable.newest_document`; also raises StorageError if the answer takes too long."""
-        return self._asked_with_others(super().newest_document)
+        return self._asked_with_others(partial(super().newest_document, pointer))
 
     def commit(self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Table:
         """Like :meth:`TargetTable.commit`; also raises StorageError if the guard refuses."""
@@ -162,17 +168,48 @@ class GuardedTable(TargetTable):
         return self._asked(question)
 
 
+class Looks:
+    """Where the tables of catalogs point, for one pass. A listing of over a second is used for as long again.
+
+    The first answers of a listing are that old anyway when its last one comes. Where tables are asked one by one, each
+    deletion would otherwise cost a request for every table. ``monotonic`` counts seconds.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = monotonic) -> None:
+        self._monotonic = monotonic
+        self._kept: dict[str, tuple[Pointers, float]] = {}
+
+    def of(self, catalog: str, look: Callable[[], Pointers]) -> Pointers:
+        """Returns the pointers of ``catalog``, from the kept listing or from ``look``. Raises what ``look`` raises."""
+        began = self._monotonic()
+        pointers, until = self._kept.get(catalog, ({}, 0.0))
+        if began < until:
+            return pointers
+        found = look()
+        took = self._monotonic() - began
+        if took > _LONG_S:
+            self._kept[catalog] = found, began + 2 * took
+        return found
+
+
 class GuardedCatalogs(Catalogs):
     """The catalogs of a session, over the same connections, with tables that ask the guard.
 
     ``inquiries`` limit the wait for each catalog, when it is listed and when one of its tables is loaded. This matters
-    because a procedure on one table may read all catalogs.
+    because a procedure on one table may read all catalogs. ``looks`` are those of the pass.
     """
 
-    def __init__(self, catalogs: Catalogs, guard: Guard, inquiries: Inquiries | None = None) -> None:
+    def __init__(
+        self,
+        catalogs: Catalogs,
+        guard: Guard,
+        inquiries: Inquiries | None = None,
+        looks: Looks | None = None,
+    ) -> None:
         self.__dict__.update(vars(catalogs))
         self._guard = guard
         self._inquiries = inquiries
+        self._looks = looks or Looks()
 
     def schemas(self, catalog: str) -> list[str]:
         """Like :meth:`Catalogs.schemas`; also raises StorageError if the answer takes too long."""
@@ -182,7 +219,17 @@ class GuardedCatalogs(Catalogs):
         """Like :meth:`Catalogs.tables`; also raises StorageError if the answer takes too long."""
         return self._asked(catalog, partial(super().tables, catalog, schema))
 
-    def _asked(self, catalog: str, question: Callable[[], list[str]]) -> list[str]:
+    def pointers(self, catalog: str) -> Pointers:
+        """Like :meth:`Catalogs.pointers`, by the :class:`Looks` of the pass."""
+        return self._looks.of(catalog, partial(super().pointers, catalog))
+
+    def listed_pointers(self, catalog: str) -> dict[tuple[str, str], str] | None:
+        """Like :meth:`Catalogs.listed_pointers`; also raises StorageError if the answer takes too long."""
+        question = super().listed_pointers
+        [found] = self._asked(catalog, lambda: [question(catalog)])
+        return found
+
+    def _asked(self, catalog: str, question: Callable[[], list[T]]) -> list[T]:
         return question() if self._inquiries is None else list(self._inquiries.ask(f"catalog {catalog}", question))
 
     def target(self, catalog: str, schema: str, name: str) -> GuardedTable:
@@ -195,8 +242,8 @@ class GuardedCatalogs(Catalogs):
             found.source,
             found.identifier,
             found.load_component,
-            self._guard,
-            self._inquiries,
+            guard=self._guard,
+            inquiries=self._inquiries,
         )
 
 
@@ -238,3 +285,24 @@ class GuardedEngine:
             yield from self._engine.run([chunk for chunk in admitted if chunk.locations], delete_files, schema)
             if any(len(a.locations) < len(w.locations) for a, w in zip(admitted, wanted, strict=True)):
                 raise self._guard.exhausted()
+
+
+@dataclass(frozen=True)
+class _GuardedEntry(CatalogEntry):
+    """The entry of a component's table. Its commits ask the guard first."""
+
+    guard: Guard | None = None
+
+    def commit(
+        self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> CommitTableResponse:
+        assert self.guard is not None
+        self.guard.before_change()
+        return super().commit(table, requirements, updates)
+
+
+def guarded(table: ComponentTable, guard: Guard) -> ComponentTable:
+    """Returns the component's table with commits that ask ``guard``."""
+    made = copy.copy(table)
+    made.entry = _GuardedEntry(table.entry.source, table.entry.identifier, table.entry.location, guard)
+    return made

@@ -25,6 +25,10 @@ _MOST_VERSIONS: Final = 60
 _KEPT_VERSIONS: Final = 20
 """Each run makes a version of the component. Above the first number of versions, all but the second number expire."""
 
+_MOST_UNWRITTEN: Final = 64
+_LONGEST_UNWRITTEN_MS: Final = 5_000
+"""Runs that are not written yet are known to this process only. One that dies then has them made again, harmlessly."""
+
 Key = tuple[str, str]
 """A table and an action, by their names."""
 
@@ -37,6 +41,7 @@ class History:
         self._now_ms = now_ms
         self._keep = keep
         self._last: dict[Key, LastRun] = {}
+        self._unwritten: list[RunUnit] = []
         self._forgotten = ""
         self.trouble: str | None = None
         """Why the newest run could not be written; None when it was."""
@@ -50,7 +55,7 @@ class History:
         """Read the runs of all daemons. Raises StorageError, FormatError."""
         now_ms = self._now_ms()
         runs = self._runs.since(self._oldest_day())
-        self._last = dict(last_runs(run for run in runs if not is_yet_to_come(run.started or 0, now_ms)))
+        self._last = last_runs(run for run in runs if not is_yet_to_come(run.started or 0, now_ms))
 
     def last(self, table: TableName, action: Action) -> LastRun | None:
         """Returns when the action last began on the table; None if it never did, or the run is no longer kept.
@@ -60,16 +65,28 @@ class History:
         last = self._last.get((str(table), action.value))
         return None if last is not None and is_yet_to_come(last.started_ms, self._now_ms()) else last
 
-    def record(self, run: RunUnit) -> None:
-        """Keep ``run``. If it cannot be written, that is logged, and only this process knows the run."""
-        self._last = dict(last_runs([run], self._last))
+    def remember(self, run: RunUnit) -> None:
+        """Keep ``run``. Runs are written together, since a commit for each would be most of the work of a pass."""
+        last_runs([run], self._last)
+        self._unwritten.append(run)
+        waited_ms = self._now_ms() - (self._unwritten[0].started or 0)
+        if len(self._unwritten) >= _MOST_UNWRITTEN or waited_ms >= _LONGEST_UNWRITTEN_MS:
+            self.write()
+
+    def write(self) -> None:
+        """Write the runs that are not written yet. If that fails, it is logged, and only this process knows them."""
+        runs, self._unwritten = self._unwritten, []
+        if not runs:
+            return
         try:
-            self._runs.add([run])
+            self._runs.add(runs)
             self.trouble = None
             self._tidy()
         except MetastoreError as error:
             self.trouble = f"the history cannot be written: {error}"
-            _log.error("the run of %s on %s could not be recorded: %s", run.action, run.table, error)
+            _log.error(
+                "%d runs up to %s on %s could not be recorded: %s", len(runs), runs[-1].action, runs[-1].table, error
+            )
 
     def forget(self) -> None:
         """Remove days that are older than ``keep``, at most once a day. Raises what :meth:`load` raises."""
@@ -88,9 +105,9 @@ class History:
             ExpirationHandler(self._runs.table, ExpirationPolicy(None, _KEPT_VERSIONS), Clock(self._now_ms)).expire()
 
 
-def last_runs(runs: Iterable[RunUnit], before: Mapping[Key, LastRun] | None = None) -> Mapping[Key, LastRun]:
-    """Returns the last run of each action on each table. ``runs`` are oldest first; stopped runs are ignored."""
-    last = dict(before or {})
+def last_runs(runs: Iterable[RunUnit], last: dict[Key, LastRun] | None = None) -> dict[Key, LastRun]:
+    """Adds ``runs``, oldest first, to the ``last`` run of each action on each table. Stopped runs are ignored."""
+    last = {} if last is None else last
     for run in runs:
         key = (run.table or "", run.action or "")
         if run.status == "failed":

@@ -32,15 +32,17 @@ class Namespace:
 
 def catalog_of(catalogs: Catalogs, catalog: str, trouble: Trouble) -> Iterator[Namespace | TableName]:
     """Yields every namespace of one catalog, each followed by its tables. Raises if no namespace can be listed."""
+    pointers: Mapping[tuple[str, str], str] | None = None
     for schema in catalogs.walk_schemas(catalog, lambda name, error: trouble(f"namespace {catalog}.{name}", error)):
         yield Namespace(catalog, schema)
         try:
             names = catalogs.tables(catalog, schema)
+            pointers = pointers if pointers is not None else catalogs.listed_pointers(catalog) or {}
         except Exception as error:  # noqa: BLE001 - one bad namespace never hides the rest
             trouble(f"namespace {catalog}.{schema}", error)
             continue
         for name in names:
-            yield TableName(catalog, schema, name)
+            yield TableName(catalog, schema, name, pointers.get((schema, name)))
 
 
 def every_table(catalogs: Catalogs, trouble: Trouble) -> Iterator[TableName]:

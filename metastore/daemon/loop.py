@@ -7,17 +7,18 @@ the care for all other tables. The clock and the waiting are injected.
 
 from __future__ import annotations
 
+import json
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from metastore.config.policies import PolicySettings
 from metastore.config.policy_effects import applies
-from metastore.daemon.actions import Actions, Facts, Outcome, result_text
+from metastore.daemon.actions import Actions, Facts, Outcome
 from metastore.daemon.decide import Decision, Situation, decide, due
 from metastore.daemon.history import History, day_of
 from metastore.daemon.inquiry import Inquiries
@@ -26,7 +27,7 @@ from metastore.daemon.listing import look_at
 from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, TableName, policies
 from metastore.daemon.schedule import Schedule
-from metastore.daemon.state import State
+from metastore.daemon.state import Pass, State
 from metastore.daemon.unmatched import Unmatched, unmatched
 from metastore.daemon.workspaces import changed_ms, looked_after, materialized_views, table_name, tables_of
 from metastore.errors import ConflictError
@@ -150,6 +151,7 @@ class Daemon:
     def _pass(self) -> list[RunUnit]:
         """Run the actions that are due. Raises errors that keep it from every table, such as an unreadable history."""
         done = []
+        began = Pass(self._around.monotonic(), self._now_ms())
         try:
             self.state.trouble = None
             if not self._history_known:
@@ -158,21 +160,29 @@ class Daemon:
             self._history.forget()
             decisions = self._due()
             self.state.due = len(decisions)
+            self.state.current = replace(began, actions=len(decisions))
             actions = Actions(self._session, self._election.check, self._around.stopping, inquiries=self._inquiries)
             for decision in decisions:
                 if self._around.stopping() or self._election.token is None:
                     break
                 if self._is_silent(decision.situation.table.catalog):
+                    self.state.current = replace(self.state.current, deferred=self.state.current.deferred + 1)
                     continue
                 run = self._run(actions, decision)
-                self._history.record(run)
+                self._history.remember(run)
                 self.state.unwritten = self._history.trouble
                 self.state.last_runs = self._history.runs_known
                 self.state.count(run)
                 self.state.due -= 1
                 self._show_life()
                 done.append(run)
+            else:
+                self.state.last_full_pass_ms = self._now_ms()
+                self.state.last_full_pass_seconds = self._around.monotonic() - began.began
         finally:
+            self.state.current = None
+            self._history.write()
+            self.state.unwritten = self._history.trouble
             self.state.passes += 1
             self.state.last_pass_ms = self._now_ms()
             self._show_life()
@@ -261,7 +271,7 @@ class Daemon:
         if situation.policy.action in WORKSPACE_ACTIONS:
             return changed_ms(self._session, table)
         target = self._session.catalogs.target(table.catalog, table.schema, table.name)
-        return Facts.of(target.load()).committed_ms
+        return Facts.of(replace(target, pointer=table.pointer).load()).committed_ms
 
     def _tables(self) -> list[TableName]:
         """Yields every table of every catalog and plugin that answers and for which a policy enables an action.
@@ -271,6 +281,7 @@ class Daemon:
         settings = self._session.settings.policies
         question = partial(tables_of, self._session)
         seen, passed_over = look_at(question, looked_after(self._session), self._inquiries, self._show_life)
+        self.state.listed_ms = self._now_ms()
         self.state.passed_over = {}
         for place, error in passed_over.items():
             self._pass_over(place, error)
@@ -312,9 +323,14 @@ def _unit(decision: Decision, outcome: Outcome, started: int, milliseconds: int,
         bytes_after=outcome.after.bytes,
         snapshots_before=outcome.before.snapshots,
         snapshots_after=outcome.after.snapshots,
-        result=result_text(outcome.result),
+        result=_result_text(outcome.result),
         error=outcome.error,
         requests=outcome.traffic.requests,
         bytes_received=outcome.traffic.received,
         bytes_sent=outcome.traffic.sent,
     )
+
+
+def _result_text(result: Mapping[str, Any]) -> str | None:
+    """Returns a result as one line of JSON; None for no result."""
+    return json.dumps(result, default=str, ensure_ascii=False) if result else None

@@ -47,9 +47,14 @@ class Metrics:
                 "When the last pass over all tables ended",
                 (state.last_pass_ms or 0) / 1000,
             ),
+            "last_full_pass_timestamp_seconds": (
+                "When the last pass ended that nothing cut short",
+                (state.last_full_pass_ms or 0) / 1000,
+            ),
+            "listed_timestamp_seconds": ("When the tables were listed last", (state.listed_ms or 0) / 1000),
             "configuration_refused": ("1 while a new configuration is refused", int(state.refused is not None)),
             "history_unwritten": ("1 while runs cannot be written to the history", int(state.unwritten is not None)),
-            "troubles": ("Problems that /healthz reports", len(state.troubles)),
+            "troubles": ("Problems that /healthz reports", len(state.troubles_at(self._monotonic()))),
         }
         for name, (text, value) in gauges.items():
             yield core.GaugeMetricFamily(f"{_PREFIX}{name}", text, value=value)
@@ -68,6 +73,7 @@ class Metrics:
         since = state.since
         seconds = 0.0 if since is None else max(0.0, self._monotonic() - since)
         what = state.working_on or state.waiting_for
+        yield from self._of_pass()
         yield self._gauge("passed_over", "1 for what could not be listed", "place", dict.fromkeys(state.passed_over, 1))
         unmatched = dict.fromkeys((each.key for each in state.unmatched), 1)
         yield self._gauge("policy_unmatched", "1 for a policy that matches nothing", "policy", unmatched)
@@ -75,6 +81,16 @@ class Metrics:
         yield self._gauge("lease_holder", "1 for the daemon that renewed the lease last", "holder", holder)
         at = {} if what is None else {what: seconds}
         yield self._gauge("at_seconds", "How long the current work, or the wait for an answer, has lasted", "what", at)
+
+    def _of_pass(self) -> Iterator[Any]:
+        now, current = self._monotonic(), self._state.current
+        names = ("done", "failed", "deferred", "left")
+        counts = {} if current is None else {name: getattr(current, name) for name in names}
+        yield self._gauge("pass_actions", "Actions of the pass under way", "state", counts)
+        seconds = {} if current is None else {"so_far": now - current.began}
+        if current is not None and (left := current.seconds_left(now)) is not None:
+            seconds["left"] = left
+        yield self._gauge("pass_seconds", "How long the pass has lasted, and an estimate of the rest", "part", seconds)
 
     def _gauge(self, name: str, text: str, label: str, values: Mapping[str, float]) -> Any:
         family = self._core.GaugeMetricFamily(f"{_PREFIX}{name}", text, labels=[label])

@@ -6,7 +6,7 @@ Each value comes from the most specific layer that sets it: table, namespace (in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from typing import Any, Final
@@ -57,11 +57,12 @@ class ActionPolicy:
 
 @dataclass(frozen=True)
 class TableName:
-    """The name of a table in SQL; the schema may contain dots."""
+    """The name of a table in SQL; the schema may contain dots. ``pointer`` is its metadata file, if a listing said."""
 
     catalog: str
     schema: str
     name: str
+    pointer: str | None = field(default=None, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> TableName:

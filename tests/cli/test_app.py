@@ -254,7 +254,7 @@ def test_a_time_whose_version_expired_is_an_error(run: Run, analyzed: Session, s
     first = analyzed.tables.metadata.history()[0]
     site.write(2, 2, rows=50)
     analyzed.analyze(TABLE)
-    run("expire")
+    run("expire", "--older-than", "0 s")
     ran = run("tables", "--at", first.timestamp.isoformat())
     assert (ran.code, ran.out) == (1, "")
     assert f"no version is kept from {first.timestamp.isoformat()} or before" in ran.err
@@ -313,14 +313,26 @@ def test_expire_does_what_its_dry_run_says(run: Run, analyzed: Session, site: Si
     site.write(2, 2)
     analyzed.analyze(TABLE)
     before = site.metastore_files
-    planned = run("expire", "--dry-run", "--json").document
+    planned = run("expire", "--dry-run", "--older-than", "0 s", "--json").document
     assert (planned["dry_run"], planned["kept"]) == (True, 1)
     assert site.metastore_files == before
-    done = run("expire", "--json").document
+    done = run("expire", "--older-than", "0 s", "--json").document
     assert done["expired"]["versions"] == planned["expired"]["versions"]
     gone = before - site.metastore_files
     parquet = {path for path in gone if path.suffix == ".parquet"}
     assert len(parquet) == done["expired"]["data_files"] == planned["expired"]["data_files"] == 2
+
+
+def test_expire_keeps_young_versions_unless_it_is_told_otherwise(run: Run, analyzed: Session, site: Site) -> None:
+    """Where nothing is configured nothing of today goes; what is no duration is refused, with what is known."""
+    site.write(2, 2)
+    analyzed.analyze(TABLE)
+    assert run("expire", "--json").document["expired"]["versions"] == []
+    assert run("expire", "--older-than", "5 days", "--json").document["expired"]["versions"] == []
+    refused = run("expire", "--older-than", "5 fortnights")
+    assert (refused.code, "known are ms, s, m, h, d, w" in refused.err) == (1, True)
+    site.conf.write_text(f"{site.conf.read_text()}\ndrill.metastore.iceberg.expiration.retain_last = 1")
+    assert len(run("expire", "--json").document["expired"]["versions"]) == 1
 
 
 SCREENS = {

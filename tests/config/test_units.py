@@ -21,6 +21,20 @@ from metastore.config.units import parse_duration, parse_period, parse_size, spe
         ("-1 d", timedelta(days=-1)),
         ("3us", timedelta(microseconds=3)),
         ("5000 nanos", timedelta(microseconds=5)),
+        ("10 min", timedelta(minutes=10)),
+        ("10 Mins", timedelta(minutes=10)),
+        ("30 sec", timedelta(seconds=30)),
+        ("2 hrs", timedelta(hours=2)),
+        ("2 weeks", timedelta(days=14)),
+        ("1w", timedelta(days=7)),
+        ("1h30m", timedelta(minutes=90)),
+        ("1 day, 2 hours", timedelta(hours=26)),
+        ("-1h 30min", timedelta(minutes=-90)),
+        ("PT10M", timedelta(minutes=10)),
+        ("P1DT12H", timedelta(hours=36)),
+        ("pt0.5s", timedelta(milliseconds=500)),
+        ("P2W", timedelta(days=14)),
+        ("-PT1M", timedelta(minutes=-1)),
     ],
 )
 def test_duration_text(text: str, expected: timedelta) -> None:
@@ -42,6 +56,12 @@ def test_duration_text(text: str, expected: timedelta) -> None:
 def test_a_duration_is_told_in_the_largest_unit(duration: timedelta, text: str) -> None:
     """Without a fraction."""
     assert spelled(duration) == text
+
+
+def test_an_unknown_unit_lists_what_is_known() -> None:
+    """With the other way to write a duration."""
+    with pytest.raises(ValueError, match="known are ms, s, m, h, d, w, us, ns, or ISO 8601 such as PT10M"):
+        parse_duration("1 fortnight")
 
 
 @given(st.timedeltas(min_value=timedelta(days=-100_000), max_value=timedelta(days=100_000)))
@@ -70,7 +90,11 @@ def test_size_text(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "days", "1 2 days", "1 fortnight", "1e3 s", "999999999999 days", "100001 days", "-100001 days"]
+    "text",
+    [
+        *("", "days", "1 2 days", "1 fortnight", "1e3 s", "999999999999 days", "100001 days", "-100001 days"),
+        *("P", "PT", "P1DT", "P1M", "P1Y", "PT1D", "P1H", "1 M", "1h 30", "1h -30m", "P1.2.3D", "1 month", "10 Min s"),
+    ],
 )
 def test_duration_refused(text: str) -> None:
     """What is no number with a known unit, or more than clocks and calendars can hold, is refused."""

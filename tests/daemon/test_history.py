@@ -37,7 +37,8 @@ def test_runs_of_a_day_are_kept_beside_each_other(make_site: Callable[..., Any])
     start = site.now_ms // DAY * DAY
     runs = [run_at(start), run_at(start + 1, "failed"), run_at(start + DAY)]
     for run in runs:
-        history.record(run)
+        history.remember(run)
+        history.write()
     assert site.session.metastore.runs.since("") == runs
     other = History(site.session.metastore.runs, lambda: site.now_ms, timedelta(days=90))
     site.now_ms = start + DAY
@@ -51,9 +52,11 @@ def test_what_a_clock_that_was_ahead_wrote_down_counts_for_nothing(make_site: Ca
     site = make_site()
     history = History(site.session.metastore.runs, lambda: site.now_ms, timedelta(days=90))
     now = site.now_ms
-    history.record(run_at(now - 5))
+    history.remember(run_at(now - 5))
+    history.write()
     site.later(days=365)
-    history.record(run_at(site.now_ms))
+    history.remember(run_at(site.now_ms))
+    history.write()
     site.now_ms = now
     assert history.last(TABLE, Action.EXPIRE_SNAPSHOTS) is None
     history.load()
@@ -68,7 +71,8 @@ def test_old_days_go_and_versions_do_not_pile_up(make_site: Callable[..., Any]) 
     runs = site.session.metastore.runs
     history = History(runs, lambda: site.now_ms, timedelta(days=10))
     for number in range(62):
-        history.record(run_at(site.now_ms + number * DAY))
+        history.remember(run_at(site.now_ms + number * DAY))
+        history.write()
     assert len(runs.metadata.history()) <= 22
     site.now_ms += 61 * DAY
     history.forget()
@@ -78,7 +82,9 @@ def test_old_days_go_and_versions_do_not_pile_up(make_site: Callable[..., Any]) 
 def test_runs_are_a_component_like_others(make_site: Callable[..., Any]) -> None:
     """SELECT reads it by its name, as a table of the catalog of components."""
     site = make_site()
-    History(site.session.metastore.runs, lambda: site.now_ms, timedelta(days=10)).record(run_at(site.now_ms))
+    history = History(site.session.metastore.runs, lambda: site.now_ms, timedelta(days=10))
+    history.remember(run_at(site.now_ms))
+    history.write()
     assert "runs" in site.session.catalogs.tables("metastore", "components")
     found = site.session.sql("SELECT action, status FROM metastore.components.runs").to_pylist()
     assert found == [{"action": "expire_snapshots", "status": "done"}]

@@ -123,6 +123,33 @@ def test_what_was_done_is_not_done_again_before_its_time(make_site: Callable[...
     assert (run.status, run.reason, run.host) == ("nothing", "schedule 1 day", "there")
 
 
+def test_health_follows_a_pass_from_action_to_action(make_site: Callable[..., Any]) -> None:
+    """Done, failed and left add up to what was due; a pass that came to its end is the last full one."""
+    site = make_site(**EXPIRE)
+    for name in ("a_bad", "good", "other"):
+        site.table(name, commits=2)
+    pointer = site.lake.load_table("shop.a_bad").metadata_location.removeprefix("file://")
+    Path(pointer).write_text("no metadata")
+    site.later(days=2)
+    daemon = site.daemon()
+    seen = []
+    count = daemon.state.count
+
+    def counted(run: Any) -> None:
+        count(run)
+        seen.append(daemon.state.current)
+
+    daemon.state.count = counted
+    daemon.once()
+    assert [(each.actions, each.done, each.failed, each.left) for each in seen] == [
+        (3, 0, 1, 2),
+        (3, 1, 1, 1),
+        (3, 2, 1, 0),
+    ]
+    assert daemon.state.current is None
+    assert daemon.state.last_full_pass_ms == site.now_ms
+
+
 def test_a_dry_run_changes_nothing(make_site: Callable[..., Any]) -> None:
     """It tells what would be done, needs no lease, writes no history."""
     site = make_site(**ALL_OF_LAKE)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
+import prometheus_client
 import pytest
 
 import metastore
 from metastore.config import load_text
+from metastore.daemon.decide import LastRun
+from metastore.daemon.metrics import Metrics
+from metastore.daemon.state import Pass, State
 from metastore.ground.distribution import DISTRIBUTION, VERSION
+from metastore.model.run_unit import RunUnit
 
 ROOT = Path(metastore.__file__).parents[1]
 YAML = sorted((*ROOT.glob("deploy/**/*.yaml"), *ROOT.glob(".github/**/*.yml"), ROOT / "CITATION.cff"))
@@ -74,7 +80,7 @@ def test_the_image_installs_this_distribution_with_extras_that_exist() -> None:
     project = (ROOT / "pyproject.toml").read_text()
     assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras.split(","))
     assert re.search(r"^USER 10001$", text, re.MULTILINE)
-    assert "HEALTHCHECK" in text
+    assert re.search(r'^HEALTHCHECK .*CMD \["metastore", "daemon", "--healthcheck"\]$', text, re.MULTILINE)
 
 
 def test_the_version_stands_in_one_place_and_its_copies_agree() -> None:
@@ -82,3 +88,26 @@ def test_the_version_stands_in_one_place_and_its_copies_agree() -> None:
     assert f'VERSION: Final = "{VERSION}"' in (ROOT / "metastore/ground/distribution.py").read_text().splitlines()
     assert r"VERSION: Final = \"${GITHUB_REF_NAME#v}\"" in (ROOT / ".github/workflows/release.yml").read_text()
     assert documents(ROOT / "CITATION.cff")[0]["version"] == VERSION
+
+
+def test_the_board_and_the_alerts_ask_for_metrics_that_exist() -> None:
+    """Each expression names only metrics that the daemon has, and brackets in pairs; there are three alerts."""
+    state = State(token=1, current=Pass(0, 0, 2, 1), last_runs={("t", "a"): LastRun(1, 1, 1)}, passed_over={"x": "y"})
+    state.count(RunUnit(action="expire_snapshots", status="done", milliseconds=1))
+    text = Metrics(prometheus_client, state, lambda: 1.0).text()[2].decode()
+    known = set(re.findall(r"^(metastore_daemon_\w+)", text, re.MULTILINE))
+    board = json.loads((ROOT / "deploy/monitoring/grafana.json").read_text())
+    [alerts] = documents(ROOT / "deploy/monitoring/alerts.yaml")
+    rules = [rule for group in alerts["groups"] for rule in group["rules"]]
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert len(rules) == 3
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"]) == 8
+    for rule in rules:
+        assert rule.keys() == {"alert", "expr", "for", "labels", "annotations"}
+        assert re.fullmatch(r"\d+m", rule["for"])
+        asked.append(rule["expr"])
+    for expression in asked:
+        assert all(expression.count(left) == expression.count(right) for left, right in ("()", "[]", "{}"))
+        named = set(re.findall(r"metastore_daemon_\w+", expression))
+        assert named, expression
+        assert named <= known, expression

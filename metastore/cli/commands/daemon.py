@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
@@ -25,6 +26,7 @@ from metastore.daemon.listing import look_at
 from metastore.daemon.logs import JsonLines, TextLines, message_of
 from metastore.daemon.loop import check_schedules
 from metastore.daemon.policy import TableName, effective
+from metastore.daemon.probe import health_of_daemon, lines_of, require_health
 from metastore.daemon.process import run_once, serve
 from metastore.daemon.report import draw
 from metastore.daemon.state import State
@@ -76,6 +78,15 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
         return Incomplete(_runs(found), "; ".join(wrong)) if wrong else _runs(found)
     serve(invocation.load, invocation.open_session)
     return Ended()
+
+
+def ask(invocation: Invocation, *, only_health: bool) -> Rows:
+    """Returns how the running daemon is. With ``only_health``, raises StorageError if it should be restarted."""
+    health = health_of_daemon(invocation.settings.daemon.endpoint)
+    if only_health:
+        require_health(health)
+        return Rows(("status",), ((health["status"],),))
+    return Rows(("what", "state"), tuple(lines_of(health, round(time.time() * 1000))))
 
 
 def explain(invocation: Invocation, table: str) -> Rows:

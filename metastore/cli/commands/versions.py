@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
+from typing import Final
 
-from metastore.components.expiration.handler import Expired
+from metastore.components.expiration.handler import ExpirationHandler, Expired
+from metastore.components.expiration.policy import ExpirationPolicy
+from metastore.config.settings import ExpirationSettings
+from metastore.config.units import parse_duration
+from metastore.errors import InvalidRequestError
 from metastore.session import Session
+
+_SAFE_AGE: Final = timedelta(days=5)
+"""Of versions that stay where nothing is configured; Iceberg's own default for snapshots."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +88,30 @@ def purge(session: Session) -> Purged:
     return Purged(session.metastore.tables.modify().purge())
 
 
-def expire(session: Session, *, dry_run: bool = False) -> Expiry:
-    """Expire versions that are outdated by the configuration, now, in every component."""
-    components = session.metastore.components.values()
-    expired = sum((component.expiration.expire(dry_run) for component in components), Expired())
-    kept = sum(len(component.metadata.history()) for component in components)
+def expire(session: Session, *, dry_run: bool = False, older_than: str | None = None) -> Expiry:
+    """Expire versions that are outdated, now, in every component: by ``older_than``, else by the configuration.
+
+    If that has no age and no number of versions, versions younger than five days stay. Raises InvalidRequestError for
+    text that is no duration.
+    """
+    configured = session.settings.iceberg.expiration
+    age = configured.min_age if older_than is None else _age(older_than)
+    if older_than is None and configured == ExpirationSettings():
+        age = _SAFE_AGE
+    components = session.metastore.components
+    expired = Expired()
+    for name, component in components.items():
+        least = session.settings.iceberg.components[name].versions_kept
+        policy = ExpirationPolicy(None, configured.retain_last, age, least)
+        expired += ExpirationHandler(component.table, policy, session.metastore.clock).expire(dry_run)
+    kept = sum(len(component.metadata.history()) for component in components.values())
     if dry_run:
         return Expiry(dry_run, expired, kept - len(expired.versions))
     return Expiry(dry_run, expired, kept, len(session.materialized_views.remove_unneeded()))
+
+
+def _age(text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidRequestError(f"--older-than {text!r} is no duration: {error}") from error

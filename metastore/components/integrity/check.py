@@ -101,7 +101,7 @@ def _pointer(component: Component[Any]) -> Iterator[Finding]:
 def _of_lost(component: str, lost: Lost, current: int) -> Finding:
     what = f"{lost.kind} {lost.location} of version {lost.version}: {lost.what}"
     if lost.version != current:
-        step = "restore it from a backup, or let `metastore expire` remove the versions before the current one"
+        step = "restore it from a backup, or remove those before the current one: `metastore expire --older-than 0s`"
     elif lost.kind == "data file":
         step = (
             "restore it from a backup, see `metastore repair --dry-run`, or forget its table by "

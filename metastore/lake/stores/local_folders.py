@@ -1,6 +1,6 @@
 """Folders of the local disk, compared by what they are: a name can lead elsewhere tomorrow, through a link.
 
-Place in the flow: :mod:`metastore.lake.iceberg.rows.known_reach` keeps which folders a metadata file names, since the
+Place in the flow: :mod:`metastore.lake.iceberg.rows.reach_index` keeps which folders a metadata file names, since the
 file never changes. What the names lead to does change: somebody moves a folder to another disk and leaves a link, or
 puts a link in place of a file. So each proof that files may be deleted asks anew, by device and inode.
 """
@@ -34,25 +34,41 @@ def identities(folders: Iterable[str]) -> frozenset[Identity]:
     return frozenset((state.st_dev, state.st_ino) for folder in folders for _, state in _spellings(folder))
 
 
+def those_of(folders: Iterable[str], wanted: Collection[Identity]) -> Iterator[str]:
+    """Yields those of the plain paths ``folders`` that lead to a folder of ``wanted`` now."""
+    for folder in folders if wanted else ():
+        if any((state.st_dev, state.st_ino) in wanted for _, state in _spellings(folder)):
+            yield folder
+
+
+def with_those_above(folders: Iterable[str]) -> frozenset[str]:
+    """Returns ``folders`` with every folder above each of them, to the root, which is empty."""
+    found: set[str] = set()
+    for folder in folders:
+        above = folder.rstrip("/")
+        while above not in found:
+            found.add(above)
+            above = above.rpartition("/")[0]
+    return frozenset(found)
+
+
 class FolderLinks:
-    """Knows which folders have links in them, until their time of modification changes. Threads may share it."""
+    """Knows which folders have links in them, until their time of modification changes. Not for threads to share."""
 
     def __init__(self) -> None:
         self._known: dict[Identity, tuple[int, bool]] = {}
 
-    def may_lead_to(self, folders: Collection[str], wanted: Collection[Identity]) -> bool:
-        """Returns whether a file named in one of ``folders`` may lie in a folder of ``wanted``.
+    def leading_to(self, folders: Iterable[str], wanted: Collection[Identity]) -> Iterator[str]:
+        """Yields those of ``folders`` in which a named file may lie in a folder of ``wanted``.
 
-        True also for a folder that has links in it, and for one that is not there: somebody may have moved it.
+        Also yields a folder that has links in it, and one that is not there: somebody may have moved it.
         """
         for folder in folders if wanted else ():
             states = list(_spellings(folder))
-            if not states:
-                return True
-            for path, state in states:
-                if (state.st_dev, state.st_ino) in wanted or self._has_links(path, state):
-                    return True
-        return False
+            if not states or any(
+                (state.st_dev, state.st_ino) in wanted or self._has_links(path, state) for path, state in states
+            ):
+                yield folder
 
     def _has_links(self, path: str, state: os.stat_result) -> bool:
         identity = state.st_dev, state.st_ino
@@ -71,6 +87,6 @@ class FolderLinks:
 
 def _spellings(folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yields the folders that the name can mean: as it is, and without escapes."""
-    for path in dict.fromkeys((folder, unquote(folder))):
+    for path in (folder, unquote(folder)) if "%" in folder else (folder,):
         with suppress(OSError, ValueError):
             yield path, os.stat(path or "/")

@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -93,6 +94,12 @@ _COUNTS: Final = {
     "deleted_statistics_files_count": (FileKind.STATISTICS,),
 }
 
+_SNAPSHOTS_AN_UPDATE: Final = 100
+"""PyIceberg looks for each snapshot of an update from the first one on: ten thousand in one update take 15 s.
+
+A REST server gets all in one update, since it builds the metadata anew with each.
+"""
+
 _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
     **dict.fromkeys(_COUNTS, pa.int64()),
     "deleted_bytes": pa.int64(),
@@ -150,12 +157,18 @@ def expire_snapshots(  # noqa: PLR0913 - the arguments of the call
     }
 
 
+def is_idle(table: Table, retention: Retention, now_ms: int) -> bool:
+    """Returns whether a run on ``table`` as it stands would change nothing, by its metadata alone."""
+    return not (expiring(retention, table.metadata, now_ms) or unswept(table))
+
+
 @dataclass(frozen=True)
 class _Planned:
     """One attempt: what expires, the table's metadata afterwards, and the files that are then unneeded.
 
-    ``unproven`` is the reason why it is unknown whether other tables need the files, if so. ``outside`` are unneeded
-    files that lie below none of the ``roots``, and stay. ``listed`` are identities of files, as they were marked.
+    ``doomed`` are files that the table itself no longer needs; whether other tables do is proven right before they are
+    deleted. ``outside`` are unneeded files that lie below none of the ``roots``, and stay. ``listed`` are identities of
+    files, as they were marked.
     """
 
     table: Table
@@ -167,7 +180,6 @@ class _Planned:
     doomed: Sequence[TableFile] = field(default=())
     outside: Sequence[str] = ()
     listed: Mapping[str, str] = field(default_factory=dict)
-    unproven: str | None = None
 
     @property
     def changes(self) -> bool:
@@ -201,12 +213,16 @@ class Expiration:
     def dry(self) -> Mapping[str, Any]:
         """Returns the result that :meth:`run` would have now, with every file to delete. Changes nothing."""
         planned = self._plan(self.target.load())
-        files = [{"location": file.location, "kind": file.kind.value, "bytes": file.size} for file in planned.doomed]
+        judgement = self.proof.judge(file.location for file in planned.doomed)
         message = "dry run: nothing was changed"
-        if planned.unproven:
-            message = f"{message}; a run would delete no file: {planned.unproven}"
+        doomed = planned.doomed
+        if judgement.unknown and not judgement.free:
+            message = f"{message}; a run would delete no file: {judgement.why_unknown}"
+        else:
+            doomed = [file for file in doomed if file.location in judgement.free]
+        files = [{"location": file.location, "kind": file.kind.value, "bytes": file.size} for file in doomed]
         message = "; ".join(filter(None, (message, said_of_kept(planned.outside))))
-        return {**_row(planned, planned.doomed, 0), "message": message, "files": files, "put_off_files_count": 0}
+        return {**_row(planned, doomed, 0), "message": message, "files": files, "put_off_files_count": 0}
 
     def run(self) -> Mapping[str, Any]:
         """Expire snapshots and delete files.
@@ -251,7 +267,7 @@ class Expiration:
         going = expiring(self.retention, metadata, self.now_ms())
         roots = deletion_roots(self.target, table, self.allowed)
         left_over = tuple(standing(table, [each for each in unswept(table) if roots.hold(each)]))
-        updates: tuple[TableUpdate, ...] = tuple(_updates(going, metadata))
+        updates: tuple[TableUpdate, ...] = tuple(_updates(going, metadata, here=self.target.validates_here))
         kept = without(metadata, going.snapshots, going.refs)
         if self.clean_metadata:
             inventory = Inventory(table.io, self.engine)
@@ -264,11 +280,7 @@ class Expiration:
         doomed = [file for file in marked if roots.hold(file.location)]
         outside = [file.location for file in marked if not roots.hold(file.location)]
         listed = identities(file.location for file in doomed)
-        judgement = self.proof.judge(file.location for file in doomed)
-        planned = replace(planned, outside=outside, listed=listed)
-        if judgement.unknown and not judgement.free:
-            return replace(planned, doomed=doomed, unproven=judgement.why_unknown)
-        return replace(planned, doomed=[file for file in doomed if file.location in judgement.free])
+        return replace(planned, doomed=doomed, outside=outside, listed=listed)
 
     def _mark(
         self, table: Table, kept: TableMetadata, gone: Iterable[int], candidates: Sequence[TableFile]
@@ -287,7 +299,7 @@ class Expiration:
     def _sweep(
         self, planned: _Planned, table: Table, doomed: Sequence[TableFile], lists: Sequence[Quarantine]
     ) -> Mapping[str, Any]:
-        # Check again: another table may have taken a file in since it was marked.
+        # Not earlier: another table may have taken a file in since it was marked.
         judgement = self.proof.judge(file.location for file in doomed)
         free = [file for file in doomed if file.location in judgement.free]
         sizes = {file.location: file.size for file in free}
@@ -325,16 +337,29 @@ class Expiration:
             self.target.commit(table, requirements, [RemovePropertiesUpdate(removals=[UNSWEPT])])
 
 
-def _updates(going: Expiring, metadata: TableMetadata) -> Iterable[TableUpdate]:
-    """Yields the updates, refs first: a snapshot that a ref points to cannot be removed."""
+def _updates(going: Expiring, metadata: TableMetadata, *, here: bool) -> Iterable[TableUpdate]:
+    """Yields updates, refs first: a snapshot with a ref cannot be removed. ``here``: PyIceberg applies the updates."""
+    most = _SNAPSHOTS_AN_UPDATE if here else max(1, len(going.snapshots))
     for name in going.refs:
         yield RemoveSnapshotRefUpdate(ref_name=name)
     gone = set(going.snapshots)
     for file in metadata.partition_statistics:
         if file.snapshot_id in gone:
             yield RemovePartitionStatisticsUpdate(snapshot_id=file.snapshot_id)
-    if gone:
-        yield RemoveSnapshotsUpdate(snapshot_ids=list(going.snapshots))
+    for start in range(0, len(going.snapshots), most):
+        ids = _Ids(going.snapshots[start : start + most])
+        yield RemoveSnapshotsUpdate.model_construct(snapshot_ids=ids)  # Validation would make a plain list of it.
+
+
+class _Ids(list[int]):
+    """Ids of an update, which PyIceberg searches once for every snapshot of the table."""
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._known
+
+    @cached_property
+    def _known(self) -> frozenset[int]:
+        return frozenset(self)
 
 
 def _row(planned: _Planned, gone: Iterable[TableFile], failed: int) -> dict[str, Any]:

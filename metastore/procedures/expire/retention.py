@@ -11,13 +11,13 @@ Iceberg's Java library, which expires them in addition to all old snapshots.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import FormatError, InvalidRequestError
 
@@ -98,10 +98,11 @@ def _kept(retention: Retention, metadata: TableMetadata, gone: Collection[str], 
     if bound is None:
         bound = now_ms - _number(metadata, MAX_SNAPSHOT_AGE, _DEFAULT_AGE_MS)
     least = retention.retain_last or max(1, _number(metadata, MIN_SNAPSHOTS, 1))
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     on_refs: set[int] = set()
     for name, ref in metadata.refs.items():
         if name not in gone:
-            history = _history(ref, metadata)
+            history = _history(ref, by_id)
             on_refs.update(snapshot.snapshot_id for snapshot in history)
             yield from _kept_of(ref, history, bound, least, now_ms)
     for snapshot in metadata.snapshots:
@@ -109,12 +110,14 @@ def _kept(retention: Retention, metadata: TableMetadata, gone: Collection[str], 
             yield snapshot.snapshot_id
 
 
-def _history(ref: SnapshotRef, metadata: TableMetadata) -> list[Snapshot]:
+def _history(ref: SnapshotRef, by_id: Mapping[int, Snapshot]) -> list[Snapshot]:
     """Returns the snapshots of a ref: a branch's head and all ancestors, newest first; or a tag's one snapshot."""
-    head = metadata.snapshot_by_id(ref.snapshot_id)
-    if ref.snapshot_ref_type == SnapshotRefType.TAG:
-        return [] if head is None else [head]
-    return list(ancestors_of(head, metadata))
+    found: dict[int, Snapshot] = {}
+    next_id: int | None = ref.snapshot_id
+    while next_id is not None and next_id not in found and (snapshot := by_id.get(next_id)) is not None:
+        found[next_id] = snapshot
+        next_id = None if ref.snapshot_ref_type == SnapshotRefType.TAG else snapshot.parent_snapshot_id
+    return list(found.values())
 
 
 def _kept_of(ref: SnapshotRef, history: Sequence[Snapshot], bound: int, least: int, now_ms: int) -> Iterator[int]:

@@ -10,12 +10,15 @@ same file, unless it is certain that they are not.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from urllib.parse import unquote
 
+from metastore.lake.iceberg.rows.reach_index import Sought
 from metastore.lake.stores.local import local_path
-from metastore.lake.stores.local_folders import Identity, identities
+from metastore.lake.stores.local_folders import identities, with_those_above
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.spelling import Place, Spelling, surely_apart
 
@@ -45,10 +48,11 @@ class Candidates:
         """The canonical folders of all original candidates."""
         return frozenset(path.rpartition("/")[0] for path in self._paths)
 
-    @cached_property
-    def local_folders(self) -> frozenset[Identity]:
-        """The folders of all original candidates on the local disk, as far as they exist."""
-        return identities(local_path(folder) for folder in self._folders if is_local(folder))
+    def sought(self, *, claimed: bool) -> Sought:
+        """Returns where all original candidates lie now. ``claimed``: folders that tables claim count as well."""
+        local = {local_path(folder) for folder in self._folders if is_local(folder)}
+        real = {os.path.realpath(name) for folder in local if claimed for name in (folder, unquote(folder))}
+        return Sought(with_those_above(self.folders), identities(local), identities(with_those_above(real)), claimed)
 
     def strike(self, location: str) -> int:
         """Strike the file at ``location``. Returns the number of struck candidates."""
@@ -58,10 +62,6 @@ class Candidates:
     def strike_below(self, folder: Place) -> int:
         """Strike every file in or below ``folder``. Returns the number of struck candidates."""
         return sum(self._strike(path, folder) for path in self._below(folder.path))
-
-    def may_be_below(self, folder: str) -> bool:
-        """Returns whether a candidate is in or below the canonical path ``folder``, on any store."""
-        return next(self._below(folder), None) is not None
 
     def _below(self, folder: str) -> Iterator[str]:
         prefix = f"{folder.rstrip('/')}/"

@@ -88,13 +88,18 @@ def delete_due(catalogs: Catalogs, target: TargetTable, engine: EngineFor) -> Du
 
 def delete_all_due(catalogs: Catalogs, engine: EngineFor) -> Iterator[tuple[str, DueDeletions | MetastoreError]]:
     """Delete the due files of each table, also of dropped ones; yields the table's name with the outcome."""
-    for name in sorted({entry.table for entry in _due(catalogs.metastore.deletions)}):
+    for name in sorted(tables_with_due(catalogs.metastore.deletions)):
         catalog, _, rest = name.partition(".")
         schema, _, table = rest.rpartition(".")
         try:
             yield name, delete_due(catalogs, catalogs.target(catalog, schema, table), engine)
         except MetastoreError as error:
             yield name, error
+
+
+def tables_with_due(deletions: DeletionList) -> set[str]:
+    """Returns the names of tables with files that are due. Raises StorageError or FormatError for the list."""
+    return {entry.table for entry in _due(deletions)}
 
 
 def _due(deletions: DeletionList) -> Iterable[PutOffFile]:

@@ -1,4 +1,4 @@
-"""The other tables in the configuration, each by the JSON of its newest metadata.
+"""The tables in the configuration: where each points, and the JSON of its newest metadata.
 
 Place in the flow: the proof that a file may be deleted asks this module for every table, in any catalog, that could
 need the file. The JSON gives location, snapshots and statistics even of a table that this package cannot parse.
@@ -6,15 +6,17 @@ need the file. The JSON gives location, snapshots and statistics even of a table
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from metastore.components.catalogs import Catalogs
 from metastore.config.catalogs import OWN_CATALOG
-from metastore.errors import MetastoreError
+from metastore.errors import MetastoreError, NotFoundError
 from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
 from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.rows.reach_index import TableKey
 from metastore.lake.iceberg.snapshots.sweep import FileKind, TableFile
 
 PATH_PROPERTIES: Final = (
@@ -37,48 +39,42 @@ class Unknown:
         return f"{self.name} ({self.why})"
 
 
-def other_tables(catalogs: Catalogs, target: TargetTable) -> Iterator[TargetTable | Unknown]:
-    """Yields every table of every configured catalog except ``target``, and each catalog or schema not listed.
+@dataclass(frozen=True)
+class Listing:
+    """The pointer of every table of the ``catalogs`` that were listed completely, and what could not be listed."""
 
-    The metastore's own components are not included: the configuration reserves their folders for them.
+    pointers: Mapping[TableKey, str]
+    catalogs: frozenset[str]
+    unknown: tuple[Unknown, ...]
+
+
+def listing(catalogs: Catalogs, component: TargetTable | None = None) -> Listing:
+    """Returns where all tables of the configured catalogs point now. Errors of catalogs are part of the listing.
+
+    Of the metastore's own components only ``component`` is included, if it is one: the configuration reserves their
+    folders for them.
     """
+    pointers: dict[TableKey, str] = {}
+    unknown: list[Unknown] = []
+    complete: set[str] = set()
+    if component is not None and component.is_component:
+        with suppress(NotFoundError):
+            pointers[OWN_CATALOG, component.schema_name, component.name] = component.load().metadata_location
     for catalog in catalogs.names():
-        if catalog != OWN_CATALOG:
-            yield from _of_catalog(catalogs, catalog, target)
-
-
-def _of_catalog(catalogs: Catalogs, catalog: str, target: TargetTable) -> Iterator[TargetTable | Unknown]:
-    try:
-        schemas = catalogs.schemas(catalog)
-    except MetastoreError as error:
-        yield Unknown(f"catalog {catalog}", str(error))
-        return
-    for schema in schemas:
+        failed = len(unknown)
         try:
-            names = catalogs.tables(catalog, schema)
+            found = {} if catalog == OWN_CATALOG else catalogs.pointers(catalog)
         except MetastoreError as error:
-            yield Unknown(f"schema {catalog}.{schema}", str(error))
+            unknown.append(Unknown(f"catalog {catalog}", str(error)))
             continue
-        for name in names:
-            other = catalogs.target(catalog, schema, name)
-            if (other.catalog_name, other.identifier) != (target.catalog_name, target.identifier):
-                yield other
-
-
-def pointer_of(table: TargetTable) -> str | Unknown | None:
-    """Returns the location of the newest metadata of ``table``; None if it was dropped since its catalog listed it."""
-    try:
-        return table.newest_pointer()
-    except MetastoreError as error:
-        return Unknown(str(table), str(error))
-
-
-def document_of(table: TargetTable) -> MetadataDocument | Unknown | None:
-    """Returns the newest metadata of ``table``; None if it was dropped since its catalog listed it."""
-    try:
-        return table.newest_document()
-    except MetastoreError as error:
-        return Unknown(str(table), str(error))
+        for (schema, name), pointer in found.items():
+            if isinstance(pointer, MetastoreError):
+                what = f"schema {catalog}.{schema}" if name is None else f"{catalog}.{schema}.{name}"
+                unknown.append(Unknown(what, str(pointer)))
+            elif name is not None:
+                pointers[catalog, schema, name] = pointer
+        complete.update([catalog] if len(unknown) == failed else [])
+    return Listing(pointers, frozenset(complete), tuple(unknown))
 
 
 def claimed_folders(document: MetadataDocument) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 
 Place in the flow: a procedure has candidates, files that its own table does not need. The proof compares them with
 everything else, cheapest first. First comes what the deployment itself needs (:mod:`kept_folders`), then the tables of
-all catalogs (:mod:`known_tables`): the JSON of their metadata, their manifest lists, their manifests.
+all catalogs. Their pointers are listed once (:mod:`known_tables`). Only tables that changed since they were last read,
+or that have files where candidates lie by the index
+(:class:`~metastore.lake.iceberg.rows.reach_index.ReachIndex`), are read: JSON, manifest lists, manifests.
 
 Promises: a file that any of these names, in any spelling, is not free. If the files that a table needs cannot be
 determined, no file is free, except below folders that the operator declared as the table's own (``owned``). Memory
@@ -26,10 +28,10 @@ from metastore.engines.engine import EngineFor
 from metastore.errors import MetastoreError
 from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.iceberg.rows.known_reach import KnownReach, Reach, common
+from metastore.lake.iceberg.rows.reach_index import NamedFolders, Reach, ReachIndex, Sought, TableKey, TableReach
 from metastore.lake.iceberg.snapshots.sweep import MANIFESTS, TableFile
 from metastore.lake.stores.local import local_path
-from metastore.lake.stores.local_folders import FolderLinks, with_link_target
+from metastore.lake.stores.local_folders import with_link_target
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.spelling import Place, Spelling, is_inside
 from metastore.procedures.files.avro_columns import columns
@@ -39,24 +41,25 @@ from metastore.procedures.files.kept_folders import KeptFolders, kept_files, wor
 from metastore.procedures.files.known_tables import (
     Unknown,
     claimed_folders,
-    document_of,
     inline_manifests,
+    listing,
     manifest_lists,
     named_files,
-    other_tables,
-    pointer_of,
 )
 
 _log: Final = logging.getLogger(__name__)
 
 _MANIFESTS_A_CHUNK: Final = 64
+_FEW: Final = 16
+"""Reading this number of tables takes no longer than a listing; after more, their pointers are listed once more."""
+_LOOKS: Final = 4
 _ENTRY_FIELDS: Final = (0, 100)  # status, file_path
 _SHOWN: Final = 3
 _METASTORE: Final = "the metastore itself"
 
 _REACHED_COLUMNS: Final[dict[str, pa.DataType]] = {
     "manifest": pa.string(),
-    "extent": pa.string(),
+    "folders": pa.list_(pa.string()),
     "local_folders": pa.list_(pa.string()),
     "location": pa.string(),
 }
@@ -102,8 +105,8 @@ class Proof:
     """The proof for one call on ``target``. A second check of files that were free reads only what has changed since.
 
     ``owned`` are folders that the operator declared as the table's own: other tables are not checked for files in them.
-    ``progress`` is called with the number of checked tables and the total. With ``of_target_too``, files that
-    ``target`` needs are not free either: the caller has not looked.
+    ``progress`` is called with the number of read tables and the number of those to read. With ``of_target_too``, files
+    that ``target`` needs are not free either: the caller has not looked.
     """
 
     def __init__(
@@ -126,7 +129,7 @@ class Proof:
         self._progress = progress
         self._kept_folders = KeptFolders(catalogs.metastore, target)
         self._free: frozenset[str] = frozenset()
-        self._seen: dict[str, str] = {}
+        self._seen: dict[TableKey, str] = {}
 
     def judge(self, locations: Iterable[str], where: Where | None = None) -> Judgement:
         """Returns which of ``locations`` may be deleted. ``where`` has the folders that were listed to find them.
@@ -134,6 +137,8 @@ class Proof:
         Errors of other tables are not raised: they are part of the judgement.
         """
         candidates = Candidates(locations, self._spelling)
+        if not len(candidates):
+            return Judgement(frozenset())
         if not (self._free and self._free.issuperset(candidates)):
             self._seen.clear()  # a table that was checked may need a new candidate
         inner = _InnerFolders.of(where, self._spelling)
@@ -181,39 +186,43 @@ class Proof:
     def _strike_known(
         self, candidates: Candidates, inner: _InnerFolders, needed: Counter[str], unknown: list[Unknown]
     ) -> None:
-        found = list(other_tables(self._catalogs, self._target))
-        if self._of_target_too:
-            found.append(self._target)
-        for done, table in enumerate(found, 1):
-            if isinstance(table, Unknown):
-                unknown.append(table)
-            elif len(candidates):
-                struck = self._strike_table(candidates, table, inner)
+        reach, target = self._catalogs.reach, self._target
+        own: TableKey = (target.catalog_name, target.schema_name, target.name)
+        for look in range(_LOOKS):
+            listed = listing(self._catalogs, target if self._of_target_too else None)
+            failed = [each for each in listed.unknown if self._of_target_too or each.name != str(target)]
+            sought = candidates.sought(claimed=bool(inner.roots))
+            changed = reach.outdated(listed.pointers, listed.catalogs)
+            near = reach.near(sought).difference(changed)
+            pointers = {key: listed.pointers[key] for key in (*changed, *near) if key in listed.pointers}
+            read = [key for key, pointer in pointers.items() if key in changed or pointer != self._seen.get(key)]
+            read = [key for key in read if self._of_target_too or key != own]
+            for done, key in enumerate(read, 1):
+                struck = self._strike_table(candidates, key, pointers[key], inner, sought)
                 if isinstance(struck, Unknown):
-                    unknown.append(struck)
+                    failed.append(struck)
                 elif struck:
-                    needed[str(table)] += struck
-            if self._progress is not None:
-                self._progress(done, len(found))
+                    needed[".".join(key)] += struck
+                if self._progress is not None:
+                    self._progress(done, len(read))
+            if failed or len(read) <= _FEW or look == _LOOKS - 1:
+                unknown += failed
+                return
 
-    def _strike_table(self, candidates: Candidates, table: TargetTable, inner: _InnerFolders) -> int | Unknown:
-        """Strike the candidates that ``table`` needs. Returns their number."""
-        pointer = pointer_of(table)
-        if pointer is None or isinstance(pointer, Unknown) or pointer == self._seen.get(str(table)):
-            return pointer if isinstance(pointer, Unknown) else 0
-        known = self._catalogs.known_reach.get(pointer)
-        if known is not None and not _may_touch(candidates, known, self._catalogs.known_reach.folder_links):
-            self._seen[str(table)] = pointer
-            return 0
-        document = document_of(table)
-        if document is None or isinstance(document, Unknown):
-            return document or 0
-        search = _TableSearch(candidates, document, self._catalogs.known_reach, self._engine)
+    def _strike_table(
+        self, candidates: Candidates, key: TableKey, pointer: str, inner: _InnerFolders, sought: Sought
+    ) -> int | Unknown:
+        """Strike the candidates that the table needs. Returns their number."""
         try:
+            document = self._catalogs.target(*key).newest_document(pointer)
+            if document is None:
+                return 0  # Dropped since it was listed.
+            search = _TableSearch(candidates, document, self._catalogs.reach, self._engine, sought)
             struck = search.strike(inner)
         except MetastoreError as error:
-            return Unknown(str(table), str(error))
-        self._seen[str(table)] = document.location
+            return Unknown(".".join(key), str(error))
+        self._catalogs.reach.add_table(key, search.reach)
+        self._seen[key] = document.location
         return struck
 
 
@@ -248,23 +257,23 @@ class _TableSearch:
     """Searches one table for candidates: its metadata JSON, its manifest lists, its manifests."""
 
     def __init__(
-        self, candidates: Candidates, document: MetadataDocument, remembered: KnownReach, engine: EngineFor
+        self, candidates: Candidates, document: MetadataDocument, known: ReachIndex, engine: EngineFor, sought: Sought
     ) -> None:
         self._candidates = candidates
         self._document = document
-        self._remembered = remembered
+        self._known = known
         self._engine = engine
+        self._sought = sought
         self._spelling = candidates.spelling
-        self._extent: str | None = None
-        self._local_folders: set[str] = set()
+        self._parts: list[Reach] = []
+        self._named = NamedFolders(self._spelling)
 
     def strike(self, inner: _InnerFolders) -> int:
         """Strike all files that the table names, and all files in its folders that lie inside of listed folders.
 
         Returns their number. Raises FormatError or StorageError if one of its metadata files cannot be read.
         """
-        folders = claimed_folders(self._document)
-        struck = sum(map(self._candidates.strike_below, inner.among(folders)))
+        struck = sum(map(self._candidates.strike_below, inner.among(claimed_folders(self._document))))
         struck += sum(map(self._strike, named_files(self._document)))
         manifests = inline_manifests(self._document)
         lists = Inventory(self._document.io, self._engine).listed(manifest_lists(self._document), must_stand=True)
@@ -272,30 +281,28 @@ class _TableSearch:
             struck += self._strike(location)
             if file.kind in MANIFESTS:
                 manifests.append(file)
-        struck += self._strike_live_files(manifests)
-        reach = Reach(self._extent, frozenset(self._local_folders), folders)
-        self._remembered.remember(self._document.location, reach)
-        return struck
+        return struck + self._strike_live_files(manifests)
+
+    @property
+    def reach(self) -> TableReach:
+        """The reach of the table that was searched."""
+        claimed = claimed_folders(self._document)
+        paths = frozenset(self._spelling.path(f"{folder.rstrip('/')}/_").rpartition("/")[0] for folder in claimed)
+        local = frozenset(local_path(folder) for folder in claimed if is_local(folder))
+        return TableReach(self._document.location, Reach.of([self._named.reach, *self._parts]), Reach(paths, local))
 
     def _strike(self, location: str) -> int:
-        if is_local(location):
-            self._local_folders.add(local_path(location).rpartition("/")[0])
-        else:
-            self._extent = common(self._extent, self._spelling.path(location).rpartition("/")[0])
+        self._named.add(location)
         return sum(map(self._candidates.strike, with_link_target(location)))
-
-    def _include(self, reach: Reach) -> None:
-        self._extent = common(self._extent, reach.extent)
-        self._local_folders |= reach.local_folders
 
     def _strike_live_files(self, manifests: Sequence[TableFile]) -> int:
         unread: list[TableFile] = []
         for manifest in {each.location: each for each in manifests}.values():
-            known = self._remembered.get(manifest.location)
-            if known is None or _may_touch(self._candidates, known, self._remembered.folder_links):
+            known = self._known.file(manifest.location)
+            if known is None or self._known.may_touch(known, self._sought):
                 unread.append(manifest)
             else:
-                self._include(known)
+                self._parts.append(known)
         chunks = [
             MetadataChunk(self._document.io, unread[start : start + _MANIFESTS_A_CHUNK], must_stand=True)
             for start in range(0, len(unread), _MANIFESTS_A_CHUNK)
@@ -305,43 +312,32 @@ class _TableSearch:
         task = partial(reached_in, spelling=self._spelling, folders=self._candidates.folders)
         struck = 0
         for batch in self._engine(len(unread)).run(chunks, task, _REACHED):
-            for manifest, extent, local_folders, location in zip(
+            for manifest, folders, local_folders, location in zip(
                 *(column.to_pylist() for column in batch.columns), strict=True
             ):
                 if location is not None:
                     struck += self._candidates.strike(location)
                 else:
-                    reach = Reach(extent, frozenset(local_folders))
-                    self._remembered.remember(manifest, reach)
-                    self._include(reach)
+                    reach = Reach(frozenset(folders), frozenset(local_folders))
+                    self._known.add_file(manifest, reach)
+                    self._parts.append(reach)
         return struck
 
 
 def reached_in(chunk: MetadataChunk, *, spelling: Spelling, folders: Collection[str]) -> Iterator[pa.RecordBatch]:
     """The task: yields a row with the reach of each manifest, and a row for each of its live files in ``folders``."""
-    rows: list[tuple[str, str | None, list[str] | None, str | None]] = []
+    rows: list[tuple[str, list[str] | None, list[str] | None, str | None]] = []
     for manifest, content in contents(chunk):
-        extent: str | None = None
-        local_folders: set[str] = set()
+        named = NamedFolders(spelling)
         for status, location in columns(manifest.location, content, _ENTRY_FIELDS):
             if status == ManifestEntryStatus.DELETED:
                 continue
-            if is_local(location):
-                local_folders.add(local_path(location).rpartition("/")[0])
+            named.add(location)
             for name in with_link_target(location):
-                folder = spelling.path(name).rpartition("/")[0]
-                if not is_local(name):
-                    extent = common(extent, folder)
-                if folder in folders:
-                    rows.append((manifest.location, None, None, name))
-        rows.append((manifest.location, extent, sorted(local_folders), None))
+                if spelling.path(name).rpartition("/")[0] in folders:
+                    rows.append((manifest.location, None, None, name))  # noqa: PERF401 - mostly there is no such file
+        reach = named.reach
+        rows.append((manifest.location, sorted(reach.folders), sorted(reach.local_folders), None))
     columns_ = zip(*rows, strict=True) if rows else ((),) * len(_REACHED)
     arrays = [pa.array(column, kind) for column, kind in zip(columns_, _REACHED.types, strict=True)]
     yield pa.RecordBatch.from_arrays(arrays, schema=_REACHED)
-
-
-def _may_touch(candidates: Candidates, reach: Reach, links: FolderLinks) -> bool:
-    """Returns whether a candidate may lie within the extent, in a local folder, or in a claimed folder."""
-    claimed = (candidates.spelling.path(f"{folder.rstrip('/')}/") for folder in reach.folders)
-    is_near = any(candidates.may_be_below(each) for each in (reach.extent, *claimed) if each is not None)
-    return is_near or links.may_lead_to(reach.local_folders, candidates.local_folders)

@@ -46,7 +46,7 @@ class FoundProcedure:
 
 
 class Procedures:
-    """All procedures that can be called, in every catalog. The registry is built on first use."""
+    """All procedures that can be called, in every catalog. A ``registry`` that is not given is built on first use."""
 
     def __init__(
         self,
@@ -55,7 +55,10 @@ class Procedures:
         engine: Callable[[int], Engine],
         now_ms: Callable[[], int],
         sql: Callable[[str], pa.Table] | None = None,
+        registry: Registry | None = None,
     ) -> None:
+        if registry is not None:
+            self.registry = registry
         self._catalogs = catalogs
         self._settings = settings
         self._engine = engine

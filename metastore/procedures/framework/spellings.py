@@ -42,7 +42,7 @@ _THRESHOLD: Final = "file_size_threshold"
 _SHARE_OF_TARGET: Final = 2
 """A new file is at least this many times as large as Trino's threshold, so that it is not merged again."""
 _LEAST_TARGET: Final = 512 << 20
-_DURATION: Final = re.compile(r"\s*\d+(\.\d+)?\s*[a-zA-Z]+\s*")
+_DURATION: Final = re.compile(r"\s*(?:(?:\d+(?:\.\d+)?\s*[a-zA-Z]+\s*,?\s*)+|[pP][\dwdthms.]+)\s*", re.IGNORECASE)
 
 
 def in_our_words(

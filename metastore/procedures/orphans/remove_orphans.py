@@ -2,9 +2,9 @@
 
 Safety depends on the order of the steps. First the store is listed. Then the newest metadata is read, so that it
 reaches everything that was committed during the listing. Files newer than the bound are skipped, because a writer may
-be about to commit them. The remaining files are compared with everything else in the configuration (:mod:`proof`), and
-listed on the store (:mod:`quarantine`). Right before the deletion, the newest metadata of this and all other tables is
-read again, and files that came into use are kept.
+be about to commit them. The remaining files are listed on the store (:mod:`quarantine`). Right before the deletion, the
+newest metadata of this table is read again, and the files are compared with everything else in the configuration
+(:mod:`proof`). What is in use is kept.
 
 Only the table's own location is listed. Its properties can name other folders, and whoever may write the table sets
 them. These are followed only into folders that the operator allows (:mod:`listed_folders`).
@@ -139,8 +139,6 @@ class _Found:
     """The orphans of ``table``, and the ``roots`` below which they may be deleted.
 
     When they are deleted, the ``left_over`` lists of earlier runs are done.
-
-    ``unproven`` is the reason why nothing may be deleted, although no readable table reaches the files.
     """
 
     table: Table
@@ -149,7 +147,6 @@ class _Found:
     roots: Roots
     files: tuple[StoredFile, ...]
     left_over: tuple[Quarantine, ...]
-    unproven: str | None = None
 
 
 @dataclass(frozen=True)
@@ -177,7 +174,10 @@ class OrphanRemoval:
     def dry(self) -> list[dict[str, Any]]:
         """Returns the orphans that :meth:`run` would delete now, or would keep with a reason."""
         found = self._settled(self._find)
-        return [_row(file, deleted=False, error=found.unproven) for file in found.files]
+        judgement = self._judge(found.table, found.files)
+        if judgement.unknown and not judgement.free:
+            return [_row(file, deleted=False, error=judgement.why_unknown) for file in found.files]
+        return [_row(file, deleted=False) for file in found.files if file.location in judgement.free]
 
     def run(
         self, max_concurrent_deletes: int | None = None, progress: Callable[[int, int], None] | None = None
@@ -189,8 +189,8 @@ class OrphanRemoval:
         Nothing is deleted in both cases.
         """
         found = self._settled(self._find)
-        if found.unproven or not (found.files or found.left_over):
-            return [_row(file, deleted=False, error=found.unproven) for file in found.files]
+        if not (found.files or found.left_over):
+            return []
         named = (Listed(TableFile(f.location, FileKind.ORPHAN, f.size), f.modified_ms) for f in found.files)
         made = (quarantine(found.table, "orphans", named),) if found.files else ()
         files = self._settled(lambda fresh: self._still_orphans(found, fresh))
@@ -240,13 +240,7 @@ class OrphanRemoval:
         ]
         files = sorted(orphans(_without_versions(table, old), reached, self.mode))
         roots = deletion_roots(self.target, table, (*self.folders.allowed, *self._location_of_call))
-        if not files:
-            return _Found(table, reached, known, roots, (), left_over)
-        judgement = self._judge(table, files)
-        if judgement.unknown and not judgement.free:
-            return _Found(table, reached, known, roots, tuple(files), (), judgement.why_unknown)
-        free = tuple(file for file in files if file.location in judgement.free)
-        return _Found(table, reached, known, roots, free, left_over)
+        return _Found(table, reached, known, roots, tuple(files), left_over)
 
     def _judge(self, table: Table, files: Sequence[StoredFile]) -> Judgement:
         where = Where(table.metadata.location, self._folders(table))

@@ -37,7 +37,7 @@ from metastore.lake.iceberg.catalogs.catalog_errors import UNREADABLE, error_tex
 from metastore.lake.iceberg.catalogs.catalogs import CatalogSource, ConfiguredCatalog
 from metastore.lake.iceberg.catalogs.expiring_versions import looked_at_again
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
-from metastore.lake.iceberg.catalogs.metadata_document import newest_document
+from metastore.lake.iceberg.catalogs.metadata_document import file_io, newest_document
 from metastore.lake.iceberg.catalogs.next_metadata import updated
 from metastore.lake.iceberg.catalogs.version_files import is_version_file
 from metastore.lake.iceberg.columns.unknown_types import unknown_types
@@ -233,19 +233,27 @@ class CatalogEntry:
             )
 
 
-def newest(source: CatalogSource, identifier: Identifier, *, to_commit: bool = False) -> Table | None:
+def newest(
+    source: CatalogSource, identifier: Identifier, *, to_commit: bool = False, pointer: str | None = None
+) -> Table | None:
     """Return any table of ``source`` at its newest version; None if there is none. ``to_commit`` as in the entry.
+
+    ``pointer`` is a metadata file that was listed: the version that counts, while it is there.
 
     Raises FormatError for an entry that is not an Iceberg table, StorageError if its metadata file is missing, and the
     errors of the catalog's library.
     """
+    given = iter((pointer,) if pointer else ())
     return looked_at_again(
-        lambda: _look(source, identifier, to_commit=to_commit), f"the metadata of {'.'.join(identifier)} in {source}"
+        lambda: _look(source, identifier, next(given, None), to_commit=to_commit),
+        f"the metadata of {'.'.join(identifier)} in {source}",
     )
 
 
-def _look(source: CatalogSource, identifier: Identifier, *, to_commit: bool) -> Table | None:
+def _look(source: CatalogSource, identifier: Identifier, pointer: str | None, *, to_commit: bool) -> Table | None:
     try:
+        if pointer is not None:
+            return _within_limits(source, _table_at(source.opened, identifier, pointer))
         with source.turn:
             catalog = source.opened
             if to_commit and isinstance(catalog, FileSystemCatalog):
@@ -266,6 +274,12 @@ def _look(source: CatalogSource, identifier: Identifier, *, to_commit: bool) -> 
             raise
         text = f"the entry of {source} for {'.'.join(identifier)} cannot be read as the metadata of an Iceberg table: "
         raise FormatError(f"{text}{error_text(error)}") from showable(error)
+
+
+def _table_at(catalog: Catalog, identifier: Identifier, pointer: str) -> Table:
+    metadata = table_metadata(file_io(catalog, pointer).new_input(pointer))
+    io = load_file_io({**catalog.properties, **metadata.properties}, pointer)
+    return Table(identifier, metadata, pointer, io, catalog)
 
 
 def _within_limits(source: CatalogSource, table: Table) -> Table:

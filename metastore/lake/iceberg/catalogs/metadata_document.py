@@ -10,23 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import Endpoints, RestCatalog
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.rest.scan_planning import StorageCredential
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.typedef import Identifier
 
-from metastore.errors import FormatError
 from metastore.lake.iceberg.catalogs.catalogs import CatalogSource
 from metastore.lake.iceberg.catalogs.expiring_versions import looked_at_again
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.lake.iceberg.catalogs.metadata_json import checked, read_document
-
-_POINTER: Final = "metadata_location"
-_NOT_FOUND: Final = 404
+from metastore.lake.iceberg.catalogs.pointers import answer_of_rest, newest_pointer
 
 
 @dataclass(frozen=True)
@@ -38,33 +35,27 @@ class MetadataDocument:
     io: FileIO
 
 
-def newest_pointer(source: CatalogSource, identifier: Identifier) -> str | None:
-    """Return the location of the table's newest metadata file without reading it; None if there is no table.
-
-    Raises FormatError for an entry that names no metadata file, and the errors of the catalog's library.
-    """
-    try:
-        with source.turn:
-            return _pointer(source.opened, identifier)
-    except (NoSuchTableError, NoSuchNamespaceError):
-        return None
-
-
-def newest_document(source: CatalogSource, identifier: Identifier) -> MetadataDocument | None:
+def newest_document(
+    source: CatalogSource, identifier: Identifier, pointer: str | None = None
+) -> MetadataDocument | None:
     """Return the table's newest metadata; None if there is no table.
+
+    ``pointer`` is its location as just listed. That saves a request; if the file is gone by now, the catalog is asked.
 
     Raises StorageError if its file is missing or cannot be read, FormatError if it is not table metadata, and the
     errors of the catalog's library.
     """
     if isinstance(source.opened, RestCatalog):
         return _document_of_rest(source, source.opened, identifier)
+    given = iter((pointer,) if pointer else ())
     return looked_at_again(
-        lambda: _look(source, identifier), f"the metadata file of {'.'.join(identifier)} in {source}"
+        lambda: _look(source, identifier, next(given, None)),
+        f"the metadata file of {'.'.join(identifier)} in {source}",
     )
 
 
-def _look(source: CatalogSource, identifier: Identifier) -> MetadataDocument | None:
-    location = newest_pointer(source, identifier)
+def _look(source: CatalogSource, identifier: Identifier, pointer: str | None) -> MetadataDocument | None:
+    location = pointer or newest_pointer(source, identifier)
     if location is None:
         return None
     io = file_io(source.opened, location)
@@ -76,79 +67,11 @@ def file_io(catalog: Catalog, location: str) -> FileIO:
     return catalog.io if isinstance(catalog, FileSystemCatalog) else load_file_io(catalog.properties, location)
 
 
-def _pointer(catalog: Catalog, identifier: Identifier) -> str:
-    if isinstance(catalog, FileSystemCatalog):
-        return catalog.metadata_location_of(identifier)
-    if isinstance(catalog, RestCatalog):
-        return str(_answer_of_rest(catalog, identifier, "refs").get("metadata-location") or "")
-    parameters = _parameters(catalog, identifier)
-    if parameters is None:
-        # Another kind of catalog: load by PyIceberg, which must be able to parse the table.
-        return catalog.load_table(identifier).metadata_location
-    if not parameters.get(_POINTER):
-        raise FormatError(f"{'.'.join(identifier)} names no metadata file: it is not an Iceberg table")
-    return parameters[_POINTER]
-
-
-def _parameters(catalog: Catalog, identifier: Identifier) -> Mapping[str, str] | None:
-    """Return what the catalog stores about a table; None for an unknown kind of catalog."""
-    match catalog.properties.get("type"):
-        case "sql" | "in-memory":
-            return {_POINTER: _pointer_of_sql(catalog, identifier)}
-        case "hive":
-            return _parameters_of_hive(catalog, *identifier)
-        case "glue":
-            return _parameters_of_glue(catalog, *identifier)
-    return None
-
-
-def _parameters_of_hive(catalog: Any, database: str, name: str) -> Mapping[str, str]:
-    with catalog._client as client:  # noqa: SLF001 - PyIceberg has no public way
-        return dict(catalog._get_hive_table(client, database_name=database, table_name=name).parameters)  # noqa: SLF001
-
-
-def _parameters_of_glue(catalog: Any, database: str, name: str) -> Mapping[str, str]:
-    try:
-        found = catalog.glue.get_table(DatabaseName=database, Name=name)
-    except catalog.glue.exceptions.EntityNotFoundException as error:
-        raise NoSuchTableError(f"no table {database}.{name}") from error
-    return dict(found["Table"].get("Parameters") or {})
-
-
-def _pointer_of_sql(catalog: Catalog, identifier: Identifier) -> str:
-    from pyiceberg.catalog.sql import IcebergTables, SqlCatalog  # noqa: PLC0415 - needs the extra that has SQLAlchemy
-    from sqlalchemy import select  # noqa: PLC0415 - as above
-
-    assert isinstance(catalog, SqlCatalog)
-    wanted = select(IcebergTables.metadata_location).where(
-        IcebergTables.catalog_name == catalog.name,
-        IcebergTables.table_namespace == Catalog.namespace_to_string(identifier[:-1]),
-        IcebergTables.table_name == identifier[-1],
-    )
-    with catalog.engine.connect() as connection:
-        row = connection.execute(wanted).first()
-    if row is None:
-        raise NoSuchTableError(f"no table {'.'.join(identifier)}")
-    return row[0] or ""
-
-
-def _answer_of_rest(catalog: RestCatalog, identifier: Identifier, snapshots: Literal["all", "refs"]) -> dict[str, Any]:
-    """Return the server's answer for a table: PyIceberg would parse all of its metadata or fail."""
-    split = catalog._split_identifier_for_path(identifier)  # noqa: SLF001 - PyIceberg has no public way
-    address = catalog.url(Endpoints.load_table, prefixed=True, **split)
-    response = catalog._session.get(address, params={"snapshots": snapshots})  # noqa: SLF001 - as above
-    if response.status_code == _NOT_FOUND:
-        raise NoSuchTableError(f"no table {'.'.join(identifier)}")
-    response.raise_for_status()
-    answer: dict[str, Any] = response.json()
-    return answer
-
-
 def _document_of_rest(source: CatalogSource, catalog: RestCatalog, identifier: Identifier) -> MetadataDocument | None:
     """Create it from the answer; its credentials may be the only ones that can read the table's files."""
     try:
         with source.turn:
-            answer = _answer_of_rest(catalog, identifier, "all")
+            answer = answer_of_rest(catalog, identifier, "all")
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
     location = str(answer.get("metadata-location") or "")

@@ -28,7 +28,8 @@ from metastore.errors import (
 from metastore.lake.iceberg.catalogs.catalog_entry import newest, publish
 from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of, of_a_catalog
 from metastore.lake.iceberg.catalogs.catalogs import CatalogSource
-from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument, newest_document, newest_pointer
+from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument, newest_document
+from metastore.lake.iceberg.catalogs.pointers import newest_pointer
 from metastore.lake.stores.locations import require_folder_names
 
 
@@ -43,6 +44,8 @@ class TargetTable:
     identifier: Identifier
     load_component: Callable[[], Table | None] | None = None
     """Loads the table of one of the metastore's components; None for other tables."""
+    pointer: str | None = None
+    """The metadata file to load, as a listing of the catalog gave it; None means that the catalog is asked."""
 
     def __str__(self) -> str:
         """Return the table's name in SQL."""
@@ -63,7 +66,7 @@ class TargetTable:
         return self.source.validates_here
 
     def load(self) -> Table:
-        """Return the table at its newest version.
+        """Return the table at its newest version, or at :attr:`pointer` while that file is there.
 
         Raises NotFoundError if there is none, FormatError if it is not an Iceberg table, StorageError when catalog or
         store fail.
@@ -74,7 +77,7 @@ class TargetTable:
                 raise NotFoundError(f"{self} does not exist yet: nothing was written to this component")
             return table
         with failures_of(self.source, NoSuchNamespaceError):
-            found = newest(self.source, self.identifier)
+            found = newest(self.source, self.identifier, pointer=self.pointer)
         if found is None:
             raise NotFoundError(f"table {self} does not exist")
         return found
@@ -87,13 +90,14 @@ class TargetTable:
         with failures_of(self.source):
             return newest_pointer(self.source, self.identifier)
 
-    def newest_document(self) -> MetadataDocument | None:
+    def newest_document(self, pointer: str | None = None) -> MetadataDocument | None:
         """Return the newest metadata as JSON, even if this package cannot parse the table; None if there is no table.
 
-        Raises FormatError if it is not table metadata, StorageError when catalog or store fail.
+        ``pointer`` is its location as just listed, if that is known. Raises FormatError if it is not table metadata,
+        StorageError when catalog or store fail.
         """
         with failures_of(self.source):
-            return newest_document(self.source, self.identifier)
+            return newest_document(self.source, self.identifier, pointer)
 
     def commit(self, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Table:
         """Publish the next version of the table that was loaded as ``table``; returns the new table.
