@@ -8,12 +8,13 @@ Guarantee: the result is the metadata that the catalog's entry points to, with a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import Endpoints, RestCatalog
+from pyiceberg.catalog.rest import Endpoints, IdentifierKind, RestCatalog
 from pyiceberg.catalog.rest.scan_planning import StorageCredential
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
@@ -27,25 +28,44 @@ from metastore.lake.iceberg.catalogs.metadata_json import checked, read_document
 
 _POINTER: Final = "metadata_location"
 _NOT_FOUND: Final = 404
+_ONE_LEVEL: Final = ("hive", "glue")
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Where the metadata of a version is. ``identity`` tells it from a later file at the same location.
+
+    ``version`` counts the versions of a table of the file system; None for others.
+    """
+
+    location: str
+    identity: Hashable = None
+    version: int | None = None
 
 
 @dataclass(frozen=True)
 class MetadataDocument:
-    """The metadata file at ``location``; ``content`` is its JSON, ``io`` reads the table's files."""
+    """The metadata file at ``pointer``; ``content`` is its JSON, ``io`` reads the table's files."""
 
-    location: str
+    pointer: Pointer
     content: Mapping[str, Any]
     io: FileIO
 
+    @property
+    def location(self) -> str:
+        """The location of the metadata file."""
+        return self.pointer.location
 
-def newest_pointer(source: CatalogSource, identifier: Identifier) -> str | None:
-    """Return the location of the table's newest metadata file without reading it; None if there is no table.
 
-    Raises FormatError for an entry that names no metadata file, and the errors of the catalog's library.
+def newest_pointer(source: CatalogSource, identifier: Identifier, known: Pointer | None = None) -> Pointer | None:
+    """Return where the table's newest metadata is without reading it; None if there is no table.
+
+    With ``known``, an earlier answer, the search on a file system continues from it by one request. Raises FormatError
+    for an entry that names no metadata file, and the errors of the catalog's library.
     """
     try:
         with source.turn:
-            return _pointer(source.opened, identifier)
+            return _pointer(source.opened, identifier, known)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
 
@@ -64,11 +84,11 @@ def newest_document(source: CatalogSource, identifier: Identifier) -> MetadataDo
 
 
 def _look(source: CatalogSource, identifier: Identifier) -> MetadataDocument | None:
-    location = newest_pointer(source, identifier)
-    if location is None:
+    pointer = newest_pointer(source, identifier)
+    if pointer is None:
         return None
-    io = file_io(source.opened, location)
-    return MetadataDocument(location, read_document(io, location), io)
+    io = file_io(source.opened, pointer.location)
+    return MetadataDocument(pointer, read_document(io, pointer.location), io)
 
 
 def file_io(catalog: Catalog, location: str) -> FileIO:
@@ -76,23 +96,27 @@ def file_io(catalog: Catalog, location: str) -> FileIO:
     return catalog.io if isinstance(catalog, FileSystemCatalog) else load_file_io(catalog.properties, location)
 
 
-def _pointer(catalog: Catalog, identifier: Identifier) -> str:
+def _pointer(catalog: Catalog, identifier: Identifier, known: Pointer | None) -> Pointer:
     if isinstance(catalog, FileSystemCatalog):
-        return catalog.metadata_location_of(identifier)
+        found = catalog.newest_version(identifier, known.version if known else None)
+        return Pointer(found.location, found.identity, found.version)
     if isinstance(catalog, RestCatalog):
-        return str(_answer_of_rest(catalog, identifier, "refs").get("metadata-location") or "")
+        return Pointer(str(_answer_of_rest(catalog, identifier, "refs").get("metadata-location") or ""))
     parameters = _parameters(catalog, identifier)
     if parameters is None:
         # Another kind of catalog: load by PyIceberg, which must be able to parse the table.
-        return catalog.load_table(identifier).metadata_location
+        return Pointer(catalog.load_table(identifier).metadata_location)
     if not parameters.get(_POINTER):
         raise FormatError(f"{'.'.join(identifier)} names no metadata file: it is not an Iceberg table")
-    return parameters[_POINTER]
+    return Pointer(parameters[_POINTER])
 
 
 def _parameters(catalog: Catalog, identifier: Identifier) -> Mapping[str, str] | None:
     """Return what the catalog stores about a table; None for an unknown kind of catalog."""
-    match catalog.properties.get("type"):
+    kind = catalog.properties.get("type")
+    if kind in _ONE_LEVEL and len(identifier) != len(("database", "table")):
+        raise NoSuchTableError(f"a {kind} catalog has namespaces of one level, so no {'.'.join(identifier)}")
+    match kind:
         case "sql" | "in-memory":
             return {_POINTER: _pointer_of_sql(catalog, identifier)}
         case "hive":
@@ -132,13 +156,31 @@ def _pointer_of_sql(catalog: Catalog, identifier: Identifier) -> str:
     return row[0] or ""
 
 
+def newest_view(source: CatalogSource, identifier: Identifier) -> Mapping[str, Any] | None:
+    """Return what a REST catalog answers for a view: its location and metadata; None if there is no view.
+
+    Raises the errors of the catalog's library.
+    """
+    catalog = source.opened
+    assert isinstance(catalog, RestCatalog)
+    with source.turn, suppress(NoSuchTableError):
+        split = catalog._split_identifier_for_path(identifier, IdentifierKind.VIEW)  # noqa: SLF001 - as below
+        return _asked_of_rest(catalog, catalog.url(Endpoints.load_view, prefixed=True, **split), identifier)
+    return None
+
+
 def _answer_of_rest(catalog: RestCatalog, identifier: Identifier, snapshots: Literal["all", "refs"]) -> dict[str, Any]:
     """Return the server's answer for a table: PyIceberg would parse all of its metadata or fail."""
     split = catalog._split_identifier_for_path(identifier)  # noqa: SLF001 - PyIceberg has no public way
     address = catalog.url(Endpoints.load_table, prefixed=True, **split)
-    response = catalog._session.get(address, params={"snapshots": snapshots})  # noqa: SLF001 - as above
+    return _asked_of_rest(catalog, address, identifier, snapshots=snapshots)
+
+
+def _asked_of_rest(catalog: RestCatalog, address: str, identifier: Identifier, **parameters: str) -> dict[str, Any]:
+    """Return the JSON at ``address``. Raises NoSuchTableError."""
+    response = catalog._session.get(address, params=parameters)  # noqa: SLF001 - PyIceberg has no public way
     if response.status_code == _NOT_FOUND:
-        raise NoSuchTableError(f"no table {'.'.join(identifier)}")
+        raise NoSuchTableError(f"nothing is called {'.'.join(identifier)}")
     response.raise_for_status()
     answer: dict[str, Any] = response.json()
     return answer
@@ -155,4 +197,4 @@ def _document_of_rest(source: CatalogSource, catalog: RestCatalog, identifier: I
     given = [StorageCredential.model_validate(each) for each in answer.get("storage-credentials") or ()]
     vended = catalog._resolve_storage_credentials(given, location)  # noqa: SLF001 - as above
     io = load_file_io({**catalog.properties, **(answer.get("config") or {}), **vended}, location)
-    return MetadataDocument(location, checked(answer.get("metadata"), location), io)
+    return MetadataDocument(Pointer(location), checked(answer.get("metadata"), location), io)

@@ -28,7 +28,12 @@ from metastore.errors import (
 from metastore.lake.iceberg.catalogs.catalog_entry import newest, publish
 from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of, of_a_catalog
 from metastore.lake.iceberg.catalogs.catalogs import CatalogSource
-from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument, newest_document, newest_pointer
+from metastore.lake.iceberg.catalogs.metadata_document import (
+    MetadataDocument,
+    Pointer,
+    newest_document,
+    newest_pointer,
+)
 from metastore.lake.stores.locations import require_folder_names
 
 
@@ -84,8 +89,13 @@ class TargetTable:
 
         Raises FormatError for an entry that names no metadata file, StorageError when the catalog fails.
         """
+        found = self.newest_version()
+        return found.location if found else None
+
+    def newest_version(self, known: Pointer | None = None) -> Pointer | None:
+        """As :meth:`newest_pointer`, with the file's identity; ``known`` is an earlier answer, which saves requests."""
         with failures_of(self.source):
-            return newest_pointer(self.source, self.identifier)
+            return newest_pointer(self.source, self.identifier, known)
 
     def newest_document(self) -> MetadataDocument | None:
         """Return the newest metadata as JSON, even if this package cannot parse the table; None if there is no table.
