@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _NUMBERS: Final = ("snapshot-id", "schema-id", "sequence-number")
-_SHAPE: Final = frozenset({"type", "term", "transform", "left", "right", "child"})
+_TEXTS: Final = frozenset({"type", "term", "transform"})
+_PARTS: Final = frozenset({"term", "left", "right", "child"})
 _LONGEST: Final = 200
 _DEEPEST: Final = 50
 _MOST: Final = 200
@@ -33,15 +34,16 @@ def kept_of(report: Mapping[str, Any], key: bytes) -> dict[str, Any]:
 
 
 def _hashed(node: Any, key: bytes, depth: int = 0) -> Any:
-    """Return the part of a filter with its literals hashed: only known keys of operators keep their texts."""
-    if isinstance(node, dict) and depth < _DEEPEST:
-        return {
-            _cut(name): (_cut(each) if isinstance(each, str) else _hashed(each, key, depth + 1))
-            if name in _SHAPE
-            else _digests(each, key)
-            for name, each in list(node.items())[:_MOST]
-        }
-    return node if node is None or isinstance(node, bool) else _digests(node, key)
+    """Return the part of a filter with its literals hashed: only the known keys of operators keep their texts."""
+    if not isinstance(node, dict) or depth == _DEEPEST:
+        return node if node is None or isinstance(node, bool) else _digests(node, key)
+    kept = {}
+    for name, each in list(node.items())[:_MOST]:
+        if name in _TEXTS and isinstance(each, str):
+            kept[name] = _cut(each)
+        else:
+            kept[_cut(name)] = _hashed(each, key, depth + 1) if name in _PARTS else _digests(each, key)
+    return kept
 
 
 def _digests(value: Any, key: bytes) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from support.served_lake import Lake
 
 @pytest.fixture
 def make_lake(tmp_path: Path) -> Iterator[Callable[..., Lake]]:
-    """Makes a deployment; keyword arguments are keys below ``drill.metastore.serve``."""
+    """Makes a deployment; keyword arguments are keys below ``drill.metastore.serve``, ``own`` are further catalogs."""
     with ExitStack() as made:
 
-        def make(**serve: Any) -> Lake:
-            lake = Lake(tmp_path, serve)
+        def make(own: Mapping[str, Any] | None = None, **serve: Any) -> Lake:
+            lake = Lake(tmp_path, serve, own or {})
             made.callback(lake.opened.close)
             return lake
 

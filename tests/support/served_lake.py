@@ -48,6 +48,7 @@ class Lake:
 
     folder: Path
     serve: Mapping[str, Any]
+    catalogs: Mapping[str, Any] = field(default_factory=dict)
     opened: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
@@ -60,6 +61,7 @@ class Lake:
                 "warehouse": f"file://{self.folder}/lake",
             },
             "drill.metastore.catalogs.folders": {"type": "filesystem", "warehouse": f"{self.folder}/folders"},
+            **{f"drill.metastore.catalogs.{name}": properties for name, properties in self.catalogs.items()},
             "drill.metastore.storage.dfs.workspaces.w.location": str(self.folder / "data"),
             "drill.metastore.serve": {"port": 0, "catalogs": ["metastore", "lake", "folders"], **self.serve},
         }
@@ -106,4 +108,4 @@ class Lake:
 
 
 MakeLake = Callable[..., Lake]
-"""Makes a deployment; keyword arguments are keys below ``drill.metastore.serve``."""
+"""Makes a deployment; keyword arguments are keys below ``drill.metastore.serve``, and ``own`` are further catalogs."""
