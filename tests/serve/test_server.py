@@ -13,7 +13,6 @@ import sys
 import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
@@ -143,10 +142,13 @@ def test_there_are_no_more_connections_than_allowed(make_lake: MakeLake) -> None
         (b"GET /v1/config HTTP/1.1\r\n\r\n", b"400"),
         (b"GET /v1/config HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"400"),
         (b"GET /v1/config HTTP/1.0\r\n\r\n", b"403"),
-        (b"GET http://evil.example/v1/config HTTP/1.1\r\nHost: localhost\r\n\r\n", b"404"),
+        (b"GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"400"),
         (b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: x\r\n\r\n", b"400"),
-        (b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"400"),
+        (
+            b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\n\r\n",
+            b"400",
+        ),
     ],
 )
 def test_what_is_no_request_is_refused(make_lake: MakeLake, sent: bytes, status: bytes) -> None:
@@ -225,10 +227,11 @@ def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> Non
     assert rest[-1]["message"] == "the Iceberg REST catalog ends"
 
 
-def test_the_first_line_of_a_log_is_for_people(make_lake: MakeLake, caplog: Any) -> None:
+def test_the_first_line_of_a_log_is_for_people(make_lake: MakeLake, caplog: pytest.LogCaptureFixture) -> None:
     """A request's line in text says method, path, status and time, and no query."""
     lake = make_lake()
     with caplog.at_level("INFO", "metastore.serve"):
         lake.ask("/v1/config?warehouse=lake")
+        lake.server.close()
     [line] = [each.getMessage() for each in caplog.records if hasattr(each, "request")]
     assert re.fullmatch(r"GET /v1/config: 200 in [\d.]+ ms", line)
