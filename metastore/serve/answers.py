@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from pyiceberg.typedef import Identifier
 
@@ -15,6 +15,8 @@ from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError,
 from metastore.ground.digests import digest
 from metastore.lake.iceberg.catalogs.metadata_document import Pointer
 from metastore.serve.requests import Page, Refusal, Snapshots, token_after
+
+_GC: Final = "gc.enabled"
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,12 @@ def etag_of(pointer: Pointer, snapshots: Snapshots) -> str:
 
 
 def loaded_table(location: str, metadata: Mapping[str, Any], snapshots: Snapshots) -> bytes:
-    """Return the body for a loaded table. It has no credentials: clients bring their own."""
-    shown = metadata if snapshots == "all" else _with_referenced(metadata)
+    """Return the body for a loaded table. It has no credentials: clients bring their own.
+
+    Its properties say that nobody but the owner may delete files, which keeps engines from removing orphans.
+    """
+    shown = dict(metadata) if snapshots == "all" else _with_referenced(metadata)
+    shown["properties"] = {**(metadata.get("properties") or {}), _GC: "false"}
     return json.dumps({"metadata-location": location, "metadata": shown, "config": {}}).encode()
 
 

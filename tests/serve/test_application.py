@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -138,6 +139,15 @@ def test_refs_are_the_snapshots_of_branches_and_tags(lake: Lake) -> None:
     assert {**refs["metadata"], "snapshots": 0} == {**whole["metadata"], "snapshots": 0}
     assert whole["config"] == {}
     assert lake.ask(f"{ORDERS}?snapshots=none").error == (400, "BadRequestException")
+
+
+def test_engines_are_told_to_delete_no_files(lake: Lake) -> None:
+    """By the property that Spark asks before it removes orphans; all else of the metadata is the file's."""
+    loaded = lake.ask(ORDERS).document
+    stored = json.loads(Path(loaded["metadata-location"].removeprefix("file://")).read_text(encoding="utf-8"))
+    assert "gc.enabled" not in stored["properties"]
+    stored["properties"]["gc.enabled"] = "false"
+    assert loaded["metadata"] == stored
 
 
 def test_no_answer_vends_a_credential(make_lake: MakeLake) -> None:

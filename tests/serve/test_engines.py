@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -131,6 +133,17 @@ class TestIcebergForJava:
         metrics = [json.loads(text.removeprefix("report "))["metrics"] for text in texts]
         assert [each["result-data-files"]["value"] for each in metrics] == [1]
         assert "80001" not in " ".join(texts)
+
+    def test_orphans_are_left_to_the_owner(self, lake: Lake, iceberg_java: IcebergJava) -> None:
+        """Their removal needs no commit, so the catalog cannot refuse it; the property of the table does."""
+        table = lake.session.catalogs.target("lake", "shop", "orders").load()
+        orphan = Path(table.location().removeprefix("file://")) / "data" / "orphan.parquet"
+        orphan.touch()
+        os.utime(orphan, (0, 0))
+        with pytest.raises(RuntimeError, match="GC is disabled"):
+            iceberg_java.run("CALL served_lake.system.remove_orphan_files(table => 'shop.orders')")
+        assert orphan.exists()
+        orphan.unlink()
 
     @pytest.mark.parametrize(
         "statement",
