@@ -14,6 +14,7 @@ from pyiceberg.typedef import Identifier
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.digests import digest
 from metastore.lake.iceberg.catalogs.metadata_document import Pointer
+from metastore.redaction import shown
 from metastore.serve.requests import Page, Refusal, Snapshots, token_after
 
 _GC: Final = "gc.enabled"
@@ -87,9 +88,21 @@ def loaded_table(location: str, metadata: Mapping[str, Any], snapshots: Snapshot
 
     Its properties say that nobody but the owner may delete files, which keeps engines from removing orphans.
     """
-    shown = dict(metadata) if snapshots == "all" else _with_referenced(metadata)
-    shown["properties"] = {**(metadata.get("properties") or {}), _GC: "false"}
-    return json.dumps({"metadata-location": location, "metadata": shown, "config": {}}).encode()
+    visible = dict(metadata) if snapshots == "all" else _with_referenced(metadata)
+    visible["properties"] = {**open_properties(metadata.get("properties")), _GC: "false"}
+    return json.dumps({"metadata-location": location, "metadata": visible, "config": {}}).encode()
+
+
+def loaded_view(view: Mapping[str, Any]) -> Answer:
+    """Return the answer for a loaded view: its location and metadata, and nothing else of ``view``."""
+    metadata = dict(view.get("metadata") or {})
+    metadata["properties"] = open_properties(metadata.get("properties"))
+    return found({"metadata-location": view.get("metadata-location"), "metadata": metadata, "config": {}})
+
+
+def open_properties(properties: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the properties without those that hold a secret, by their names or values."""
+    return {name: value for name, value in (properties or {}).items() if shown(name, value) == value}
 
 
 def _with_referenced(metadata: Mapping[str, Any]) -> dict[str, Any]:

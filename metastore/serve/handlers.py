@@ -64,7 +64,7 @@ def _namespace(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer
     properties = catalog.properties(asked.namespace)
     if properties is None:
         raise _no_namespace(asked.namespace)
-    return answers.found({"namespace": list(asked.namespace), "properties": properties})
+    return answers.found({"namespace": list(asked.namespace), "properties": answers.open_properties(properties)})
 
 
 def _has_namespace(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
@@ -119,9 +119,7 @@ def _take_report(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) 
 
 
 def _load_view(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
-    view = _view(catalog, asked)
-    shown = {name: view.get(name) for name in ("metadata-location", "metadata")}
-    return answers.found({**shown, "config": {}})
+    return answers.loaded_view(_view(catalog, asked))
 
 
 def _has_view(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:

@@ -151,15 +151,21 @@ def test_engines_are_told_to_delete_no_files(lake: Lake) -> None:
 
 
 def test_no_answer_vends_a_credential(make_lake: MakeLake) -> None:
-    """Those of the catalog stay here, whatever a client asks for."""
+    """Those of the catalog stay here, whatever a client asks for; so do secrets in properties."""
     own = make_lake()
     secret = "open-sesame-0123456789"
     own.settings.catalogs["lake"].properties["s3.secret-access-key"] = secret  # type: ignore[index] # a plain dict
-    own.sql("CREATE SCHEMA lake.a", "CREATE TABLE lake.a.t (id BIGINT)")
+    catalog = own.session.catalogs.open("lake")
+    catalog.create_namespace("a", {"password": secret, "owner": "ann"})
+    own.sql("CREATE TABLE lake.a.t (id BIGINT)")
+    with catalog.load_table("a.t").transaction() as change:
+        change.set_properties({"s3.secret-access-key": secret, "note": f"jdbc:x?password={secret}", "open": "yes"})
     for path in ("/v1/config?warehouse=lake", "/v1/lake/namespaces/a", "/v1/lake/namespaces/a/tables/t"):
         reply = own.ask(path, X_Iceberg_Access_Delegation="vended-credentials")
         assert reply.status == 200
         assert secret not in reply.body.decode()
+    assert own.ask("/v1/lake/namespaces/a/tables/t").document["metadata"]["properties"]["open"] == "yes"
+    assert own.ask("/v1/lake/namespaces/a").document["properties"]["owner"] == "ann"
 
 
 REPORT = {"report-type": "scan-report", "filter": {"type": "eq", "term": "name", "value": "Smith"}, "metrics": {}}
