@@ -14,7 +14,6 @@ import threading
 from types import FrameType
 from typing import Final
 
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -147,8 +146,6 @@ def _protocol(limits: ServeLimits) -> type[H11Protocol]:
 
         def on_response_complete(self) -> None:
             self._disarm()
-            if self.conn.their_state is h11.SEND_BODY:
-                self.transport.close()  # The rest of a body that nobody reads.
             super().on_response_complete()
             if not self.cycle.response_complete:
                 self._arm()  # The next request had arrived already.
