@@ -1,4 +1,4 @@
-"""The typer commands of the daemon, and those that report the health of tables."""
+"""The typer commands of what runs until a signal ends it, and those that report the health of tables."""
 # ruff: noqa: PLC0415 - commands import what does their work when they run: `--help` answers at once
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from metastore.cli.invocation import Invocation
 
 
 class LogFormat(str, Enum):
-    """Format of the daemon's log."""
+    """Format of the log of the daemon or the server."""
 
     TEXT = "text"
     JSON = "json"
@@ -26,6 +26,7 @@ class PolicyQuestion(str, Enum):
     EXPLAIN = "explain"
 
 
+LogFormatOption = Annotated[LogFormat, typer.Option(help="Format of the log, which goes to standard error.")]
 IcebergTable = Annotated[str, typer.Argument(metavar="TABLE", help="catalog.schema.table.")]
 AnyIcebergTable = Annotated[str | None, typer.Argument(metavar="TABLE", help="catalog.schema.table; else all.")]
 
@@ -43,9 +44,7 @@ def daemon(
     status: Annotated[
         bool, typer.Option("--status", help="Show what the running daemon does, and its troubles.")
     ] = False,
-    log_format: Annotated[
-        LogFormat, typer.Option(help="Format of the log, which goes to standard error.")
-    ] = LogFormat.TEXT,
+    log_format: LogFormatOption = LogFormat.TEXT,
 ) -> object:
     """Keep tables in shape, by the policies of the configuration."""
     from metastore.cli.commands import daemon as keeping
@@ -53,6 +52,14 @@ def daemon(
     if healthcheck or status:
         return keeping.ask(invocation, only_health=not status)
     return keeping.daemon(invocation, once=once, dry_run=dry_run, as_json_lines=log_format is LogFormat.JSON)
+
+
+@command
+def serve(invocation: Invocation, log_format: LogFormatOption = LogFormat.TEXT) -> object:
+    """Serve tables to other engines, as a read-only Iceberg REST catalog."""
+    from metastore.cli.commands import serving
+
+    return serving.serve(invocation, as_json_lines=log_format is LogFormat.JSON)
 
 
 @command

@@ -8,11 +8,12 @@ catalogs are mapped here: a missing object is a NotFoundError that suggests near
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NoSuchNamespaceError
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.typedef import Identifier
 
 from metastore.components.metastore import Metastore
@@ -23,7 +24,7 @@ from metastore.errors import FormatError, InvalidRequestError, MetastoreError, N
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of
 from metastore.lake.iceberg.catalogs.catalogs import ForeignCatalog
-from metastore.lake.iceberg.catalogs.pointers import listed_pointers
+from metastore.lake.iceberg.catalogs.pointers import Pointer, listed_pointers, newest_view
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.reach_index import ReachIndex
 from metastore.redaction import showable
@@ -37,9 +38,12 @@ COMPONENTS: Final = "components"
 _NESTED: Final = ("sql", "rest", "in-memory")
 """Kinds of catalogs whose nested namespaces are listed; on a file system, that would walk all data."""
 
+_WITH_VIEWS: Final = ("rest",)
+"""Kinds of catalogs in which PyIceberg supports views."""
 
-Pointers = dict[tuple[str, str | None], str | MetastoreError]
-"""The location of each table's newest metadata, by schema and name, or why it is unknown."""
+
+Pointers = dict[tuple[str, str | None], Pointer | MetastoreError]
+"""Where each table points, by schema and name, or why it is unknown."""
 
 
 class Catalogs:
@@ -104,6 +108,25 @@ class Catalogs:
             yield from (".".join(name) for name in found)
             waiting += found if source.settings.type in _NESTED else []
 
+    def namespaces(self, catalog: str, above: Identifier = ()) -> list[Identifier]:
+        """Return the namespaces directly below ``above``, in no order; none if it does not exist.
+
+        Raises NotFoundError for a catalog that is not configured, StorageError.
+        """
+        source = self._source(catalog)
+        if source is None:
+            return [] if above else [(COMPONENTS,)]
+        return self._schemas_in(source, above)
+
+    def namespace_properties(self, catalog: str, namespace: Identifier) -> Mapping[str, str] | None:
+        """Return the properties of a namespace; None if it does not exist. Raises as :meth:`namespaces`."""
+        source = self._source(catalog)
+        if source is None:
+            return {} if namespace == (COMPONENTS,) else None
+        with failures_of(source), source.turn, suppress(NoSuchNamespaceError, NoSuchTableError):
+            return {str(key): str(value) for key, value in source.opened.load_namespace_properties(namespace).items()}
+        return None
+
     @staticmethod
     def _schemas_in(source: ForeignCatalog, above: Identifier) -> list[Identifier]:
         with failures_of(source, NoSuchNamespaceError), source.turn:
@@ -114,16 +137,51 @@ class Catalogs:
                     return []  # Dropped since the listing, or not created yet.
                 raise StorageError(f"{source} does not answer: {error_text(error)}") from showable(error)
 
-    def tables(self, catalog: str, schema: str) -> list[str]:
-        """Return the tables of a schema, sorted; only existing components. Raises NotFoundError, StorageError."""
+    def tables_in(self, catalog: str, namespace: Identifier) -> list[str] | None:
+        """Return the tables directly in a namespace, sorted; only existing components. None if it does not exist.
+
+        Raises as :meth:`namespaces`.
+        """
         source = self._source(catalog)
         if source is None:
-            return sorted(name for name, table in self._components(schema).items() if table.load() is not None)
-        try:
-            with failures_of(source, NoSuchNamespaceError), source.turn:
-                return sorted(name[-1] for name in source.opened.list_tables(_levels(schema)))
-        except NoSuchNamespaceError as error:
-            raise self._no_schema(catalog, schema) from error
+            if namespace != (COMPONENTS,):
+                return None
+            return sorted(name for name, table in self._components(COMPONENTS).items() if table.load() is not None)
+        with failures_of(source), source.turn, suppress(NoSuchNamespaceError):
+            return sorted(name[-1] for name in source.opened.list_tables(namespace))
+        return None
+
+    def views_in(self, catalog: str, namespace: Identifier) -> list[str] | None:
+        """Return the Iceberg views directly in a namespace, sorted. Otherwise as :meth:`tables_in`.
+
+        There are none in catalogs for which PyIceberg supports no views.
+        """
+        source = self._source(catalog)
+        if source is not None and source.settings.type in _WITH_VIEWS:
+            with failures_of(source), source.turn, suppress(NoSuchNamespaceError):
+                return sorted(name[-1] for name in source.opened.list_views(namespace))
+            return None
+        return None if self.namespace_properties(catalog, namespace) is None else []
+
+    def view_document(self, catalog: str, identifier: Identifier) -> Mapping[str, Any] | None:
+        """Return the location and the metadata of an Iceberg view as JSON; None if it does not exist.
+
+        Raises as :meth:`namespaces`.
+        """
+        source = self._source(catalog)
+        if source is None or source.settings.type not in _WITH_VIEWS:
+            return None
+        with failures_of(source):
+            return newest_view(source, identifier)
+
+    def tables(self, catalog: str, schema: str) -> list[str]:
+        """Return the tables of a schema, sorted; only existing components. Raises NotFoundError, StorageError."""
+        if self._source(catalog) is None:
+            self._components(schema)
+        found = self.tables_in(catalog, _levels(schema))
+        if found is None:
+            raise self._no_schema(catalog, schema)
+        return found
 
     def pointers(self, catalog: str) -> Pointers:
         """Return where the tables of ``catalog`` point.
@@ -133,8 +191,8 @@ class Catalogs:
         """
         listed = self.listed_pointers(catalog)
         if listed is not None:
-            return {key: pointer or _without_metadata(catalog, *key) for key, pointer in listed.items()}
-        found: dict[tuple[str, str | None], str | MetastoreError | None] = {}
+            return {key: Pointer(at) if at else _without_metadata(catalog, *key) for key, at in listed.items()}
+        found: dict[tuple[str, str | None], Pointer | MetastoreError | None] = {}
         for schema in self.schemas(catalog):
             try:
                 names = self.tables(catalog, schema)
@@ -143,7 +201,7 @@ class Catalogs:
                 continue
             for name in names:
                 try:
-                    found[schema, name] = self.target(catalog, schema, name).newest_pointer()
+                    found[schema, name] = self.target(catalog, schema, name).newest_version()
                 except MetastoreError as error:  # noqa: PERF203 - one bad table hides no other
                     found[schema, name] = error
         return {key: pointer for key, pointer in found.items() if pointer is not None}
@@ -182,12 +240,16 @@ class Catalogs:
 
         Raises NotFoundError for a catalog that is not configured, InvalidRequestError for an empty name.
         """
-        if not (name and all(_levels(schema))):
+        return self.target_in(catalog, _levels(schema), name)
+
+    def target_in(self, catalog: str, namespace: Identifier, name: str) -> TargetTable:
+        """As :meth:`target`, by the levels of the namespace, which may contain dots."""
+        if not (name and all(namespace)):
             raise InvalidRequestError(f"{'a schema' if name else 'a table'} of catalog {catalog} has an empty name")
-        catalog = self.canonical(catalog)
+        catalog, schema = self.canonical(catalog), ".".join(namespace)
         source = self._source(catalog)
         if source is not None:
-            return TargetTable(catalog, schema, name, source, (*_levels(schema), name))
+            return TargetTable(catalog, schema, name, source, (*namespace, name))
         components = self._components(schema)
         if name not in components:
             raise NotFoundError(

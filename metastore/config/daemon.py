@@ -62,11 +62,8 @@ def daemon_settings(section: Section) -> DaemonSettings:
 
 
 def _endpoint(section: Section) -> EndpointSettings:
-    port = section.whole("port", least=0)
-    if port is not None and port > 65_535:
-        raise section.refusal("port", "a port is at most 65535")
     token = section.optional_text("token")
-    return EndpointSettings(section.text("host"), port, token or None)
+    return EndpointSettings(section.text("host"), section.optional_port("port"), token or None)
 
 
 def _above_zero(section: Section, name: str) -> timedelta:

@@ -25,6 +25,7 @@ from metastore.redaction import shown
 _T = TypeVar("_T")
 _FILE_URI = re.compile(r"^file:(//(localhost(?=/))?)?")
 _HOST = re.compile(r"file://([^/]+)")
+_LAST_PORT = 65_535
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -145,6 +146,17 @@ class Section:
         value = self._converted(name, _integer)
         if value is not None and value < least:
             raise self.refusal(name, f"at least {least} is expected")
+        return value
+
+    def port(self, name: str) -> int:
+        """Returns a required port; 0 is any free one."""
+        return self.required(name, self.optional_port(name))
+
+    def optional_port(self, name: str) -> int | None:
+        """Returns a port; None if the key is absent or null."""
+        value = self.whole(name, least=0)
+        if value is not None and value > _LAST_PORT:
+            raise self.refusal(name, f"a port is at most {_LAST_PORT}")
         return value
 
     def size(self, name: str) -> int | None:

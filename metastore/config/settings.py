@@ -32,6 +32,7 @@ from metastore.config.procedures import ProcedureSettings, procedure_settings
 from metastore.config.reading import ReadSettings, read_settings
 from metastore.config.resolution import KeyPath
 from metastore.config.section import Reading, Section, Setting, is_local
+from metastore.config.serve import ServeSettings, serve_settings
 from metastore.redaction import remember, remember_environment
 
 _log = logging.getLogger("metastore")
@@ -165,6 +166,7 @@ class Settings:
     procedures: ProcedureSettings = field(default_factory=ProcedureSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     policies: PolicySettings = field(default_factory=PolicySettings)
+    serve: ServeSettings = field(default_factory=ServeSettings)
     effective: tuple[Setting, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
     case_sensitive: bool = False
@@ -192,6 +194,7 @@ class Settings:
                 },
                 "spark": self.engine.spark,
                 "http": {"token": self.daemon.endpoint.token},
+                "serve": {"token": self.serve.token},
             }
         )
 
@@ -239,6 +242,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     procedures = procedure_settings(root.section("procedures"))
     daemon = daemon_settings(root.section("daemon"))
     policies = policy_settings(root.section("policies"), catalogs, storage)
+    serve = serve_settings(root.section("serve"), catalogs, cwd)
     warnings = (
         *_implementation_notes(root),
         *configuration.notes,
@@ -251,7 +255,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
         _log.warning("%s", warning)
     effective = reading.effective()
     return Settings(
-        iceberg, storage, engine, catalogs, procedures, daemon, policies, effective, warnings, case_sensitive
+        iceberg, storage, engine, catalogs, procedures, daemon, policies, serve, effective, warnings, case_sensitive
     )
 
 

@@ -7,8 +7,6 @@ actions and tables. Metrics are made by prometheus_client (extra ``daemon``) on 
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import json
 import logging
 import socket
@@ -23,6 +21,7 @@ from metastore.config.daemon import EndpointSettings
 from metastore.daemon.metrics import Metrics
 from metastore.daemon.state import Pass, State
 from metastore.errors import ConfigError, StorageError
+from metastore.ground import endpoints
 from metastore.ground.optional import library
 
 _log: Final = logging.getLogger(__name__)
@@ -59,8 +58,7 @@ class Endpoint:
     @property
     def url(self) -> str:
         """The URL on which it listens."""
-        host, port = self._host, self._server.server_address[1]
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        return endpoints.address_of("http", self._host, self._server.server_address[1])
 
     def close(self) -> None:
         """Stop serving."""
@@ -77,19 +75,8 @@ class Endpoint:
 
 def require_protection(settings: EndpointSettings) -> None:
     """Raise ConfigError for an address beyond this machine without a token."""
-    if settings.port is not None and settings.token is None and not _is_loopback(settings.host):
-        raise ConfigError(
-            f"drill.metastore.daemon.http.host = {settings.host} can be reached from other machines, and there is no "
-            "drill.metastore.daemon.http.token: set one, or set the host to 127.0.0.1"
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        # A host name may later resolve to another address, so the address is used.
-        return host == "localhost"
+    if settings.port is not None:
+        endpoints.require_protection("drill.metastore.daemon.http", settings.host, settings.token)
 
 
 def _server(host: str) -> type[ThreadingHTTPServer]:
@@ -128,11 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
         _log.debug("%s %s", self.address_string(), format % args)
 
     def _may_see(self) -> bool:
-        if self._token is None:
-            return True
         # The library decodes headers as Latin-1.
-        header = self.headers.get("Authorization", "").encode("latin-1", "replace")
-        return hmac.compare_digest(header, f"Bearer {self._token}".encode())
+        return endpoints.carries(self.headers.get("Authorization", "").encode("latin-1", "replace"), self._token)
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

@@ -30,6 +30,7 @@ from metastore.engines.engine import Capabilities, Engine
 from metastore.errors import MetastoreError, StorageError
 from metastore.lake.iceberg.catalogs.catalog_entry import CatalogEntry
 from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
+from metastore.lake.iceberg.catalogs.pointers import Pointer
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.stores.deletion import DeletionChunk, delete_files
 from metastore.lake.writes.pieces import Piece
@@ -140,11 +141,11 @@ class GuardedTable(TargetTable):
         """Like :meth:`TargetTable.load`; also raises StorageError if the answer takes too long."""
         return self._asked(super().load)
 
-    def newest_pointer(self) -> str | None:
-        """Like :meth:`TargetTable.newest_pointer`; also raises StorageError if the answer takes too long."""
-        return self._asked_with_others(super().newest_pointer)
+    def newest_version(self, known: Pointer | None = None) -> Pointer | None:
+        """Like :meth:`TargetTable.newest_version`; also raises StorageError if the answer takes too long."""
+        return self._asked_with_others(partial(super().newest_version, known))
 
-    def newest_document(self, pointer: str | None = None) -> MetadataDocument | None:
+    def newest_document(self, pointer: Pointer | None = None) -> MetadataDocument | None:
         """Like :meth:`TargetTable.newest_document`; also raises StorageError if the answer takes too long."""
         return self._asked_with_others(partial(super().newest_document, pointer))
 

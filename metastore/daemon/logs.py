@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from datetime import datetime, timezone
+from typing import Any, Final
 
 from metastore.errors import MetastoreError
 from metastore.redaction import without_secrets
+
+_SUBJECTS: Final = ("run", "request")
+"""Attributes of a record with the fields of what it is about."""
 
 
 def message_of(error: Exception) -> str:
@@ -34,21 +38,20 @@ class TextLines(logging.Formatter):
 class JsonLines(logging.Formatter):
     """time (UTC), level, logger, message.
 
-    Records of a run have ``run``; records of an unforeseen error have ``error`` with the traceback.
+    Records of a run have ``run``, those of a request ``request``; those of an unforeseen error have ``error`` with the
+    traceback.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
         time = datetime.fromtimestamp(record.created, tz=timezone.utc)
-        document = {
+        document: dict[str, Any] = {
             "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": without_secrets(record.getMessage()),
         }
-        run = getattr(record, "run", None)
-        if run is not None:
-            document["run"] = run
+        document |= {name: value for name in _SUBJECTS if (value := getattr(record, name, None)) is not None}
         if record.exc_info:
             document["error"] = without_secrets(self.formatException(record.exc_info))
         # In ASCII, because standard error may have no code for a character, and would then break the JSON.

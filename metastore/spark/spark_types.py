@@ -54,7 +54,7 @@ def arrow_columns(struct: spark.StructType) -> pa.Schema:
     return to_arrow_schema(struct, **_ZONE)
 
 
-_ZONE: Final[dict[str, str]] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+_ZONE: Final[dict[str, Any]] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 """Before Spark 4.2 the zone is always UTC."""
 
 

@@ -38,7 +38,7 @@ LAYERS = (
     {"sql"},
     {"session"},
     {"spark"},
-    {"daemon"},
+    {"daemon", "serve"},
     {"cli"},
     {"__main__"},
 )
@@ -57,6 +57,8 @@ DOORS = {
     "pyspark": {"spark"},
     "py4j": {"spark"},
     "typer": {"cli"},
+    "starlette": {"serve"},
+    "uvicorn": {"serve"},
     "pyiceberg": set().union(*LAYERS[4:]),
     "pyarrow": set().union(*LAYERS[4:]),
 }

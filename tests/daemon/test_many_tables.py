@@ -16,6 +16,7 @@ import sqlalchemy
 from metastore.components.catalogs import Pointers
 from metastore.daemon.guard import Looks
 from metastore.daemon.loop import Daemon
+from metastore.lake.iceberg.catalogs.pointers import Pointer
 
 EXPIRE = {"catalogs": {"lake": {"expire_snapshots": {"enabled": True, "older_than": "0 s", "schedule": "1 h"}}}}
 
@@ -82,7 +83,7 @@ def test_a_long_listing_is_used_for_as_long_as_it_took(took: float, looks: int) 
     def look() -> Pointers:
         made[0] += 1
         seconds[0] += took
-        return {("s", "t"): f"v{made[0]}"}
+        return {("s", "t"): Pointer(f"v{made[0]}")}
 
     kept = Looks(lambda: seconds[0])
     found = []
@@ -90,5 +91,5 @@ def test_a_long_listing_is_used_for_as_long_as_it_took(took: float, looks: int) 
         found.append(kept.of("rest", look))
         seconds[0] += 1.5
     assert made[0] == looks
-    assert found[0] == {("s", "t"): "v1"}
-    assert found[-1] == {("s", "t"): f"v{looks}"}
+    assert found[0] == {("s", "t"): Pointer("v1")}
+    assert found[-1] == {("s", "t"): Pointer(f"v{looks}")}

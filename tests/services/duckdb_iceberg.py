@@ -16,10 +16,11 @@ import pytest
 from services.programs import installed
 
 RELEASE: Final = "1.5.5"
+_EXTENSIONS: Final = ("avro", "httpfs", "iceberg")
 _PACKAGES: Final = " ".join(
     [
         f"{name}=={RELEASE}"
-        for name in ("duckdb", "duckdb-extensions", "duckdb-extension-iceberg", "duckdb-extension-avro")
+        for name in ("duckdb", "duckdb-extensions", *(f"duckdb-extension-{each}" for each in _EXTENSIONS))
     ]
 )
 _PROGRAM: Final = """
@@ -27,10 +28,10 @@ import json, sys
 import duckdb
 from duckdb_extensions import import_extension
 connection = duckdb.connect()
-for name in ("avro", "iceberg"):
+for name in ("avro", "httpfs", "iceberg"):
     import_extension(name)
     connection.execute(f"LOAD {name}")
-print(json.dumps([connection.sql(query).fetchall() for query in json.load(sys.stdin)], default=str))
+print(json.dumps([connection.execute(query).fetchall() for query in json.load(sys.stdin)], default=str))
 """
 
 Judge = Callable[[list[str]], list[list[tuple[Any, ...]]]]
@@ -41,7 +42,7 @@ Judge = Callable[[list[str]], list[list[tuple[Any, ...]]]]
 def duckdb_iceberg() -> Judge:
     """Asks DuckDB, whose function ``iceberg_scan`` takes the location of a metadata file."""
     make = f'"{sys.executable}" -m venv {{}} && {{}}/bin/pip install -q {_PACKAGES}'
-    environment = installed(f"duckdb-iceberg-{RELEASE}", ["sh", "-c", make], hint="a shell")
+    environment = installed(f"duckdb-iceberg-{'-'.join(_EXTENSIONS)}-{RELEASE}", ["sh", "-c", make], hint="a shell")
 
     def asked(queries: list[str]) -> list[list[tuple[Any, ...]]]:
         ran = subprocess.run(

@@ -7,14 +7,14 @@ need the file. The JSON gives location, snapshots and statistics even of a table
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from metastore.components.catalogs import Catalogs
 from metastore.config.catalogs import OWN_CATALOG
-from metastore.errors import MetastoreError, NotFoundError
+from metastore.errors import MetastoreError
 from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
+from metastore.lake.iceberg.catalogs.pointers import Pointer
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.reach_index import TableKey
 from metastore.lake.iceberg.snapshots.sweep import FileKind, TableFile
@@ -43,7 +43,7 @@ class Unknown:
 class Listing:
     """The pointer of every table of the ``catalogs`` that were listed completely, and what could not be listed."""
 
-    pointers: Mapping[TableKey, str]
+    pointers: Mapping[TableKey, Pointer]
     catalogs: frozenset[str]
     unknown: tuple[Unknown, ...]
 
@@ -54,12 +54,13 @@ def listing(catalogs: Catalogs, component: TargetTable | None = None) -> Listing
     Of the metastore's own components only ``component`` is included, if it is one: the configuration reserves their
     folders for them.
     """
-    pointers: dict[TableKey, str] = {}
+    pointers: dict[TableKey, Pointer] = {}
     unknown: list[Unknown] = []
     complete: set[str] = set()
     if component is not None and component.is_component:
-        with suppress(NotFoundError):
-            pointers[OWN_CATALOG, component.schema_name, component.name] = component.load().metadata_location
+        pointer = component.newest_version()
+        if pointer is not None:
+            pointers[OWN_CATALOG, component.schema_name, component.name] = pointer
     for catalog in catalogs.names():
         failed = len(unknown)
         try:
@@ -67,12 +68,12 @@ def listing(catalogs: Catalogs, component: TargetTable | None = None) -> Listing
         except MetastoreError as error:
             unknown.append(Unknown(f"catalog {catalog}", str(error)))
             continue
-        for (schema, name), pointer in found.items():
-            if isinstance(pointer, MetastoreError):
+        for (schema, name), at in found.items():
+            if isinstance(at, MetastoreError):
                 what = f"schema {catalog}.{schema}" if name is None else f"{catalog}.{schema}.{name}"
-                unknown.append(Unknown(what, str(pointer)))
+                unknown.append(Unknown(what, str(at)))
             elif name is not None:
-                pointers[catalog, schema, name] = pointer
+                pointers[catalog, schema, name] = at
         complete.update([catalog] if len(unknown) == failed else [])
     return Listing(pointers, frozenset(complete), tuple(unknown))
 

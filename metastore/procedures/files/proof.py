@@ -27,6 +27,7 @@ from metastore.components.catalogs import Catalogs
 from metastore.engines.engine import EngineFor
 from metastore.errors import MetastoreError
 from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
+from metastore.lake.iceberg.catalogs.pointers import Pointer
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.reach_index import NamedFolders, Reach, ReachIndex, Sought, TableKey, TableReach
 from metastore.lake.iceberg.snapshots.sweep import MANIFESTS, TableFile
@@ -129,7 +130,7 @@ class Proof:
         self._progress = progress
         self._kept_folders = KeptFolders(catalogs.metastore, target)
         self._free: frozenset[str] = frozenset()
-        self._seen: dict[TableKey, str] = {}
+        self._seen: dict[TableKey, Pointer] = {}
 
     def judge(self, locations: Iterable[str], where: Where | None = None) -> Judgement:
         """Returns which of ``locations`` may be deleted. ``where`` has the folders that were listed to find them.
@@ -210,7 +211,7 @@ class Proof:
                 return
 
     def _strike_table(
-        self, candidates: Candidates, key: TableKey, pointer: str, inner: _InnerFolders, sought: Sought
+        self, candidates: Candidates, key: TableKey, pointer: Pointer, inner: _InnerFolders, sought: Sought
     ) -> int | Unknown:
         """Strike the candidates that the table needs. Returns their number."""
         try:
@@ -222,7 +223,7 @@ class Proof:
         except MetastoreError as error:
             return Unknown(".".join(key), str(error))
         self._catalogs.reach.add_table(key, search.reach)
-        self._seen[key] = document.location
+        self._seen[key] = document.pointer
         return struck
 
 
@@ -289,7 +290,7 @@ class _TableSearch:
         claimed = claimed_folders(self._document)
         paths = frozenset(self._spelling.path(f"{folder.rstrip('/')}/_").rpartition("/")[0] for folder in claimed)
         local = frozenset(local_path(folder) for folder in claimed if is_local(folder))
-        return TableReach(self._document.location, Reach.of([self._named.reach, *self._parts]), Reach(paths, local))
+        return TableReach(self._document.pointer, Reach.of([self._named.reach, *self._parts]), Reach(paths, local))
 
     def _strike(self, location: str) -> int:
         self._named.add(location)

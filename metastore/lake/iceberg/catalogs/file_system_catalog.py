@@ -126,12 +126,15 @@ class FileSystemCatalog(CatalogWithoutViews):
         self._absent.add(key)
         raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
 
-    def metadata_location_of(self, identifier: str | Identifier) -> str:
-        """Return the location of a table's newest version file without reading it. Raises NoSuchTableError."""
-        found = self._versions(self.location_of(identifier)).find()
+    def newest_version(self, identifier: str | Identifier, known: int | None = None) -> FoundVersion:
+        """Return a table's newest version file without reading it. Raises NoSuchTableError.
+
+        ``known`` is a version that existed: while it does, one look finds the newest (:meth:`VersionFiles.find`).
+        """
+        found = self._versions(self.location_of(identifier)).find(known)
         if found is None:
             raise NoSuchTableError(f"no Iceberg table at {self.location_of(identifier)}")
-        return found.location
+        return found
 
     def table_exists(self, identifier: str | Identifier) -> bool:
         """Whether the folder has a version of a table; also True for a table that has lost its newest versions."""

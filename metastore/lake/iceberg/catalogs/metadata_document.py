@@ -23,24 +23,29 @@ from metastore.lake.iceberg.catalogs.catalogs import CatalogSource
 from metastore.lake.iceberg.catalogs.expiring_versions import looked_at_again
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.lake.iceberg.catalogs.metadata_json import checked, read_document
-from metastore.lake.iceberg.catalogs.pointers import answer_of_rest, newest_pointer
+from metastore.lake.iceberg.catalogs.pointers import Pointer, answer_of_rest, newest_pointer
 
 
 @dataclass(frozen=True)
 class MetadataDocument:
-    """The metadata file at ``location``; ``content`` is its JSON, ``io`` reads the table's files."""
+    """The metadata file at ``pointer``; ``content`` is its JSON, ``io`` reads the table's files."""
 
-    location: str
+    pointer: Pointer
     content: Mapping[str, Any]
     io: FileIO
 
+    @property
+    def location(self) -> str:
+        """The location of the metadata file."""
+        return self.pointer.location
+
 
 def newest_document(
-    source: CatalogSource, identifier: Identifier, pointer: str | None = None
+    source: CatalogSource, identifier: Identifier, pointer: Pointer | None = None
 ) -> MetadataDocument | None:
     """Return the table's newest metadata; None if there is no table.
 
-    ``pointer`` is its location as just listed. That saves a request; if the file is gone by now, the catalog is asked.
+    ``pointer`` is where it is, as just listed. That saves a request; if the file is gone by now, the catalog is asked.
 
     Raises StorageError if its file is missing or cannot be read, FormatError if it is not table metadata, and the
     errors of the catalog's library.
@@ -54,12 +59,12 @@ def newest_document(
     )
 
 
-def _look(source: CatalogSource, identifier: Identifier, pointer: str | None) -> MetadataDocument | None:
-    location = pointer or newest_pointer(source, identifier)
-    if location is None:
+def _look(source: CatalogSource, identifier: Identifier, pointer: Pointer | None) -> MetadataDocument | None:
+    pointer = pointer or newest_pointer(source, identifier)
+    if pointer is None:
         return None
-    io = file_io(source.opened, location)
-    return MetadataDocument(location, read_document(io, location), io)
+    io = file_io(source.opened, pointer.location)
+    return MetadataDocument(pointer, read_document(io, pointer.location), io)
 
 
 def file_io(catalog: Catalog, location: str) -> FileIO:
@@ -78,4 +83,4 @@ def _document_of_rest(source: CatalogSource, catalog: RestCatalog, identifier: I
     given = [StorageCredential.model_validate(each) for each in answer.get("storage-credentials") or ()]
     vended = catalog._resolve_storage_credentials(given, location)  # noqa: SLF001 - as above
     io = load_file_io({**catalog.properties, **(answer.get("config") or {}), **vended}, location)
-    return MetadataDocument(location, checked(answer.get("metadata"), location), io)
+    return MetadataDocument(Pointer(location), checked(answer.get("metadata"), location), io)

@@ -6,11 +6,13 @@ A pointer that has not changed means a table that has not changed. Some catalogs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import Endpoints, RestCatalog
+from pyiceberg.catalog.rest import Endpoints, IdentifierKind, RestCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.typedef import Identifier
 
@@ -21,16 +23,30 @@ from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalo
 _POINTER: Final = "metadata_location"
 _KIND: Final = "table_type"
 _NOT_FOUND: Final = 404
+_ONE_LEVEL: Final = ("hive", "glue")
 
 
-def newest_pointer(source: CatalogSource, identifier: Identifier) -> str | None:
-    """Return the location of the table's newest metadata file without reading it; None if there is no table.
+@dataclass(frozen=True)
+class Pointer:
+    """Where the metadata of a version is. ``identity`` tells it from a later file at the same location.
 
-    Raises FormatError for an entry that names no metadata file, and the errors of the catalog's library.
+    ``version`` counts the versions of a table of the file system; None for others.
+    """
+
+    location: str
+    identity: Hashable = None
+    version: int | None = None
+
+
+def newest_pointer(source: CatalogSource, identifier: Identifier, known: Pointer | None = None) -> Pointer | None:
+    """Return where the table's newest metadata is without reading it; None if there is no table.
+
+    With ``known``, an earlier answer, the search on a file system continues from it by one request. Raises FormatError
+    for an entry that names no metadata file, and the errors of the catalog's library.
     """
     try:
         with source.turn:
-            return _pointer(source.opened, identifier)
+            return _pointer(source.opened, identifier, known)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
 
@@ -54,23 +70,27 @@ def listed_pointers(source: CatalogSource) -> dict[tuple[str, str], str] | None:
         return {(schema, name): pointer or "" for schema, name, pointer in listing(source.opened)}
 
 
-def _pointer(catalog: Catalog, identifier: Identifier) -> str:
+def _pointer(catalog: Catalog, identifier: Identifier, known: Pointer | None) -> Pointer:
     if isinstance(catalog, FileSystemCatalog):
-        return catalog.metadata_location_of(identifier)
+        found = catalog.newest_version(identifier, known.version if known else None)
+        return Pointer(found.location, found.identity, found.version)
     if isinstance(catalog, RestCatalog):
-        return str(answer_of_rest(catalog, identifier, "refs").get("metadata-location") or "")
+        return Pointer(str(answer_of_rest(catalog, identifier, "refs").get("metadata-location") or ""))
     parameters = _parameters(catalog, identifier)
     if parameters is None:
         # Another kind of catalog: load by PyIceberg, which must be able to parse the table.
-        return catalog.load_table(identifier).metadata_location
+        return Pointer(catalog.load_table(identifier).metadata_location)
     if not parameters.get(_POINTER):
         raise FormatError(f"{'.'.join(identifier)} names no metadata file: it is not an Iceberg table")
-    return parameters[_POINTER]
+    return Pointer(parameters[_POINTER])
 
 
 def _parameters(catalog: Catalog, identifier: Identifier) -> Mapping[str, str] | None:
     """Return what the catalog stores about a table; None for an unknown kind of catalog."""
-    match catalog.properties.get("type"):
+    kind = catalog.properties.get("type")
+    if kind in _ONE_LEVEL and len(identifier) != len(("database", "table")):
+        raise NoSuchTableError(f"a {kind} catalog has namespaces of one level, so no {'.'.join(identifier)}")
+    match kind:
         case "sql" | "in-memory":
             return {_POINTER: _pointer_of_sql(catalog, identifier)}
         case "hive":
@@ -143,13 +163,31 @@ def _is_iceberg(parameters: Mapping[str, str] | None) -> bool:
     return (parameters or {}).get(_KIND, "").lower() == "iceberg"
 
 
+def newest_view(source: CatalogSource, identifier: Identifier) -> Mapping[str, Any] | None:
+    """Return what a REST catalog answers for a view: its location and metadata; None if there is no view.
+
+    Raises the errors of the catalog's library.
+    """
+    catalog = source.opened
+    assert isinstance(catalog, RestCatalog)
+    with source.turn, suppress(NoSuchTableError):
+        split = catalog._split_identifier_for_path(identifier, IdentifierKind.VIEW)  # noqa: SLF001 - as below
+        return _asked_of_rest(catalog, catalog.url(Endpoints.load_view, prefixed=True, **split), identifier)
+    return None
+
+
 def answer_of_rest(catalog: RestCatalog, identifier: Identifier, snapshots: Literal["all", "refs"]) -> dict[str, Any]:
     """Return the server's answer for a table: PyIceberg would parse all of its metadata or fail."""
     split = catalog._split_identifier_for_path(identifier)  # noqa: SLF001 - PyIceberg has no public way
     address = catalog.url(Endpoints.load_table, prefixed=True, **split)
-    response = catalog._session.get(address, params={"snapshots": snapshots})  # noqa: SLF001 - as above
+    return _asked_of_rest(catalog, address, identifier, snapshots=snapshots)
+
+
+def _asked_of_rest(catalog: RestCatalog, address: str, identifier: Identifier, **parameters: str) -> dict[str, Any]:
+    """Return the JSON at ``address``. Raises NoSuchTableError."""
+    response = catalog._session.get(address, params=parameters)  # noqa: SLF001 - PyIceberg has no public way
     if response.status_code == _NOT_FOUND:
-        raise NoSuchTableError(f"no table {'.'.join(identifier)}")
+        raise NoSuchTableError(f"nothing is called {'.'.join(identifier)}")
     response.raise_for_status()
     answer: dict[str, Any] = response.json()
     return answer

@@ -29,7 +29,7 @@ from metastore.lake.iceberg.catalogs.catalog_entry import newest, publish
 from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of, of_a_catalog
 from metastore.lake.iceberg.catalogs.catalogs import CatalogSource
 from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument, newest_document
-from metastore.lake.iceberg.catalogs.pointers import newest_pointer
+from metastore.lake.iceberg.catalogs.pointers import Pointer, newest_pointer
 from metastore.lake.stores.locations import require_folder_names
 
 
@@ -87,13 +87,18 @@ class TargetTable:
 
         Raises FormatError for an entry that names no metadata file, StorageError when the catalog fails.
         """
-        with failures_of(self.source):
-            return newest_pointer(self.source, self.identifier)
+        found = self.newest_version()
+        return found.location if found else None
 
-    def newest_document(self, pointer: str | None = None) -> MetadataDocument | None:
+    def newest_version(self, known: Pointer | None = None) -> Pointer | None:
+        """As :meth:`newest_pointer`, with the file's identity; ``known`` is an earlier answer, which saves requests."""
+        with failures_of(self.source):
+            return newest_pointer(self.source, self.identifier, known)
+
+    def newest_document(self, pointer: Pointer | None = None) -> MetadataDocument | None:
         """Return the newest metadata as JSON, even if this package cannot parse the table; None if there is no table.
 
-        ``pointer`` is its location as just listed, if that is known. Raises FormatError if it is not table metadata,
+        ``pointer`` is where it is, as just listed, if that is known. Raises FormatError if it is not table metadata,
         StorageError when catalog or store fail.
         """
         with failures_of(self.source):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,7 +77,7 @@ class NamedFolders:
 class TableReach:
     """The reach of a table at ``pointer``. ``claims`` are its own folders: canonical paths, and local ones as named."""
 
-    pointer: str
+    pointer: Hashable
     reach: Reach
     claims: Reach
 
@@ -140,7 +140,7 @@ class ReachIndex:
             while self._sizes["tables"] > self._most:
                 self._drop(next(iter(self._tables)))
 
-    def outdated(self, pointers: Mapping[TableKey, str], catalogs: Collection[str]) -> list[TableKey]:
+    def outdated(self, pointers: Mapping[TableKey, Hashable], catalogs: Collection[str]) -> list[TableKey]:
         """Return the tables whose reach at their pointer is not known. Of ``catalogs``, all pointers were listed."""
         with self._lock:
             for table in [each for each in self._tables if each[0] in catalogs and each not in pointers]:

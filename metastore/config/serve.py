@@ -1,0 +1,95 @@
+"""Settings of ``metastore serve``: its address and protection, the catalogs that it serves, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Literal
+
+from metastore.config.catalogs import OWN_CATALOG
+from metastore.config.section import Section
+from metastore.ground.suggestions import did_you_mean
+
+ReportsUse = Literal["drop", "log"]
+_REPORTS: Final[dict[str, ReportsUse]] = {"drop": "drop", "log": "log"}
+
+
+@dataclass(frozen=True)
+class TlsSettings:
+    """Paths of the PEM files with the certificate chain and its private key."""
+
+    certificate: str
+    key: str
+
+
+@dataclass(frozen=True)
+class ServeLimits:
+    """Most connections at a time, bytes of a request's body, time of one request, and names in one page."""
+
+    connections: int = 100
+    body_bytes: int = 1 << 20
+    request: timedelta = timedelta(seconds=30)
+    page: int = 1000
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """``port`` 0 is any free port; ``catalogs`` are served by these names.
+
+    - ``host_names``: names by which clients reach the server, beside IP addresses and localhost.
+    - ``reports``: whether metrics reports of clients are dropped or written to the log.
+    - ``cache_bytes``: memory for answers with the metadata of tables.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8181
+    token: str | None = field(default=None, repr=False)
+    tls: TlsSettings | None = None
+    host_names: tuple[str, ...] = ()
+    catalogs: tuple[str, ...] = (OWN_CATALOG,)
+    reports: ReportsUse = "drop"
+    cache_bytes: int = 64 << 20
+    limits: ServeLimits = field(default_factory=ServeLimits)
+
+
+def serve_settings(section: Section, catalogs: Collection[str], cwd: Path | None) -> ServeSettings:
+    """Read the settings below ``drill.metastore.serve``; ``catalogs`` are the configured ones. Raises ConfigError."""
+    limits = section.section("limits")
+    request = limits.required("request", limits.duration("request"))
+    if request <= timedelta():
+        raise limits.refusal("request", "a time above zero is expected")
+    return ServeSettings(
+        host=section.text("host"),
+        port=section.port("port"),
+        token=section.optional_text("token") or None,
+        tls=_tls(section.section("tls"), cwd),
+        host_names=tuple(section.texts("host_names")),
+        catalogs=_served(section, [OWN_CATALOG, *catalogs]),
+        reports=section.choice("metrics_reports", _REPORTS),
+        cache_bytes=section.required("cache", section.size("cache")),
+        limits=ServeLimits(
+            connections=limits.required("connections", limits.whole("connections", least=1)),
+            body_bytes=limits.required("body", limits.size("body")),
+            request=request,
+            page=limits.required("page", limits.whole("page", least=1)),
+        ),
+    )
+
+
+def _tls(section: Section, cwd: Path | None) -> TlsSettings | None:
+    given = {name: section.optional_text(name) for name in ("certificate", "key")}
+    if not any(given.values()):
+        return None
+    found = {name: section.local_path(name, section.required(name, value), cwd) for name, value in given.items()}
+    return TlsSettings(**found)
+
+
+def _served(section: Section, known: Collection[str]) -> tuple[str, ...]:
+    names = section.texts("catalogs")
+    for name in names:
+        if name not in known:
+            reason = f"there is no catalog {name}{did_you_mean(name, known, cutoff=0.5)}"
+            raise section.refusal("catalogs", f"{reason}; configured are {', '.join(known)}")
+    return tuple(dict.fromkeys(names))

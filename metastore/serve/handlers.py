@@ -1,0 +1,176 @@
+"""The routes of the REST catalog, and what answers each: one function from a catalog and a request to an answer.
+
+The same table makes the routes and the ``endpoints`` of ``/v1/config``, by which clients refuse writes themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+from pyiceberg.typedef import Identifier
+
+from metastore.config.serve import ServeSettings
+from metastore.lake.iceberg.catalogs.pointers import Pointer
+from metastore.serve import answers
+from metastore.serve.answers import DONE, Answer
+from metastore.serve.reports import kept_of
+from metastore.serve.requests import Asked, Page, Refusal, bad_request
+from metastore.serve.served_catalog import ServedCatalog
+
+_log: Final = logging.getLogger(__name__)
+_KEY: Final = secrets.token_bytes(32)
+
+READ_ONLY: Final = (
+    "this catalog is read-only: it makes, changes and drops nothing, and deletes no file. Change a table through the "
+    "metastore or through its own catalog"
+)
+
+
+def config(settings: ServeSettings, asked: Asked) -> Answer:
+    """Choose the served catalog by ``warehouse``. Raises Refusal if it is not served, or has to be named."""
+    names, name = settings.catalogs, asked.query.get("warehouse")
+    if not name and len(names) > 1:
+        raise bad_request(f"name the warehouse, one of {', '.join(names)}")
+    if name and name not in names:
+        raise unknown_catalog(settings)
+    prefix = quote(name or names[0])
+    endpoints = [f"{method} {path}" for method, path, _ in ROUTES]
+    return answers.found({"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints})
+
+
+def unknown_catalog(settings: ServeSettings) -> Refusal:
+    """Return the refusal of a catalog that is not served."""
+    text = f"no such catalog is served; there are {', '.join(settings.catalogs)}"
+    return Refusal(HTTPStatus.NOT_FOUND, "NoSuchWarehouseException", text)
+
+
+def _list_namespaces(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+    page = asked.page(settings.limits.page)
+    for above in asked.parents or [()]:
+        names = catalog.namespaces(above, page)
+        if names is not None:
+            part, following = answers.part_of(names, page)
+            return answers.listed("namespaces", [[*above, name] for name in part], following)
+    raise _no_namespace(asked.parents[0])
+
+
+def _namespace(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+    properties = catalog.properties(asked.namespace)
+    if properties is None:
+        raise _no_namespace(asked.namespace)
+    return answers.found({"namespace": list(asked.namespace), "properties": answers.open_properties(properties)})
+
+
+def _has_namespace(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+    _namespace(catalog, asked, settings)
+    return DONE
+
+
+def _list_tables(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+    return _listed(catalog.tables, asked, settings)
+
+
+def _list_views(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+    return _listed(catalog.views, asked, settings)
+
+
+def _listed(
+    names_of: Callable[[Identifier, Page | None], Sequence[str] | None], asked: Asked, settings: ServeSettings
+) -> Answer:
+    page = asked.page(settings.limits.page)
+    names = names_of(asked.namespace, page)
+    if names is None:
+        raise _no_namespace(asked.namespace)
+    part, following = answers.part_of(names, page)
+    return answers.listed("identifiers", answers.identifiers(asked.namespace, part), following)
+
+
+def _load_table(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+    namespace, name, snapshots = asked.namespace, asked.name("table"), asked.snapshots
+    pointer = _pointer(catalog, asked)
+    etag = answers.etag_of(pointer, snapshots)
+    if asked.knows(etag):
+        return Answer(HTTPStatus.NOT_MODIFIED, headers={"ETag": f'"{etag}"'})
+    loaded = catalog.loaded(namespace, name, pointer, snapshots)
+    if loaded is None:
+        raise _no_table(namespace, name)
+    etag, body = loaded
+    return Answer(HTTPStatus.OK, body, {"ETag": f'"{etag}"'})
+
+
+def _has_table(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+    _pointer(catalog, asked)
+    return DONE
+
+
+def _take_report(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+    report = asked.document()
+    _pointer(catalog, asked)
+    if settings.reports == "log":
+        table = ".".join((catalog.name, *asked.namespace, asked.name("table")))
+        _log.info("report %s", json.dumps({"table": table, **kept_of(report, _KEY)}))
+    return DONE
+
+
+def _load_view(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+    return answers.loaded_view(_view(catalog, asked))
+
+
+def _has_view(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+    _view(catalog, asked)
+    return DONE
+
+
+def _view(catalog: ServedCatalog, asked: Asked) -> Any:
+    name = asked.name("view")
+    view = catalog.view(asked.namespace, name)
+    if view is None:
+        text = f"view {'.'.join((*asked.namespace, name))} does not exist"
+        raise Refusal(HTTPStatus.NOT_FOUND, "NoSuchViewException", text)
+    return view
+
+
+def _pointer(catalog: ServedCatalog, asked: Asked) -> Pointer:
+    namespace, name = asked.namespace, asked.name("table")
+    found = catalog.pointer(namespace, name)
+    if found is None:
+        raise _no_table(namespace, name)
+    return found
+
+
+def _no_table(namespace: Identifier, name: str) -> Refusal:
+    text = f"table {'.'.join((*namespace, name))} does not exist"
+    return Refusal(HTTPStatus.NOT_FOUND, "NoSuchTableException", text)
+
+
+def _no_namespace(namespace: Identifier) -> Refusal:
+    text = f"namespace {'.'.join(namespace)} does not exist"
+    return Refusal(HTTPStatus.NOT_FOUND, "NoSuchNamespaceException", text)
+
+
+Handler = Callable[[ServedCatalog, Asked, ServeSettings], Answer]
+
+_NAMESPACES: Final = "/v1/{prefix}/namespaces"
+_NAMESPACE: Final = f"{_NAMESPACES}/{{namespace}}"
+_TABLE: Final = f"{_NAMESPACE}/tables/{{table}}"
+_VIEW: Final = f"{_NAMESPACE}/views/{{view}}"
+
+ROUTES: Final[Sequence[tuple[str, str, Handler]]] = (
+    ("GET", _NAMESPACES, _list_namespaces),
+    ("HEAD", _NAMESPACE, _has_namespace),
+    ("GET", _NAMESPACE, _namespace),
+    ("GET", f"{_NAMESPACE}/tables", _list_tables),
+    ("HEAD", _TABLE, _has_table),
+    ("GET", _TABLE, _load_table),
+    ("POST", f"{_TABLE}/metrics", _take_report),
+    ("GET", f"{_NAMESPACE}/views", _list_views),
+    ("HEAD", _VIEW, _has_view),
+    ("GET", _VIEW, _load_view),
+)
+"""Method, path and handler, as they are routed: HEAD before the GET of the same path."""
