@@ -47,6 +47,20 @@ def decoded(texts: pa.Array[Any]) -> StatisticsColumns:
     return _of_distinct(different).take(indices)
 
 
+def null_counts(texts: pa.Array[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The number of nulls that each of ``texts`` states as ANALYZE writes it; -1 where it states none."""
+    distinct = texts.dictionary_encode()
+    found: Any = pc.struct_field(pc.extract_regex(distinct.dictionary, pattern=_NULLS), "nulls")
+    counts: Any = found.cast(pa.int64()).take(distinct.indices)
+    return pc.fill_null(counts, -1).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return] # of whole numbers
+
+
+_NULLS: Final = (
+    r'\{"java\.lang\.Long":(?P<nulls>[0-9]{1,18})\},"statisticsKind":\{"exact":true,"name":"'
+    + Statistic.NULLS_COUNT
+    + r'"'
+)
+
 _Groups = tuple[str, ...]
 """The pattern's groups for one text, "" for what it lacks: five for each bound, four counts, the zone and the type."""
 

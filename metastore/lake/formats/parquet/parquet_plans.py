@@ -285,11 +285,11 @@ class _SchemaReader:
 
 def _field_ids(fields: Iterable[pa.Field[Any]], above: ColumnPath) -> Iterator[tuple[ColumnPath, int]]:
     """Yields the paths of the columns and parts of columns that have a field id, each with its id."""
-    for field in fields:
-        path = (*above, field.name)
-        if (number := (field.metadata or {}).get(_FIELD_ID)) is not None:
+    for each in fields:
+        path = (*above, each.name)
+        if (number := (each.metadata or {}).get(_FIELD_ID)) is not None:
             yield path, int(number)
-        yield from _field_ids(_parts(field.type), path)
+        yield from _field_ids(_parts(each.type), path)
 
 
 def _parts(arrow: Any) -> Sequence[pa.Field[Any]]:
