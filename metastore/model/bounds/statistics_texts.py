@@ -110,10 +110,12 @@ def _matches(texts: Sequence[str]) -> Sequence[_Groups | None]:
 
 def _all_at_once(type_: str, groups: Sequence[_Groups]) -> StatisticsColumns | None:
     """Statistics of one of the commonest types; None if there is a spelling that needs another reader."""
+    columns = list(zip(*groups, strict=True))
     read = _BOUNDS_AT_ONCE.get(type_)
+    if type_ == "TIMESTAMP" and len(zones := set(columns[14])) == 1:
+        read = _moments_at_once(Kind.INSTANT if zones.pop() else Kind.LOCAL)
     if read is None:
         return None
-    columns = list(zip(*groups, strict=True))
     try:
         low, high = read(*columns[:5]), read(*columns[5:10])
         nulls, non_nulls, rows, nans = (_numbers(column, pa.int64(), -1)[1] for column in columns[10:14])
@@ -134,6 +136,31 @@ def _numbers_at_once(type_: pa.DataType) -> Callable[..., BoundArray]:
             raise _NotPlainError
         numbers = [one or other for one, other in zip(wrapped, bare, strict=True)]
         return Numbers(Kind.NUMBER, *_numbers(numbers, type_, 0))
+
+    return read
+
+
+def _days_at_once(*columns: _Column) -> BoundArray:
+    millis = _numbers_at_once(pa.int64())(*columns)
+    assert isinstance(millis, Numbers)
+    days, rest = np.divmod(millis.values, _DAY_MILLIS)
+    if rest.any() or ((days < _DAYS[0]) | (days > _DAYS[1])).any():
+        raise _NotPlainError
+    return Numbers(Kind.DATE, millis.known, days)
+
+
+def _moments_at_once(kind: Kind) -> Callable[..., BoundArray]:
+    def read(classes: _Column, wrapped: _Column, bare: _Column, texts: _Column, in_micros: _Column) -> BoundArray:
+        millis = _numbers_at_once(pa.int64())(classes, wrapped, bare, texts, ())
+        assert isinstance(millis, Numbers)
+        if (abs(millis.values // _DAY_MILLIS) > _DAYS[1]).any():
+            raise _NotPlainError
+        has_micros, micros = _numbers(in_micros, pa.int64(), 0)
+        moments = np.where(has_micros, micros, millis.values * 1000)
+        days = moments // (_DAY_MILLIS * 1000)
+        if ((days < _DAYS[0]) | (days > _DAYS[1])).any():
+            raise _NotPlainError
+        return Numbers(kind, millis.known | has_micros, moments)
 
     return read
 
@@ -338,5 +365,6 @@ _BOUNDS_AT_ONCE: Final[Mapping[str, Callable[..., BoundArray]]] = {
     **dict.fromkeys(INTEGER_TYPES, _numbers_at_once(pa.int64())),
     "FLOAT8": _numbers_at_once(pa.float64()),
     "VARCHAR": _texts_at_once,
+    "DATE": _days_at_once,
 }
 """Readers of the bounds of the commonest types, from columns of the pattern's groups."""

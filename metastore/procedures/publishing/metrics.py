@@ -33,7 +33,7 @@ from pyiceberg.types import (
 from metastore.errors import ProcedureError
 from metastore.lake.iceberg.columns.bound_values import bound_bytes
 from metastore.lake.iceberg.manifests.entries_of_columns import ColumnMetrics, FilesInColumns
-from metastore.model.bounds.bound_arrays import BoundArray, Kind, Numbers
+from metastore.model.bounds.bound_arrays import BoundArray, Kind, Numbers, Texts
 from metastore.model.bounds.statistics_columns import ALL_NULL, KNOWN, NO_NAN, NO_NULL, StatisticsColumns
 from metastore.model.bounds.statistics_texts import decoded, null_counts
 from metastore.model.bounds.unit_columns import Coded
@@ -77,6 +77,7 @@ def files_in_columns(
     ProcedureError for a file whose rows or size are not known.
     """
     files = of_kind(units, MetadataType.FILE)
+    row_groups = of_kind(units.select(["metadataType", "path", "metadataStatistics"]), MetadataType.ROW_GROUP)
     paths: list[Any] = files["path"].to_pylist()
     rows, sizes = recorded_numbers(_whole(files["metadataStatistics"]), Statistic.ROW_COUNT, Statistic.LENGTH)
     if len(unknown := np.flatnonzero((rows == UNKNOWN) | (sizes == UNKNOWN))):
@@ -86,7 +87,7 @@ def files_in_columns(
         [partition(path.rpartition("/")[0]) for path in paths],
         rows.tolist(),
         sizes.tolist(),
-        _splits(paths, of_kind(units, MetadataType.ROW_GROUP)),
+        _splits(paths, row_groups),
         list(_metrics(files, columns, rows)),
     )
 
@@ -158,8 +159,25 @@ def _bounds(kind: PrimitiveType, bounds: BoundArray, *, upper: bool) -> list[byt
     elif bounds.kind is not _OF_LENGTH.get(type(kind)):
         # Iceberg for Java and the others do not agree about the order of UUIDs.
         return [None] * len(bounds.known)
-    values = (bounds.at(place) for place in range(len(bounds.known)))
-    return [bound_bytes(kind, value, _LONGEST, upper=upper) for value in values]
+    if isinstance(bounds, Texts):
+        values: list[Any] = bounds.values.cast(pa.binary()).to_pylist()
+        if max(map(len, filter(None, values)), default=0) <= _LONGEST:
+            return values
+    if isinstance(kind, DecimalType) and isinstance(bounds, Numbers) and bounds.values.dtype != object:
+        return _of_decimals(bounds, kind.scale)
+    each = (bounds.at(place) for place in range(len(bounds.known)))
+    return [bound_bytes(kind, value, _LONGEST, upper=upper) for value in each]
+
+
+def _of_decimals(bounds: Numbers, scale: int) -> list[bytes | None]:
+    """Returns the unscaled numbers in the fewest bytes; none whose scale is not that of the column."""
+    power = 10 ** max(0, scale - bounds.scale)
+    return [
+        (unscaled := number * power).to_bytes((unscaled.bit_length() + 8) // 8, "big", signed=True)
+        if has and bounds.scale <= scale
+        else None
+        for number, has in zip(bounds.values.tolist(), bounds.known.tolist(), strict=True)
+    ]
 
 
 def _of_width(bounds: Numbers, form: np.dtype[Any]) -> list[bytes | None]:
