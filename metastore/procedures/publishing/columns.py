@@ -154,8 +154,8 @@ def grown(
     return replace(columns, of_files=_in_order(columns.of_files, of_table))
 
 
-def with_directories(columns: Columns, of_table: TupleSchema, faults: Faults) -> Columns:
-    """Returns ``columns`` with those of the table's directories; a type that changed is a fault."""
+def with_directories(columns: Columns, of_table: TupleSchema, faults: Faults, *, is_new: bool) -> Columns:
+    """Returns ``columns`` with those of the directories; a type that changed is a fault, unless all ``is_new``."""
     own = [column for column in of_table.columns if DIRECTORY in column.properties]
     found = []
     for column in own:
@@ -164,7 +164,7 @@ def with_directories(columns: Columns, of_table: TupleSchema, faults: Faults) ->
             found.append(Column(column.name, kind, spellings=(column.name,)))
         except UnfitError as error:  # noqa: PERF203 - every column that does not fit is listed
             faults.add(str(error), ["the directories"])
-    if not columns.of_directories and columns.last_number == 0:
+    if is_new:
         return replace(columns, of_directories=tuple(found))
     was, now = ([(each.key, each.kind) for each in some] for some in (columns.of_directories, found))
     if was != now:

@@ -228,7 +228,7 @@ class _Asked:
         for paths in files.values():
             faults.add("its name has # or ?, at which PyIceberg cuts it", unspellable(paths))
         columns = grown(known, files, stored.schema, faults, milliseconds=self.milliseconds)
-        columns = with_directories(columns, stored.schema, faults)
+        columns = with_directories(columns, stored.schema, faults, is_new=known.has_ids is None)
         require_agreement(stored, files, keys, faults)
         if faults.counts:
             raise _RefusedError(str(faults))

@@ -80,7 +80,7 @@ def entries_of_columns(
             (head, _NULL, _number(len(text)), text, _PARQUET, encoded_partitions[key], count, _number(size))
         )
         metrics = (
-            _NULL,  # sizes of columns
+            _PRESENT + _NULL,  # no sizes of columns; PyIceberg's list of entries needs a map
             _map([part.field_id + count for part in parts]),
             _map([found for part in parts if (found := part.nulls[place])]),
             _map([found for part in parts if (found := part.nans[place])]),
