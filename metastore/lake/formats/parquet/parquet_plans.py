@@ -296,11 +296,11 @@ def _parts(arrow: Any) -> Sequence[pa.Field[Any]]:
     if pa.types.is_struct(arrow):
         return [arrow.field(index) for index in range(arrow.num_fields)]
     if pa.types.is_map(arrow):
-        return _named("MAP", arrow.key_field, arrow.item_field)
-    return _named("ARRAY", arrow.field(0)) if pa.types.is_nested(arrow) else ()
+        return _under_names("MAP", arrow.key_field, arrow.item_field)
+    return _under_names("ARRAY", arrow.field(0)) if pa.types.is_nested(arrow) else ()
 
 
-def _named(container: str, *parts: pa.Field[Any]) -> list[pa.Field[Any]]:
+def _under_names(container: str, *parts: pa.Field[Any]) -> list[pa.Field[Any]]:
     return [part.with_name(name) for name, part in zip(segments_of(container), parts, strict=True)]
 
 
