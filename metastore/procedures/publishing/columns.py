@@ -272,7 +272,7 @@ def _both(before: Column, own: Column, path: ColumnPath, *, case_sensitive: bool
 def _published(each: NestedField, names: Mapping[int | None, MappedField], *, has_ids: bool) -> Column:
     parts, kind = _parts_of(each.field_type)
     mapped = names.get(each.field_id)
-    spellings = tuple(mapped.names) if mapped else (each.name,)
+    spellings = (each.name,) if mapped is None else tuple(mapped.names)
     inside = tuple(_published(part, names, has_ids=has_ids) for part in parts)
     own = each.field_id if has_ids else None
     return Column(each.name, kind, inside, spellings, own, each.field_id)
