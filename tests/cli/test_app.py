@@ -365,11 +365,11 @@ def test_every_command_has_a_screen_and_a_document(
 def test_no_command_is_left_out() -> None:
     """Every registered command is among the screens above, and has an example in the guide.
 
-    ``register``, which can be done but once, and the daemon have modules of their own: test_register.py and
-    test_daemon.py.
+    ``register``, which can be done but once, the daemon and publications have modules of their own: test_register.py,
+    test_daemon.py and test_publish.py.
     """
     names = {command.name for command in app.registered_commands}
-    assert names == {arguments[0] for arguments in SCREENS} | {"register", "daemon", "report"}
+    assert names == {arguments[0] for arguments in SCREENS} | {"register", "daemon", "report", "publish", "unpublish"}
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
     assert names == set(re.findall(r"^\$ metastore ([a-z-]+)", guide, re.MULTILINE))
 
