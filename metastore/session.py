@@ -62,8 +62,8 @@ TableLike = str | TableInfo | PurePath
 class Session:
     """A metastore, its sources, and an engine; a context manager.
 
-    If ``engine`` is given, it runs all work, and the caller closes it. Otherwise the settings choose, by the size of the
-    work, the local engine or the one of ``spark_engine``, which the session creates and closes.
+    If ``engine`` is given, it runs all work, and the caller closes it. Otherwise the settings choose, by the size of
+    the work, the local engine or the one of ``spark_engine``, which the session creates and closes.
     """
 
     def __init__(

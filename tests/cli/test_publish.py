@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from cli.conftest import TABLE, Run
 from support.cli_site import Site
 
-from cli.conftest import TABLE, Run
 from metastore.session import Session
 
 NAME = "lake.shop.sales"
@@ -40,6 +40,7 @@ def test_a_table_is_published_and_unpublished(with_catalog: Site, run: Run, anal
 
 def test_a_refusal_is_one_line(with_catalog: Site, run: Run, analyzed: Session) -> None:
     """It ends the command with a failure, and names the way out."""
-    assert with_catalog and analyzed
+    assert with_catalog.conf.exists()
+    assert analyzed.table_info(TABLE)
     ran = run("publish", TABLE, "metastore.components.tables")
     assert (ran.code, "drill.metastore.catalogs" in ran.err) == (1, True)
