@@ -35,7 +35,8 @@ _NAMES_OF_PARTS: Final[Mapping[str, Sequence[str]]] = {"ARRAY": ("element",), "M
 class Column:
     """A column, or a part of one. ``kind`` is its type, or ``STRUCT``, ``ARRAY``, ``MAP`` with ``parts``.
 
-    ``spellings`` are its names in files. ``number`` is its id in the published table, ``own`` its id in files.
+    ``spellings`` are its names in files. ``number`` is its id in the published table, ``own`` its id in files, and
+    ``place`` its position in the table's schema.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Column:
     spellings: tuple[str, ...] = ()
     own: int | None = None
     number: int | None = None
+    place: int | None = None
 
     @property
     def key(self) -> str:
@@ -62,8 +64,9 @@ class Columns:
 
     @property
     def schema(self) -> Schema:
-        """Iceberg's schema; every column has an id."""
-        return Schema(*map(_field, (*self.of_files, *self.of_directories)))
+        """Iceberg's schema; every column has an id. New columns are last, since Hive takes no others."""
+        columns = (*self.of_files, *self.of_directories)
+        return Schema(*map(_field, sorted(columns, key=lambda each: (each.place is None, each.place or 0))))
 
     def spec(self, spec_id: int = 0, first: int = PARTITION_FIELD_ID_START) -> PartitionSpec:
         """Identity partitions by the directories, the upper first; the first field has the id ``first``."""
@@ -115,7 +118,9 @@ def published_columns(schema: Schema, spec: PartitionSpec, mapping: str, last_nu
     """Returns the columns of a published table, whose files ``has_ids``."""
     names = {each.field_id: each for each in _mapped_fields(NameMapping.model_validate_json(mapping).root)}
     of_directories = {each.source_id for each in spec.fields}
-    columns = [_published(each, names, has_ids=has_ids) for each in schema.fields]
+    columns = [
+        replace(_published(each, names, has_ids=has_ids), place=place) for place, each in enumerate(schema.fields)
+    ]
     return Columns(
         tuple(each for each in columns if each.number not in of_directories),
         tuple(each for each in columns if each.number in of_directories),

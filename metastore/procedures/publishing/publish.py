@@ -27,6 +27,7 @@ from pyiceberg.table.update import (
     AssertCurrentSchemaId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
     SetDefaultSpecUpdate,
     SetPropertiesUpdate,
@@ -48,6 +49,7 @@ from metastore.procedures.publishing.agreement import require_agreement
 from metastore.procedures.publishing.columns import Columns, Faults, grown, with_directories, with_ids
 from metastore.procedures.publishing.creation import commit_first, staged_table
 from metastore.procedures.publishing.difference import Stale, Tally, changed_segments, divided, entries_now
+from metastore.procedures.publishing.expiration import outdated, remove_files
 from metastore.procedures.publishing.metrics import files_in_columns
 from metastore.procedures.publishing.published import (
     FIELD_IDS,
@@ -218,7 +220,13 @@ class _Asked:
                 return unchanged
             notes = {VERSION: str(stored.version)}
             summary = change.tally.summary(previous, notes, anew=self.anew)
-            self.target.commit(table, _as_read(table), (*updates, *change.new.updates([*manifests, *kept], summary)))
+            expired = outdated(table.metadata, self.context.now_ms())
+            if expired:
+                updates = (*updates, RemoveSnapshotsUpdate(snapshot_ids=[each.snapshot_id for each in expired]))
+            added = change.new.updates([*manifests, *kept], summary)
+            after = self.target.commit(table, _as_read(table), (*updates, *added))
+        if expired:
+            remove_files(after, expired)
         return {**self._counted("changed", change, len(written), summary), "message": _note(columns)}
 
     def _columns(self, stored: StoredTable, known: Columns, keys: frozenset[str]) -> Columns:

@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from procedures.publishing.conftest import SOURCE, Shop, comparable
 
+from metastore.components.metastore import Metastore
 from metastore.config import Settings
-from metastore.session import connect
+from metastore.ground.clock import Clock
+from metastore.procedures.publishing.expiration import KEPT, LEAST_AGE_MS
+from metastore.session import Session, connect
 
 _KINDS = {
     "narrow": {"a": pa.int32(), "b": pa.float32()},
@@ -62,3 +65,37 @@ def test_steps_end_where_one_publication_does(steps: list[dict[str, tuple[str | 
             shop.publish_stored(to="published.shop.anew")
             anew = session.catalogs.table("published", "shop", "anew").load()
             assert comparable(anew.scan().to_arrow()) == by_steps
+
+
+def test_old_snapshots_expire_with_publications() -> None:
+    """Beyond a number and an age; their manifests go, and neither a data file nor a tagged snapshot does."""
+    now = [1_800_000_000_000]
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings_ = {
+            "drill.metastore.iceberg.location.base_path": folder,
+            "drill.metastore.storage.dfs.workspaces.shop.location": f"{folder}/shop",
+            "drill.metastore.catalogs.published": {"type": "filesystem", "warehouse": f"{folder}/lake"},
+        }
+        with Session(
+            Metastore.open(Settings.from_mapping(settings_, environ={}), clock=Clock(now_ms=lambda: now[0]))
+        ) as session:
+            shop = Shop(session, Path(folder, "shop", "sales"))
+            for number in range(KEPT + 3):
+                shop.write(f"p=1/{number}.parquet", _table("narrow", 1))
+                shop.publish()
+                now[0] += 1000
+            assert len(shop.table.snapshots()) == KEPT + 3
+            session.sql(
+                "ALTER TABLE published.shop.sales CREATE TAG first AS OF VERSION "
+                f"{shop.table.snapshots()[0].snapshot_id}"
+            )
+            now[0] += 2 * LEAST_AGE_MS
+            before = len(list(Path(folder, "lake").rglob("*.avro")))
+            shop.write("p=2/new.parquet", _table("narrow", 1))
+            shop.publish()
+            assert len(shop.table.snapshots()) == KEPT + 1
+            assert len(list(Path(folder, "lake").rglob("*.avro"))) < before
+            assert shop.rows() == shop.plain()
+            tagged = shop.table.snapshots()[0]
+            assert len(tagged.manifests(shop.table.io)[0].fetch_manifest_entry(shop.table.io)) == 1
