@@ -22,7 +22,7 @@ def with_catalog(site: Site) -> Site:
 def test_a_table_is_published_and_unpublished(with_catalog: Site, run: Run, analyzed: Session) -> None:
     """Each prints what it did; a dry run does nothing, and the files stay."""
     assert with_catalog.folder == with_catalog.conf.parent
-    assert analyzed.table_info(TABLE)
+    assert str(analyzed.table_info(TABLE)) == TABLE
 
     def outcome(*arguments: str) -> str:
         return str(run(*arguments, "--json").document["rows"][0]["outcome"])
@@ -41,6 +41,6 @@ def test_a_table_is_published_and_unpublished(with_catalog: Site, run: Run, anal
 def test_a_refusal_is_one_line(with_catalog: Site, run: Run, analyzed: Session) -> None:
     """It ends the command with a failure, and names the way out."""
     assert with_catalog.conf.exists()
-    assert analyzed.table_info(TABLE)
+    assert str(analyzed.table_info(TABLE)) == TABLE
     ran = run("publish", TABLE, "metastore.components.tables")
     assert (ran.code, "drill.metastore.catalogs" in ran.err) == (1, True)

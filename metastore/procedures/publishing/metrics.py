@@ -121,7 +121,9 @@ def _paths_in(schema: str) -> Mapping[ColumnPath, str]:
 def statistics_of(maps: Any, key: str) -> tuple[StatisticsColumns, Any]:
     """Returns the statistics and counts of nulls of one column, by its key, in each unit."""
     texts: Any = pc.map_lookup(maps, pa.scalar(key), "first")
-    return decoded(texts), null_counts(texts)
+    known = decoded(texts)
+    is_open = known.has(KNOWN) & ~known.has(NO_NULL) & ~known.has(ALL_NULL)
+    return known, null_counts(texts) if is_open.any() else -1
 
 
 def _of_column(column: Column, found: Sequence[tuple[StatisticsColumns, Any]], lacks: Any, rows: Any) -> ColumnMetrics:

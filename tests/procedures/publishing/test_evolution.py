@@ -17,11 +17,11 @@ from metastore.ground.clock import Clock
 from metastore.procedures.publishing.expiration import KEPT, LEAST_AGE_MS
 from metastore.session import Session, connect
 
-_KINDS = {
+_KINDS: dict[str, dict[str, pa.DataType]] = {
     "narrow": {"a": pa.int32(), "b": pa.float32()},
     "wide": {"a": pa.int64(), "b": pa.float64()},
     "other": {"A": pa.int64(), "c": pa.string()},
-    "nested": {"a": pa.int32(), "s": pa.struct({"x": pa.int32(), "y": pa.string()})},
+    "nested": {"a": pa.int32(), "s": pa.struct([("x", pa.int32()), ("y", pa.string())])},
 }
 _VALUES: dict[Any, Any] = {"a": 7, "A": 2**40, "b": 0.5, "c": "text", "s": {"x": 3, "y": "z"}}
 
