@@ -241,7 +241,7 @@ _IDS = {"PARQUET:field_id": "1"}, {"PARQUET:field_id": "2"}
 
 def _with_ids(*names: str) -> pa.Table:
     fields = [pa.field(name, pa.int64(), metadata=each) for name, each in zip(names, _IDS, strict=True)]
-    return pa.table([pa.array([1]), pa.array([2])], pa.schema(fields))
+    return pa.Table.from_pylist([dict(zip(names, (1, 2), strict=True))], pa.schema(fields))
 
 
 REFUSED: Mapping[str, tuple[Mapping[str, Any], str, str]] = {
@@ -340,10 +340,10 @@ def test_milliseconds_are_published_if_asked(shop: Shop) -> None:
 def test_field_ids_that_agree_are_those_of_the_table(shop: Shop) -> None:
     """Engines find columns by the ids in files, so the table has the same."""
     fields = [pa.field("x", pa.int64(), metadata={"PARQUET:field_id": "7"})]
-    shop.write("k=1/a.parquet", pa.table([pa.array([1])], pa.schema(fields)))
+    shop.write("k=1/a.parquet", pa.Table.from_pylist([{"x": 1}], pa.schema(fields)))
     shop.publish()
     more = [pa.field("y", pa.int64(), metadata={"PARQUET:field_id": "3"}), *fields]
-    shop.write("k=2/b.parquet", pa.table([pa.array([1]), pa.array([2])], pa.schema(more)))
+    shop.write("k=2/b.parquet", pa.Table.from_pylist([{"y": 1, "x": 2}], pa.schema(more)))
     shop.publish()
     assert {field.name: field.field_id for field in shop.table.schema().fields if field.name != "k"} == {"x": 7, "y": 3}
     assert shop.rows() == shop.plain()
