@@ -9,12 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import (
-    CommitFailedException,
-    NamespaceAlreadyExistsError,
-    NoSuchNamespaceError,
-    TableAlreadyExistsError,
-)
+from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
@@ -25,7 +20,8 @@ from pyiceberg.table.snapshots import Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import AddPartitionSpecUpdate, AddSchemaUpdate, AssertCreate, TableUpdate
 
-from metastore.lake.iceberg.catalogs.catalog_errors import failures_of
+from metastore.errors import OutcomeUnknownError
+from metastore.lake.iceberg.catalogs.catalog_errors import failures_of, of_a_catalog
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.lake.iceberg.catalogs.iceberg_private import pending
 from metastore.lake.iceberg.catalogs.next_metadata import updated
@@ -54,15 +50,15 @@ def staged_table(
         place = catalog.location_of(target.identifier)
         bare = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, place, dict(properties))
         return StagedTable(_with_ids(bare, schema, spec, target, catalog.io, catalog), ())
-    with failures_of(target.source, *_RACES), target.source.turn:
-        try:
+    try:
+        with failures_of(target.source, TableAlreadyExistsError), target.source.turn:
             for level in range(1, len(target.identifier)):
                 _make_namespace(target, target.identifier[:level])
             transaction = catalog.create_table_transaction(
                 target.identifier, schema, partition_spec=spec, properties=dict(properties)
             )
-        except TableAlreadyExistsError as error:
-            raise CommitFailedException(str(error)) from error
+    except TableAlreadyExistsError as error:
+        raise CommitFailedException(str(error)) from error
     staged = transaction._table  # noqa: SLF001 - the transaction offers no other access to the table that it stages
     table = _with_ids(staged.metadata, schema, spec, target, staged.io, catalog)
     return StagedTable(table, tuple(_with_own_ids(each, schema, spec) for each in pending(transaction)[1]))
@@ -75,13 +71,19 @@ def commit_first(
     updates, catalog = new.updates(manifests, summary), target.source.opened
     if isinstance(catalog, FileSystemCatalog):
         metadata = updated(staged.table.metadata, updates, "")
-        with failures_of(target.source, TableAlreadyExistsError), target.source.turn:
-            try:
+        try:
+            with failures_of(target.source, TableAlreadyExistsError), target.source.turn:
                 catalog.create_from(target.identifier, metadata)
-            except TableAlreadyExistsError as error:
-                raise CommitFailedException(str(error)) from error
+        except TableAlreadyExistsError as error:
+            raise CommitFailedException(str(error)) from error
         return
-    target.commit(staged.table, (AssertCreate(),), (*staged.updates, *updates))
+    try:
+        target.commit(staged.table, (AssertCreate(),), (*staged.updates, *updates))
+    except OutcomeUnknownError as error:
+        # The table was read before this error, and has another first snapshot.
+        if isinstance(error.__cause__, TableAlreadyExistsError):
+            raise CommitFailedException(str(error.__cause__)) from error
+        raise
 
 
 def _with_ids(
@@ -103,8 +105,10 @@ def _make_namespace(target: TargetTable, namespace: tuple[str, ...]) -> None:
         return
     try:
         catalog.create_namespace(namespace)
-    except NamespaceAlreadyExistsError:
-        return
+    except Exception as error:
+        # If another publisher makes it at the same moment, this call fails, differently for each catalog.
+        if not of_a_catalog(error) or not catalog.namespace_exists(namespace):
+            raise
 
 
 def _with_own_ids(update: TableUpdate, schema: Schema, spec: PartitionSpec) -> TableUpdate:
@@ -112,6 +116,3 @@ def _with_own_ids(update: TableUpdate, schema: Schema, spec: PartitionSpec) -> T
     if isinstance(update, AddSchemaUpdate):
         return AddSchemaUpdate(schema_=schema)
     return AddPartitionSpecUpdate(spec=spec) if isinstance(update, AddPartitionSpecUpdate) else update
-
-
-_RACES = (TableAlreadyExistsError, NoSuchNamespaceError)

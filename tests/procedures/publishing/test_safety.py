@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -162,3 +163,14 @@ def test_columns_that_another_program_changed_stop_publication(published: Shop) 
         published.publish()
     published.publish_stored(replace=True)
     assert published.rows() == published.plain()
+
+
+def test_two_publishers_race(shop: Shop) -> None:
+    """Whoever loses publishes upon the other, or finds nothing to do; no file is there twice, and none is missing."""
+    for number in range(3):
+        shop.write(f"k={number}/a.parquet", {"x": [number]})
+        shop.session.analyze(SOURCE)
+        with ThreadPoolExecutor(3) as threads:
+            outcomes = [row["outcome"] for row in threads.map(lambda _: shop.publish_stored(), range(3))]
+        assert sorted(outcomes) == [["changed", "created"][number == 0], "unchanged", "unchanged"]
+        assert shop.rows() == shop.plain()
