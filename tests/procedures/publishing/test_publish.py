@@ -424,3 +424,13 @@ def test_analyze_publishes(shop: Shop) -> None:
         [row] = shop.session.sql(text).to_pylist()
         assert row["notes"][-1] == f"{outcome}: {NAME} publishes {number + 1} files"
     assert shop.rows() == shop.plain()
+
+
+def test_null_directories_and_odd_names_are_read(shop: Shop) -> None:
+    """Hive's name for null is null in each type; blanks, percent signs and brackets are part of a name."""
+    shop.write("day=2026-11-01/n=1/a b%20c.parquet", {"x": [1]})
+    shop.write("day=__HIVE_DEFAULT_PARTITION__/n=2/a.parquet", {"x": [2]})
+    shop.write("day=2026-11-02/n=__HIVE_DEFAULT_PARTITION__/[a]*.parquet", {"x": [3]})
+    shop.publish()
+    assert shop.rows() == shop.plain()
+    assert [shop.planned(condition) for condition in ("day IS NULL", "n = 1", "n IS NULL")] == [1, 1, 1]
