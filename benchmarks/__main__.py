@@ -29,6 +29,7 @@ from benchmarks import (
     object_store,
     other_metastores,
     overwrite,
+    publish,
     rewrite_files,
     scale,
     scan,
@@ -84,6 +85,7 @@ class Run:
     snapshots: int
     tables: int
     migrated_files: Sequence[int]
+    published_files: int
     pace: Pace
     seed: int
     folder: str
@@ -175,6 +177,10 @@ def _migrate(run: Run, folder: str) -> Measured:
     return _judged(migrate.run(folder, run.migrated_files, run.pace, run.say), migrate.verdicts)
 
 
+def _publish(run: Run, folder: str) -> Measured:
+    return _judged(publish.run(folder, run.published_files, run.pace, run.say), publish.verdicts)
+
+
 def _wide(run: Run, folder: str) -> Measured:
     series = wide_tables.run(folder, wide_tables.COLUMNS, wide_tables.ROWS, run.seed, run.pace, run.say)
     return _judged(series, wide_tables.verdicts)
@@ -197,6 +203,7 @@ ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "expire_files": _expire,
     "maintenance": _maintenance,
     "migrate": _migrate,
+    "publish": _publish,
     "wide_tables": _wide,
 }
 """Benchmarks that build their own data in the folder that they are given."""
@@ -248,6 +255,7 @@ def _measure(options: argparse.Namespace, console: Console) -> Results:
                 options.snapshots,
                 options.tables,
                 [options.migrated_files] if options.migrated_files else migrate.FILES,
+                options.published_files,
                 pace,
                 options.seed,
                 folder,
@@ -274,6 +282,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--snapshots", type=int, default=expire_files.SNAPSHOTS, help="snapshots to expire (1000)")
     parser.add_argument("--tables", type=int, default=maintenance.TABLES, help="tables of a pass (1000)")
     parser.add_argument("--migrated-files", type=int, help="files of Hive tables (2000, then 20000)")
+    parser.add_argument("--published-files", type=int, default=publish.FILES, help="files to publish (10000)")
     parser.add_argument("--rounds", type=int, help="rounds of each contender after its warm-up (5)")
     parser.add_argument("--quick", action="store_true", help="1,000 partitions, 2 rounds")
     parser.add_argument("--thorough", action="store_true", help="also the peers and sizes that take many minutes")

@@ -1,9 +1,8 @@
 """A session: an open metastore with its sources and an engine. Programs open one with ``metastore.connect()``.
 
-A session resolves names and paths to source tables (``sources``), gives ANALYZE and pruning the metastore and the
-store, and chooses the engine by the size of the work. The caller passes Spark as a factory, so a program that does not
-need Spark never imports it. Methods import the modules they need on first use, because these imports take longer than
-many commands run.
+A session resolves names and paths to source tables, and chooses the engine by the size of the work. The caller passes
+Spark as a factory, so a program without Spark never imports it. Methods import modules on first use, because these
+imports take longer than many commands run.
 """
 # ruff: noqa: PLC0415 - opening a session imports little; each method imports what it needs
 
@@ -64,9 +63,8 @@ TableLike = str | TableInfo | PurePath
 class Session:
     """A metastore, its sources, and an engine; a context manager.
 
-    If ``engine`` is given, it runs all work, and the caller closes it. Otherwise the settings choose: the local engine
-    for small work, the engine that ``spark_engine`` returns for large work. The session creates both on first use and
-    closes them when it closes.
+    If ``engine`` is given, it runs all work, and the caller closes it. Otherwise the settings choose, by the size of
+    the work, the local engine or the one of ``spark_engine``, which the session creates and closes.
     """
 
     def __init__(
@@ -139,9 +137,8 @@ class Session:
         """Check the configuration and that every file of the components exists.
 
         See :mod:`metastore.components.integrity.check`. ``catalog_timeout`` is how long a catalog may take to answer,
-        by default 10 s. The check changes nothing, and returns problems instead of raising them. It does not report
-        policies that match no table: the command ``metastore check`` adds these, because policies belong to the daemon,
-        which is built on the session.
+        by default 10 s. Changes nothing, and returns problems instead of raising them. Policies of the daemon that
+        match no table are not reported: ``metastore check`` adds these.
         """
         from metastore.components.integrity.check import CATALOG_TIMEOUT, checked
 
@@ -166,8 +163,8 @@ class Session:
     def delete_due(self) -> Mapping[str, DueDeletions | MetastoreError]:
         """Delete the files of every table, also of dropped ones, that are due and that nothing needs; by table.
 
-        Files that ``remove_orphan_files`` and ``remove_old_metadata`` put off are left to these procedures, which list
-        them again. The error of one table is its outcome. Raises StorageError, FormatError for the list itself.
+        Files that ``remove_orphan_files`` and ``remove_old_metadata`` put off are left to these. The error of one table
+        is its outcome. Raises StorageError, FormatError for the list itself.
         """
         from metastore.procedures.files.due_deletions import delete_all_due
 
@@ -226,6 +223,14 @@ class Session:
         tables, source = self.metastore.tables, self.source(table)
         return analyze(tables, source, self.engine_for, request, parts=parts, on_progress=on_progress)
 
+    def publish(self, table: TableLike, to: str, **options: Any) -> pa.Table:
+        """Make or renew the Iceberg table ``to`` over the files of ``table``; options as ``system.publish_table``."""
+        return self.call("metastore.system.publish_table", table=str(self.table_info(table)), to=to, **options)
+
+    def unpublish(self, name: str, *, dry_run: bool = False) -> pa.Table:
+        """Remove a published table from its catalog; every file stays."""
+        return self.call("metastore.system.unpublish_table", table=name, dry_run=dry_run)
+
     def tables_matching(self, *patterns: str) -> list[TableInfo]:
         """Return the tables, with or without metadata, that match a pattern like ``dfs.shop.a*``; by default all."""
         from metastore.analyze.worklist import worklist
@@ -250,10 +255,9 @@ class Session:
     ) -> PruneResult:
         """Return which files and row groups of ``table`` may hold rows matching ``where``: Spark SQL or an expression.
 
-        Lists the files that exist now, so new files and files that changed since ANALYZE are kept. ``list_files=False``
-        trusts the metadata instead, which is correct only if no file has changed. ``time_zone`` applies to timestamps
-        in ``where`` without a zone. Raises NotFoundError for a table without metadata, InvalidRequestError for a
-        predicate that does not fit the table.
+        Lists the files that exist now, so new and changed files are kept. ``list_files=False`` trusts the metadata
+        instead, which is correct only if no file has changed. ``time_zone`` applies to timestamps in ``where`` without
+        a zone. Raises NotFoundError without metadata, InvalidRequestError for a predicate that does not fit the table.
         """
         from metastore.scan.pruning.listed_files import ListedFiles
         from metastore.scan.pruning.prune import prune
@@ -392,8 +396,5 @@ def connect(
     *,
     spark_engine: EngineFactory | None = None,
 ) -> Session:
-    """Open a session on the metastore that ``conf`` describes; :meth:`Metastore.open` explains ``conf``.
-
-    Writes nothing and starts nothing. Raises ConfigError.
-    """
+    """Open a session on the metastore of ``conf``, which :meth:`Metastore.open` explains. Raises ConfigError."""
     return Session(Metastore.open(conf), engine, spark_engine=spark_engine)

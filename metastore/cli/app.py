@@ -396,4 +396,5 @@ def repair(
 
 
 # Imported last, so that these commands come last in the help.
-import metastore.cli.daemon_app  # noqa: E402, F401
+import metastore.cli.daemon_app  # noqa: E402
+import metastore.cli.publish_app  # noqa: E402, F401

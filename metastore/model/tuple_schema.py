@@ -50,6 +50,18 @@ For a leaf inside a struct: a JSON list of its paths in files, each a list of na
 TWIN: Final = "metastore.twin"
 """Column property: "true" if one file has another column whose name differs only in case."""
 
+FIELD_IDS: Final = "metastore.field_ids"
+"""Schema property of a Parquet file: a JSON object of the field ids in it, by quoted path; ``{}`` for none.
+
+Units of earlier releases lack it: what they describe is not known well enough to be published.
+"""
+
+MILLISECONDS: Final = "metastore.milliseconds"
+"""Column property of a leaf: "true" for times that a Parquet file counts in milliseconds."""
+
+FIXED_LENGTH: Final = "metastore.fixed_length"
+"""Column property of a leaf: the number of bytes of each value, if the file's type fixes it."""
+
 DOUBTED: Final = "metastore.doubted"
 """Column property of a leaf: footer figures that are not trusted, with the writer and the reason; one per writer."""
 

@@ -8,11 +8,13 @@
         [COLUMNS (a, b.c, …) | COLUMNS NONE]
         [REFRESH METADATA ['level' LEVEL]]
         [COMPUTE STATISTICS [(a, …)] | ESTIMATE STATISTICS [(a, …)]] [SAMPLE number PERCENT]
+        [PUBLISH AS catalog.schema.table]
     ANALYZE TABLE plugin.workspace.name DROP METADATA [IF EXISTS]
 
 REFRESH METADATA or STATISTICS, or both, is required, unless partitions are named; STATISTICS also refreshes the
 metadata. The table may also be given as the path of its data, in quotes. A partition's value may have ``*`` and ``?``
 for any text; ``day >= '2026-11-20'`` means all since that value, and is the same in every partition that is named.
+PUBLISH makes or renews an Iceberg table over the files afterwards, as ``system.publish_table`` does.
 """
 
 from __future__ import annotations
@@ -70,10 +72,22 @@ def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
         return _dropped(table, dropped=target.drop_metadata(table, if_exists=if_exists))
     partitions, since = _partitions(cursor)
     request = _request(cursor, needs_words=partitions is None and since is None)
+    to = _published_name(cursor)
+    cursor.end()
     found = target.analyze(
         table, **vars(request), partitions=partitions, since=since, on_progress=statement.on_progress
     )
-    return _answer(found)
+    if to is None:
+        return _answer(found)
+    [row] = target.procedures.call("metastore.system.publish_table", table=str(found.table), to=to).to_pylist()
+    return _answer(found, f"{row['outcome']}: {to} publishes {row['files']} files")
+
+
+def _published_name(cursor: Cursor) -> str | None:
+    if not cursor.accept_word("PUBLISH"):
+        return None
+    cursor.expect_word("AS")
+    return ".".join(name.text for name in cursor.names("catalog.schema.table"))
 
 
 def _partitions(cursor: Cursor) -> tuple[list[dict[str, str]] | None, dict[str, str] | None]:
@@ -125,7 +139,6 @@ def _request(cursor: Cursor, *, needs_words: bool = True) -> Request:
         raise cursor.unexpected("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
     sample = _sample(cursor) if statistics is not False else None
     bounds = bounds or _bounds(cursor)
-    cursor.end()
     case_sensitive = options.get("CASE_SENSITIVE")
     text = {name.lower(): value for name, value in options.items() if name not in _OF_TABLE}
     return Request(
@@ -223,10 +236,11 @@ def _sample(cursor: Cursor) -> float | None:
     return percent
 
 
-def _answer(result: AnalyzeResult) -> pa.Table:
+def _answer(result: AnalyzeResult, *notes: str) -> pa.Table:
     done = "is up to date" if result.status == "up to date" else f"analyzed: {result.files:,} files"
     row: dict[str, Any] = {"ok": True, "summary": f"{result.table} {done}", **vars(result)}
-    row["notes"] = [f"{name} cannot skip files: {reason}" for name, reason in result.without_bounds.items()]
+    unskipped = (f"{name} cannot skip files: {reason}" for name, reason in result.without_bounds.items())
+    row["notes"] = [*unskipped, *notes]
     return pa.Table.from_pylist([{name: row[name] for name in ANSWER.names}], ANSWER)
 
 

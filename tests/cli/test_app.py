@@ -377,11 +377,12 @@ def test_every_command_has_a_screen_and_a_document(
 def test_no_command_is_left_out() -> None:
     """Every registered command is among the screens above, and has an example in the guide.
 
-    ``register``, which can be done but once, and what runs until a signal have modules of their own: test_register.py,
-    test_daemon.py and serve/test_server.py.
+    ``register``, which can be done but once, publications, and what runs until a signal have modules of their own:
+    test_register.py, test_publish.py, test_daemon.py and serve/test_server.py.
     """
     names = {command.name for command in app.registered_commands}
-    assert names == {arguments[0] for arguments in SCREENS} | {"register", "daemon", "report", "serve"}
+    elsewhere = {"register", "daemon", "report", "serve", "publish", "unpublish"}
+    assert names == {arguments[0] for arguments in SCREENS} | elsewhere
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
     assert names == set(re.findall(r"^\$ metastore ([a-z-]+)", guide, re.MULTILINE))
 

@@ -47,6 +47,20 @@ def decoded(texts: pa.Array[Any]) -> StatisticsColumns:
     return _of_distinct(different).take(indices)
 
 
+def null_counts(texts: pa.Array[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The number of nulls that each of ``texts`` states as ANALYZE writes it; -1 where it states none."""
+    distinct = texts.dictionary_encode()
+    found: Any = pc.struct_field(pc.extract_regex(distinct.dictionary, pattern=_NULLS), "nulls")
+    counts: Any = found.cast(pa.int64()).take(distinct.indices)
+    return pc.fill_null(counts, -1).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return] # of whole numbers
+
+
+_NULLS: Final = (
+    r'\{"java\.lang\.Long":(?P<nulls>[0-9]{1,18})\},"statisticsKind":\{"exact":true,"name":"'
+    + Statistic.NULLS_COUNT
+    + r'"'
+)
+
 _Groups = tuple[str, ...]
 """The pattern's groups for one text, "" for what it lacks: five for each bound, four counts, the zone and the type."""
 
@@ -96,10 +110,12 @@ def _matches(texts: Sequence[str]) -> Sequence[_Groups | None]:
 
 def _all_at_once(type_: str, groups: Sequence[_Groups]) -> StatisticsColumns | None:
     """Statistics of one of the commonest types; None if there is a spelling that needs another reader."""
+    columns = list(zip(*groups, strict=True))
     read = _BOUNDS_AT_ONCE.get(type_)
+    if type_ == "TIMESTAMP" and len(zones := set(columns[14])) == 1:
+        read = _moments_at_once(Kind.INSTANT if zones.pop() else Kind.LOCAL)
     if read is None:
         return None
-    columns = list(zip(*groups, strict=True))
     try:
         low, high = read(*columns[:5]), read(*columns[5:10])
         nulls, non_nulls, rows, nans = (_numbers(column, pa.int64(), -1)[1] for column in columns[10:14])
@@ -120,6 +136,31 @@ def _numbers_at_once(type_: pa.DataType) -> Callable[..., BoundArray]:
             raise _NotPlainError
         numbers = [one or other for one, other in zip(wrapped, bare, strict=True)]
         return Numbers(Kind.NUMBER, *_numbers(numbers, type_, 0))
+
+    return read
+
+
+def _days_at_once(*columns: _Column) -> BoundArray:
+    millis = _numbers_at_once(pa.int64())(*columns)
+    assert isinstance(millis, Numbers)
+    days, rest = np.divmod(millis.values, _DAY_MILLIS)
+    if rest.any() or ((days < _DAYS[0]) | (days > _DAYS[1])).any():
+        raise _NotPlainError
+    return Numbers(Kind.DATE, millis.known, days)
+
+
+def _moments_at_once(kind: Kind) -> Callable[..., BoundArray]:
+    def read(classes: _Column, wrapped: _Column, bare: _Column, texts: _Column, in_micros: _Column) -> BoundArray:
+        millis = _numbers_at_once(pa.int64())(classes, wrapped, bare, texts, ())
+        assert isinstance(millis, Numbers)
+        if (abs(millis.values // _DAY_MILLIS) > _DAYS[1]).any():
+            raise _NotPlainError
+        has_micros, micros = _numbers(in_micros, pa.int64(), 0)
+        moments = np.where(has_micros, micros, millis.values * 1000)
+        days = moments // (_DAY_MILLIS * 1000)
+        if ((days < _DAYS[0]) | (days > _DAYS[1])).any():
+            raise _NotPlainError
+        return Numbers(kind, millis.known | has_micros, moments)
 
     return read
 
@@ -324,5 +365,6 @@ _BOUNDS_AT_ONCE: Final[Mapping[str, Callable[..., BoundArray]]] = {
     **dict.fromkeys(INTEGER_TYPES, _numbers_at_once(pa.int64())),
     "FLOAT8": _numbers_at_once(pa.float64()),
     "VARCHAR": _texts_at_once,
+    "DATE": _days_at_once,
 }
 """Readers of the bounds of the commonest types, from columns of the pattern's groups."""

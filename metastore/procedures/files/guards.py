@@ -9,9 +9,13 @@ from pyiceberg.table import Table
 
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.ground.epoch import millis_since_epoch
+from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.snapshots.sweep import GC_ENABLED, owns_its_files
 from metastore.lake.iceberg.snapshots.valid_updates import require_known_transforms
+
+PUBLISHED: Final = f"{OWN_PROPERTIES}published.table"
+"""Property of a table that publishes files of others: the name of the analyzed table whose files they are."""
 
 _NEWEST_WRITTEN: Final = 3
 _ENCRYPTION_KEY: Final = "encryption.key-id"
@@ -34,11 +38,22 @@ def require_foreign(target: TargetTable, reason: str) -> None:
         raise ProcedureError(f"{target} is the metastore's own table: {reason}")
 
 
+def require_unpublished(table: Table, target: TargetTable | str) -> None:
+    """Raise ProcedureError if the table publishes the files of an analyzed table: only publications change it."""
+    source = table.metadata.properties.get(PUBLISHED)
+    if source is not None:
+        raise ProcedureError(
+            f"{target} publishes the files of {source}, which are not its own: it changes by publications "
+            "alone. Change the files, run ANALYZE and publish_table; unpublish_table ends it, and keeps every file"
+        )
+
+
 def require_written_version(table: Table, target: TargetTable) -> None:
-    """Raise ProcedureError if this package cannot write snapshots of the table: newer format, or encrypted.
+    """Raise ProcedureError if this package cannot write snapshots of the table: published, newer format, or encrypted.
 
     Raises InvalidRequestError if new files would have a partition transform that is not known.
     """
+    require_unpublished(table, target)
     require_known_transforms(str(target), table.metadata, [table.metadata.default_spec_id])
     version = table.metadata.format_version
     if version > _NEWEST_WRITTEN:

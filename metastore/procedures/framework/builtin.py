@@ -51,6 +51,8 @@ MODULES: Final = (
     "metastore.procedures.hive.snapshot",
     "metastore.procedures.hive.add_files",
     "metastore.procedures.hive.partitions",
+    "metastore.procedures.publishing.publish",
+    "metastore.procedures.publishing.unpublish",
 )
 """Modules that declare procedures on Iceberg tables, for the catalog ``metastore`` and each configured catalog."""
 

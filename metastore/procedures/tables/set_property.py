@@ -17,7 +17,7 @@ from metastore.errors import InvalidRequestError
 from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
 from metastore.lake.iceberg.rows.row_mode_values import require_row_mode_value
 from metastore.lake.iceberg.snapshots.contention import until_won
-from metastore.procedures.files.guards import require_foreign
+from metastore.procedures.files.guards import require_foreign, require_unpublished
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.redaction import shown
@@ -87,6 +87,7 @@ def set_table_property(
     )
 
     def attempt(table: Table) -> Mapping[str, Any]:
+        require_unpublished(table, target)
         before = table.metadata.properties.get(key)
         if before != value:
             same = AssertTableUUID(uuid=table.metadata.table_uuid)

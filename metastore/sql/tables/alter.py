@@ -46,6 +46,7 @@ from metastore.errors import InvalidRequestError
 from metastore.lake.iceberg.catalogs.iceberg_private import pending
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.procedures.files.guards import require_unpublished
 from metastore.sql.execute_procedure import execute_procedure, is_execute
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.tables.alter_columns import add_columns, alter_column, drop_columns, rename_column
@@ -146,6 +147,7 @@ def _commit(table: TargetTable, actions: Sequence[_Action], timeout: timedelta) 
     """Commit the changes of all actions as one; returns True if something changed."""
 
     def attempt(loaded: Table) -> bool:
+        require_unpublished(loaded, table)
         transaction = loaded.transaction()
         for action in actions:
             action.add_to(table, transaction)

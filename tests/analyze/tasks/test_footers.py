@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import struct
 import threading
@@ -201,17 +202,35 @@ def test_types_are_spelled_as_drill_does(lake: Lake, footers: Callable[..., Any]
         "n": (pa.nulls(1), "NULL", {}),
         "dict": (pa.array(["a"]).dictionary_encode(), "VARCHAR", {}),
         "big": (pa.array(["a"], pa.large_string()), "VARCHAR", {}),
-        "fixed": (pa.array([b"ab"], pa.binary(2)), "VARBINARY", {}),
+        "fixed": (pa.array([b"ab"], pa.binary(2)), "VARBINARY", {"metastore.fixed_length": "2"}),
         "dec": (pa.array([Decimal("1.5")], pa.decimal256(70, 2)), "DECIMAL(70, 2)", {}),
         "d64": (pa.array([dt.date(2020, 1, 1)], pa.date64()), "DATE", {}),
-        "t32": (pa.array([dt.time(1)], pa.time32("ms")), "TIME", {}),
-        "ts": (pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("s")), "TIMESTAMP", {}),
-        "tz": (pa.array([0], pa.timestamp("ms", "Asia/Tokyo")), "TIMESTAMP", {"metastore.timezone": "UTC"}),
+        "t32": (pa.array([dt.time(1)], pa.time32("ms")), "TIME", {"metastore.milliseconds": "true"}),
+        "ts": (pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("s")), "TIMESTAMP", {"metastore.milliseconds": "true"}),
+        "tz": (pa.array([0], pa.timestamp("us", "Asia/Tokyo")), "TIMESTAMP", {"metastore.timezone": "UTC"}),
         "ns": (pa.array([1], pa.timestamp("ns")), "TIMESTAMP", {"metastore.logical": "timestamp_ns"}),
     }  # fmt: skip
     lake.write("a.parquet", pa.table({name: array for name, (array, _, _) in columns.items()}))
     found = footers(lake).one("FILE")["schema"].columns
     assert {c.name: (c.type, dict(c.properties)) for c in found} == {n: (t, p) for n, (_, t, p) in columns.items()}
+
+
+@pytest.mark.parametrize("has_ids", [False, True])
+def test_field_ids_of_columns_and_their_parts_are_kept(
+    lake: Lake, footers: Callable[..., Any], *, has_ids: bool
+) -> None:
+    """A file without ids says so, which a unit of an earlier release does not."""
+    mark = (lambda number: {"PARQUET:field_id": str(number)}) if has_ids else (lambda _: None)
+    part = pa.field("a", pa.int64(), metadata=mark(3))
+    element = pa.field("element", pa.int64(), metadata=mark(4))
+    columns = [
+        pa.field("s", pa.struct([part]), metadata=mark(1)),
+        pa.field("l", pa.list_(element), metadata=mark(2)),
+        pa.field("m", pa.map_(pa.string(), pa.int64()), metadata=mark(5)),
+    ]
+    lake.write("a.parquet", pa.Table.from_pylist([{"s": {"a": 1}, "l": [1], "m": [("k", 1)]}], pa.schema(columns)))
+    found = json.loads(footers(lake).one("FILE")["schema"].properties["metastore.field_ids"])
+    assert found == ({"`s`": 1, "`s`.`a`": 3, "`l`": 2, "`l`.`[element]`": 4, "`m`": 5} if has_ids else {})
 
 
 def test_odd_types_keep_their_bounds(lake: Lake, footers: Callable[..., Any]) -> None:

@@ -14,7 +14,16 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import IcebergType, LongType, NestedField, StringType
+from pyiceberg.types import (
+    DateType,
+    DoubleType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+)
 
 from metastore.lake.iceberg.manifests.compact_entries import CompactEntry, compact_entries, metrics_of
 from metastore.lake.iceberg.manifests.manifest_reader import content_of, read_live_entries
@@ -121,6 +130,29 @@ def test_they_are_carried_over_as_decoded_ones_are(tmp_path: Path, entries: list
     assert found[:1] == found[1:]
 
 
+@pytest.mark.parametrize("kind", [LongType(), IntegerType(), DateType()])
+def test_whole_numbers_and_days_are_fields_of_partitions_too(tmp_path: Path, kind: PrimitiveType) -> None:
+    """As published tables have them: the key has the number, and null where there is none."""
+    files = [
+        DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_format=FileFormat.PARQUET,
+            file_path="f",
+            partition=Record("a", value),
+            record_count=1,
+            file_size_in_bytes=1,
+        )
+        for value in (-3, None)
+    ]
+    entries = [
+        ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=7, data_file=file) for file in files
+    ]
+    manifest = written(tmp_path, entries, kind)
+    found = compact_entries(content_of(IO, manifest.manifest_path), manifest, MOST)
+    assert found is not None
+    assert [repr(entry.key) for entry in found] == ["('a', -3)", "('a', None)"]
+
+
 def test_other_layouts_are_read_in_full(tmp_path: Path) -> None:
     """Other types of partition fields, other format versions, and rows with ids."""
     file = DataFile.from_args(
@@ -132,8 +164,8 @@ def test_other_layouts_are_read_in_full(tmp_path: Path) -> None:
         file_size_in_bytes=1,
     )
     entry = ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=7, data_file=file)
-    of_longs = written(tmp_path, [entry], LongType())
-    assert compact_entries(content_of(IO, of_longs.manifest_path), of_longs, MOST) is None
+    of_doubles = written(tmp_path, [entry], DoubleType())
+    assert compact_entries(content_of(IO, of_doubles.manifest_path), of_doubles, MOST) is None
     file.partition[1] = "b"
     versions: tuple[Literal[1, 3], ...] = (1, 3)
     for version in versions:

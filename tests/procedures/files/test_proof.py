@@ -305,6 +305,30 @@ def test_a_table_of_another_catalog(lake: Lake, written: Callable[..., Table], t
     assert ids(other) == [7]
 
 
+def test_a_table_that_was_made_anew_under_the_names_of_the_old_one(
+    lake: Lake, written: Callable[..., Table], tmp_path: Path
+) -> None:
+    """In a file-system catalog the new metadata files have the old names: what the old table reached proves nothing."""
+    one = written("one", 1)
+    with_catalog(lake, "plain", type="filesystem", warehouse=f"file://{tmp_path}/plain")
+    plain = lake.catalogs.open("plain")
+
+    def made(*files: Path) -> Table:
+        table = plain.create_table("s.other", one.schema())
+        table.add_files([f"file://{file}" for file in files])
+        return table.refresh()
+
+    before = made(stray(tmp_path / "elsewhere")).metadata_location
+    orphan = stray(root(one))
+    assert removed(lake.call(remove_orphan_files, table="one")) == {str(orphan)}
+    taken = stray(root(one), "taken.parquet")
+    shutil.rmtree(tmp_path / "plain")
+    other = made(taken)
+    assert other.metadata_location == before
+    assert removed(lake.call(remove_orphan_files, table="one")) == set()
+    assert ids(other) == [7]
+
+
 def test_a_second_entry_that_points_to_an_earlier_version(
     lake: Lake, written: Callable[..., Table], rows: Callable[..., pa.Table], tmp_path: Path
 ) -> None:

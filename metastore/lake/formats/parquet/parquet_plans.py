@@ -8,10 +8,10 @@ statistics, how they are read, and what the register of writers' faults
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,12 +22,15 @@ from metastore.lake.formats.parquet.parquet_footer import Footer, schema_in
 from metastore.lake.formats.parquet.parquet_types import ParquetType, is_of_old_calendar, moved_by_spark, reading_of
 from metastore.lake.formats.parquet.refused_footers import with_maps
 from metastore.lake.formats.parquet.writer_faults import Doubt, Writer, WrittenColumn
-from metastore.model.column_path import ColumnPath, is_among, repeated_names
+from metastore.model.column_path import ColumnPath, is_among, quote, repeated_names
 from metastore.model.drill_types import DrillType, StructField, minor_type, parse_type
 from metastore.model.elements import segments_of
 from metastore.model.tuple_schema import (
     DOUBTED,
+    FIELD_IDS,
+    FIXED_LENGTH,
     LOGICAL_TYPE,
+    MILLISECONDS,
     REFUSED,
     TIME_ZONE,
     SchemaColumn,
@@ -40,6 +43,8 @@ _PLANS_KEPT: Final = 32
 """Plans of wide schemas are megabytes, and tables with more schemas than a few are rare."""
 
 _BYTES: Final = ParquetType("VARBINARY")
+
+_FIELD_ID: Final = b"PARQUET:field_id"
 
 _ARROW_SCHEMA: Final = b"ARROW:schema"
 """Where Arrow keeps its own types in a footer. Without it, a text may have been written from a dictionary."""
@@ -176,7 +181,10 @@ class _SchemaReader:
             type_ = self._type(arrow.type, (arrow.name,), properties, repeated=False)
             columns.append(SchemaColumn(arrow.name, str(type_), not arrow.nullable, properties))
         self.leaves += [leaf for found in self._elements if (leaf := self._element_leaf(*found)) is not None]
-        marks = {REFUSED: "true"} if self._is_refused else {}
+        ids = {quote(path): number for path, number in _field_ids(self._arrow, ())}
+        marks = {FIELD_IDS: json.dumps(ids, ensure_ascii=False, separators=(",", ":"))}
+        if self._is_refused:
+            marks[REFUSED] = "true"
         return with_twins(TupleSchema(tuple(columns), marks))
 
     @property
@@ -229,6 +237,10 @@ class _SchemaReader:
             properties[property_name(LOGICAL_TYPE, path)] = kind.logical
         if kind.zoned:
             properties[property_name(TIME_ZONE, path)] = "UTC"
+        if kind.unit == "milliseconds":
+            properties[property_name(MILLISECONDS, path)] = "true"
+        if kind == _BYTES and column.physical_type == "FIXED_LEN_BYTE_ARRAY":
+            properties[property_name(FIXED_LENGTH, path)] = str(column.length)
         if not repeated:
             written = self._written(column, minor_type(type_), path)
             if doubted := self._writer.doubted(written):
@@ -269,6 +281,27 @@ class _SchemaReader:
             return of_values
         self._dictionary_matters = True
         return of_dictionary if self._next in self._from_dictionary else of_values
+
+
+def _field_ids(fields: Iterable[pa.Field[Any]], above: ColumnPath) -> Iterator[tuple[ColumnPath, int]]:
+    """Yields the paths of the columns and parts of columns that have a field id, each with its id."""
+    for each in fields:
+        path = (*above, each.name)
+        if (number := (each.metadata or {}).get(_FIELD_ID)) is not None:
+            yield path, int(number)
+        yield from _field_ids(_parts(each.type), path)
+
+
+def _parts(arrow: Any) -> Sequence[pa.Field[Any]]:
+    if pa.types.is_struct(arrow):
+        return [arrow.field(index) for index in range(arrow.num_fields)]
+    if pa.types.is_map(arrow):
+        return _under_names("MAP", arrow.key_field, arrow.item_field)
+    return _under_names("ARRAY", arrow.field(0)) if pa.types.is_nested(arrow) else ()
+
+
+def _under_names(container: str, *parts: pa.Field[Any]) -> list[pa.Field[Any]]:
+    return [part.with_name(name) for name, part in zip(segments_of(container), parts, strict=True)]
 
 
 def _shapes(footer: Footer) -> frozenset[str]:

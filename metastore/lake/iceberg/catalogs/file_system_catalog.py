@@ -161,6 +161,11 @@ class FileSystemCatalog(CatalogWithoutViews):
                 f"table {'.'.join(key)} lies at {self.location_of(key)}; it cannot be at {location}"
             )
         metadata = new_table_metadata(schema, partition_spec, sort_order, self.location_of(key), dict(properties))
+        return self.create_from(key, metadata)
+
+    def create_from(self, identifier: str | Identifier, metadata: TableMetadata) -> Table:
+        """Create a table as version 1 with all of ``metadata``, also its snapshots. Raises as :meth:`create_table`."""
+        key = self.identifier_to_tuple(identifier)
         versions = self._versions(metadata.location)
         won = None
         if versions.current() is None:

@@ -105,6 +105,16 @@ class Block:
             raise ValueError("the records of a block end elsewhere than the block")
 
 
+def header_of(beginning: bytes) -> AvroFileHeader | None:
+    """Return the header of an Avro file from its first bytes; None if they do not have all of it."""
+    decoder: Any = CheckedDecoder(beginning)
+    try:
+        header: AvroFileHeader = _HEADER.read(decoder)
+    except EOFError:
+        return None
+    return header
+
+
 def opened(content: bytes, most: int = LimitSettings.manifest) -> tuple[AvroFileHeader, Iterator[Block]]:
     """Return the header of an Avro file, and its blocks; their uncompressed total may be at most ``most`` bytes.
 

@@ -10,7 +10,7 @@ verified by a checksum. :mod:`metastore.lake.iceberg.manifests.manifest_reader` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from sys import intern
 from typing import Any, Final
@@ -18,7 +18,7 @@ from typing import Any, Final
 from pyiceberg.avro.decoder import new_decoder
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.typedef import Record
-from pyiceberg.types import StringType, StructType
+from pyiceberg.types import DateType, IcebergType, IntegerType, LongType, StringType, StructType
 
 from metastore.lake.iceberg.columns.version_3_fields import first_row_id_of_manifest
 from metastore.lake.iceberg.manifests.avro_blocks import CHECKSUM, SCHEMA, Block, opened, schema_of
@@ -29,7 +29,7 @@ from metastore.model.mapping.rows import PartitionKey
 
 _STATUS: Final = {status.value: status for status in ManifestEntryStatus}
 _FORMAT_VERSION: Final = 2
-"""The version of the only layout that is read here, which is that of all component tables."""
+"""The version of the only layout that is read here, which is that of all component tables and most published ones."""
 
 Metrics = tuple[Mapping[int, Any], Mapping[int, Any], Mapping[int, Any], Mapping[int, Any], Mapping[int, Any]]
 """Counts of values, nulls and NaNs, lower and upper bounds, each by field id; empty if there are none."""
@@ -199,10 +199,11 @@ def compact_entries(content: bytes, manifest: ManifestFile, most: int) -> tuple[
 
 
 def _live(
-    block: Block, schema: str, fields: int, manifest: ManifestFile, texts: dict[str, str]
+    block: Block, schema: str, fields: Sequence[str], manifest: ManifestFile, texts: dict[str, str]
 ) -> Iterator[CompactEntry]:
     """Yield the live entries of a block; ``texts`` makes equal values of partitions one object."""
     decoder, content = block.decoder, block.content
+    reads = [getattr(decoder, name) for name in fields]
     spec_id, inherited_id, inherited = manifest.partition_spec_id, manifest.added_snapshot_id, manifest.sequence_number
     for _ in range(block.count):
         entry = CompactEntry()
@@ -213,7 +214,7 @@ def _live(
         decoder.skip_int()  # the kind of content
         entry.path = decoder.read_utf8()
         decoder.skip_utf8()  # the format
-        key = [decoder.read_utf8() if decoder.read_int() else None for _ in range(fields)]
+        key = [read() if decoder.read_int() else None for read in reads]
         entry.rows, entry.size = decoder.read_int(), decoder.read_int()
         maps_at = decoder.tell()
         for _map in range(4):
@@ -244,12 +245,22 @@ def _live(
 
 
 @lru_cache(maxsize=16)
-def _fields_of_partition(schema: str) -> int | None:
-    """Return the number of partition fields, if the layout is that which this package writes with texts as fields."""
+def _fields_of_partition(schema: str) -> Sequence[str] | None:
+    """Return for each partition field the decoder's method that reads it; None for a layout that is not read here."""
     found = schema_of(schema).find_type("data_file.partition")
-    if not isinstance(found, StructType) or any(field.field_type != StringType() for field in found.fields):
+    if not isinstance(found, StructType) or any(type(field.field_type) not in _READS for field in found.fields):
         return None
-    return len(found.fields) if schema == entry_schema(_FORMAT_VERSION, found) else None
+    if schema != entry_schema(_FORMAT_VERSION, found):
+        return None
+    return tuple(_READS[type(field.field_type)] for field in found.fields)
+
+
+_READS: Final[Mapping[type[IcebergType], str]] = {
+    StringType: "read_utf8",
+    IntegerType: "read_int",
+    LongType: "read_int",
+    DateType: "read_int",
+}
 
 
 def _optional_long(decoder: Any) -> int | None:

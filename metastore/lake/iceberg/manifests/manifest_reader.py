@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
 
 from pyiceberg.avro.decoder import new_decoder
 from pyiceberg.avro.reader import Reader, StructReader
@@ -33,15 +34,27 @@ from metastore.lake.iceberg.columns.version_3_fields import (
     first_row_id_of_manifest,
     set_first_row_id,
 )
-from metastore.lake.iceberg.manifests.avro_blocks import schema_of
+from metastore.lake.iceberg.manifests.avro_blocks import header_of, opened, schema_of
 from metastore.lake.iceberg.manifests.avro_file import Encoded, Noting, forget, read_avro_file
 from metastore.lake.iceberg.manifests.manifest_writer import ListedManifest, is_settled
 from metastore.lake.stores.bounded_reading import ReadLimits, whole
+
+_BEGINNING: Final = 1 << 16
+"""Bytes in which the header of nearly every manifest ends."""
 
 
 def read_list(io: FileIO, location: str) -> tuple[ListedManifest, ...]:
     """Return the manifests of the list at ``location``, in order."""
     return tuple(read_avro_file(content_of(io, location), _list_reader, lambda manifest: (manifest,), most_of(io)))
+
+
+def header_note(io: FileIO, location: str, name: str) -> str | None:
+    """Return the note ``name`` in the header of the manifest at ``location``, mostly by a read of its beginning."""
+    with io.new_input(location).open() as stream:
+        header = header_of(stream.read(_BEGINNING))
+    if header is None:
+        header, _ = opened(content_of(io, location), most_of(io))
+    return header.meta.get(name)
 
 
 def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:

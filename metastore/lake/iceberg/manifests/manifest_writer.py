@@ -7,8 +7,9 @@ writers encode every carried-over record again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from pyiceberg.avro.resolver import resolve_writer
@@ -84,7 +85,7 @@ def _once(record: Record, schema: str, encode_it: Callable[[Record], bytes]) -> 
     return known.content
 
 
-def write_manifest_file(
+def write_manifest_file(  # noqa: PLR0913 - each is another part of the file
     files: NewFiles,
     location: str,
     format_version: int,
@@ -93,14 +94,18 @@ def write_manifest_file(
     snapshot_id: int,
     entries: Sequence[ManifestEntry],
     content: ManifestContent = ManifestContent.DATA,
+    *,
+    notes: Mapping[str, str] = MappingProxyType({}),
 ) -> ManifestFile:
     """Write ``entries``, at least one, as marked; returns the manifest for the list of a commit to come.
 
-    ``content`` says whether they are of data files or, from format version 2 on, of delete files.
+    ``content`` says whether they are of data files or, from format version 2 on, of delete files. ``notes`` are kept in
+    the file's header, where other readers pass over them.
     """
     version = _writable(format_version)
     writer = _entry_writer(version, spec.partition_type(schema))
     metadata = {
+        **notes,
         "schema": schema.model_dump_json(),
         "partition-spec": "[" + ",".join(field.model_dump_json() for field in spec.fields) + "]",
         "partition-spec-id": str(spec.spec_id),

@@ -117,7 +117,7 @@ class Manifests:
         path = manifest.manifest_path
 
         def load() -> DecodedManifest:
-            return decode_file(path, lambda: _live_entries(self._io, manifest))
+            return decode_file(path, lambda: decoded_manifest(self._io, manifest))
 
         return self._cache.get(path, load, _size_of)
 
@@ -153,7 +153,8 @@ class Manifests:
             self._cache.put(file.manifest_path, kept, _size_of(kept))
 
 
-def _live_entries(io: FileIO, manifest: ManifestFile) -> DecodedManifest:
+def decoded_manifest(io: FileIO, manifest: ManifestFile) -> DecodedManifest:
+    """Return the live entries of a manifest, read anew. Raises OSError, and the decoder's errors for a bad file."""
     compact = compact_entries(content_of(io, manifest.manifest_path), manifest, most_of(io))
     if compact is not None:
         return DecodedManifest(manifest, compact, tuple(entry.key for entry in compact))

@@ -11,8 +11,9 @@ was written is removed if, and only if, the commit certainly did not land.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
@@ -58,7 +59,11 @@ class NewSnapshot:
         return read_list(self.table.io, self.parent.manifest_list) if self.parent else ()
 
     def write_manifest(
-        self, entries: Sequence[ManifestEntry], spec_id: int, content: ManifestContent = ManifestContent.DATA
+        self,
+        entries: Sequence[ManifestEntry],
+        spec_id: int,
+        content: ManifestContent = ManifestContent.DATA,
+        notes: Mapping[str, str] = MappingProxyType({}),
     ) -> ManifestFile:
         """Write ``entries``, at least one and all of one spec; ``content`` is the kind of their files.
 
@@ -68,9 +73,8 @@ class NewSnapshot:
         spec = metadata.specs()[spec_id]
         require_known_transforms(".".join(self.table.name()), metadata, [spec_id])
         path = self._path(f"m{len(self._files.created)}")
-        return write_manifest_file(
-            self._files, path, metadata.format_version, spec, schema_of(metadata, spec), self.id, entries, content
-        )
+        schema, version = schema_of(metadata, spec), metadata.format_version
+        return write_manifest_file(self._files, path, version, spec, schema, self.id, entries, content, notes=notes)
 
     def publish(
         self,

@@ -1,0 +1,1 @@
+"""Publishing: analyzed folders as Iceberg tables over the very files, for engines that read Iceberg."""

@@ -1,0 +1,40 @@
+"""``unpublish_table`` ends a publication: the entry and the table's own metadata go, every data file stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.exceptions import NoSuchTableError
+
+from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
+from metastore.lake.iceberg.catalogs.catalog_errors import failures_of
+from metastore.procedures.files.guards import PUBLISHED
+from metastore.procedures.framework.declaration import procedure
+from metastore.procedures.framework.model import CallContext
+from metastore.procedures.publishing.publish import target_named
+
+_RESULT = pa.schema({"table": pa.string(), "published_as": pa.string(), "metadata_location": pa.string()})
+
+
+@procedure(result=_RESULT)
+def unpublish_table(context: CallContext, *, table: str, dry_run: bool = False) -> Mapping[str, Any]:
+    """Removes a published table from its catalog; no file is deleted."""
+    target = target_named(context, table)
+    loaded = target.load()
+    source = loaded.metadata.properties.get(PUBLISHED)
+    if source is None:
+        raise ProcedureError(f"{target} is no published table: DROP TABLE removes it")
+    if target.source.settings.type == "filesystem":
+        raise InvalidRequestError(
+            f"{target.source} has no entries to remove: a table there is its folder. Remove {loaded.location()}, which "
+            "holds metadata alone"
+        )
+    if not dry_run:
+        with failures_of(target.source, NoSuchTableError), target.source.turn:
+            try:
+                target.source.opened.drop_table(target.identifier)
+            except NoSuchTableError as error:
+                raise NotFoundError(f"{target} does not exist any more") from error
+    return {"table": source, "published_as": str(target), "metadata_location": loaded.metadata_location}
