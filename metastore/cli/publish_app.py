@@ -9,7 +9,6 @@ import typer
 from metastore.cli.app import TableArgument
 from metastore.cli.command import command
 from metastore.cli.invocation import Invocation
-from metastore.cli.results import Rows
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="catalog.schema.table, in a configured catalog.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")]
@@ -28,6 +27,8 @@ def publish(
     ] = False,
 ) -> object:
     """Make or renew an Iceberg table over the files of an analyzed table, for other engines."""
+    from metastore.cli.results import Rows  # noqa: PLC0415 - `--help` answers at once
+
     options = {"dry_run": dry_run, "replace": replace, "milliseconds": milliseconds}
     return Rows.of(invocation.session.publish(table, to, format_version=format_version, **options))
 
@@ -35,4 +36,6 @@ def publish(
 @command
 def unpublish(invocation: Invocation, name: Name, dry_run: DryRun = False) -> object:
     """Remove a published table from its catalog; every file stays."""
+    from metastore.cli.results import Rows  # noqa: PLC0415 - `--help` answers at once
+
     return Rows.of(invocation.session.unpublish(name, dry_run=dry_run))

@@ -45,7 +45,7 @@ def test_a_container_asks_with_the_token_of_the_configuration(running: tuple[Sta
     state.seen = -1000.0
     stuck = ran(tmp_path, port, TOKEN, "--healthcheck")
     assert (stuck.exit_code, "is stuck" in stuck.output) == (1, True)
-    refused = ran(tmp_path, port, "another", "--healthcheck")
+    refused = ran(tmp_path, port, "other-token-7", "--healthcheck")
     assert (refused.exit_code, "daemon.http.token" in refused.output) == (1, True)
     assert "no port" in ran(tmp_path, None, TOKEN, "--healthcheck").output
 
