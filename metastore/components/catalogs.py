@@ -8,7 +8,7 @@ catalogs are mapped here: a missing object is a NotFoundError that suggests near
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,6 +57,8 @@ class Catalogs:
         self.changelogs: dict[str, Changelog] = {}
         """Changelogs that ``create_changelog_view`` has named, by name in lower case, for the life of this object."""
         configured = metastore.settings.catalogs
+        self.current: tuple[str, ...] = tuple(configured) if len(configured) == 1 else ()
+        """What USE has chosen: a catalog, or a catalog or storage plugin and a schema. By default the only catalog."""
         self._foreign = {
             name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()
         }
@@ -64,6 +66,12 @@ class Catalogs:
     def names(self) -> list[str]:
         """Return the names of all catalogs: ``metastore`` first, then the others in the order of the configuration."""
         return [OWN_CATALOG, *self._foreign]
+
+    def full(self, parts: Sequence[str]) -> Sequence[str]:
+        """Return the parts of a name after those of :attr:`current` that it lacks; as they are if it is too short."""
+        if len(parts) == 1 and len(self.current) > 1:
+            return [*self.current, *parts]
+        return [*self.current[:1], *parts] if len(parts) == len(("schema", "table")) else parts
 
     def canonical(self, catalog: str) -> str:
         """Return the configured spelling of ``catalog``, ignoring case. Raises NotFoundError with near names."""

@@ -62,7 +62,7 @@ DROPPED: Final = pa.schema(_OK)
 def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run an ANALYZE TABLE of either form."""
     cursor = Cursor(statement, 2)
-    table = _table(cursor)
+    table = _table(target, cursor)
     if cursor.accept_word("DROP"):
         cursor.expect_word("METADATA")
         if_exists = cursor.accept_word("IF")
@@ -154,14 +154,15 @@ def _request(cursor: Cursor, *, needs_words: bool = True) -> Request:
     )
 
 
-def _table(cursor: Cursor) -> TableInfo | str:
+def _table(target: StatementTarget, cursor: Cursor) -> TableInfo | str:
     first = cursor.token
     names = cursor.names("the name of a table")
     if len(names) == 1 and names[0].exact and names[0].text[:1] in ("/", "."):
         return names[0].text
-    if len(names) < 3:
+    parts = target.catalogs.full([name.text for name in names])
+    if len(parts) < 3:
         raise cursor.statement.error("a table is named plugin.workspace.table", first)
-    return TableInfo(names[0].text, names[1].text, ".".join(name.text for name in names[2:]))
+    return TableInfo(parts[0], parts[1], ".".join(parts[2:]))
 
 
 def _options(cursor: Cursor) -> dict[str, str]:

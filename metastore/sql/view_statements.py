@@ -61,18 +61,18 @@ class _Header:
 
 def create_view(target: StatementTarget, statement: Statement) -> pa.Table:
     """CREATE VIEW."""
-    return _created(target.views, _header(statement))
+    return _created(target.views, _header(target, statement))
 
 
 def create_materialized_view(target: StatementTarget, statement: Statement) -> pa.Table:
     """CREATE MATERIALIZED VIEW; it holds no rows before the first REFRESH."""
-    return _created(target.materialized_views, _header(statement))
+    return _created(target.materialized_views, _header(target, statement))
 
 
 def refresh(target: StatementTarget, statement: Statement) -> pa.Table:
     """REFRESH MATERIALIZED VIEW; returns one row that says what it did."""
     cursor = Cursor(statement, 3)
-    name = _name(cursor)
+    name = _name(target, cursor)
     mode = next((word for word in ("FULL", "INCREMENTAL") if cursor.accept_word(word)), None)
     cursor.end()
     result = target.materialized_views.refresh(name, mode and mode.lower())
@@ -83,7 +83,7 @@ def drop(target: StatementTarget, statement: Statement) -> pa.Table:
     """DROP VIEW, DROP MATERIALIZED VIEW."""
     component, cursor = _component(target, statement, 1)
     if_exists = cursor.accept_word("IF") and bool(cursor.expect_word("EXISTS"))
-    name = _name(cursor)
+    name = _name(target, cursor)
     cursor.end()
     if component.drop(name, if_exists=if_exists):
         return _answer(True, f"{component.noun} {name} is dropped")
@@ -93,10 +93,10 @@ def drop(target: StatementTarget, statement: Statement) -> pa.Table:
 def rename(target: StatementTarget, statement: Statement) -> pa.Table:
     """ALTER VIEW, ALTER MATERIALIZED VIEW … RENAME TO."""
     component, cursor = _component(target, statement, 1)
-    old = _name(cursor)
+    old = _name(target, cursor)
     cursor.expect_word("RENAME")
     cursor.expect_word("TO")
-    new = _name(cursor)
+    new = _name(target, cursor)
     cursor.end()
     taken = Names(target.metastore).find(new)
     if taken is not None:
@@ -108,7 +108,7 @@ def rename(target: StatementTarget, statement: Statement) -> pa.Table:
 def show_create(target: StatementTarget, statement: Statement) -> pa.Table:
     """SHOW CREATE VIEW, SHOW CREATE MATERIALIZED VIEW: returns a statement that creates the view again."""
     component, cursor = _component(target, statement, 2)
-    name = _name(cursor)
+    name = _name(target, cursor)
     cursor.end()
     return pa.table({"statement": pa.array([create_statement(component.get(name))], pa.string())})
 
@@ -121,7 +121,7 @@ def _created(component: DefinedViews | RefreshedViews, header: _Header) -> pa.Ta
     return _answer(True, f"{component.noun} {header.name} is {'replaced' if there else 'created'}")
 
 
-def _header(statement: Statement) -> _Header:
+def _header(target: StatementTarget, statement: Statement) -> _Header:
     cursor = Cursor(statement, 1)
     replace = cursor.accept_word("OR") and bool(cursor.expect_word("REPLACE"))
     cursor.accept_word("MATERIALIZED")
@@ -129,7 +129,7 @@ def _header(statement: Statement) -> _Header:
     if_not_exists = cursor.accept_word("IF") and bool(cursor.expect_word("NOT") and cursor.expect_word("EXISTS"))
     if replace and if_not_exists:
         raise statement.error("OR REPLACE and IF NOT EXISTS contradict each other", cursor.token)
-    name = _name(cursor)
+    name = _name(target, cursor)
     columns, comments = _columns(cursor) if cursor.accept(TokenType.L_PAREN) else ([], {})
     comment = _text(cursor) if cursor.accept_word("COMMENT") else None
     cursor.expect_word("AS")
@@ -162,9 +162,9 @@ def _component(target: StatementTarget, statement: Statement, start: int) -> tup
     return target.materialized_views if materialized else target.views, cursor
 
 
-def _name(cursor: Cursor) -> TableInfo:
+def _name(target: StatementTarget, cursor: Cursor) -> TableInfo:
     token: Token | None = cursor.token
-    parts = [part.text for part in cursor.names("the name of a view")]
+    parts = target.catalogs.full([part.text for part in cursor.names("the name of a view")])
     if len(parts) < 3:
         raise cursor.statement.error("a view is named plugin.workspace.name", token)
     return TableInfo(parts[0], parts[1], ".".join(parts[2:]))

@@ -68,8 +68,14 @@ def test_a_part_ends_where_a_whole_run_does(
             session.analyze("lake.w.t", level="ROW_GROUP" if by_path else level)
             for step in steps:
                 changed = {name: content for name, content in step.items() if by_path or is_named(lake, name, level)}
+                was_flat = is_flat(lake)
                 paths = change(lake, changed)
-                if by_path:
+                if changed and not by_path and level == "PARTITION" and is_flat(lake) is not was_flat:
+                    # The files in no directory are described otherwise then, and this level keeps none of them.
+                    with pytest.raises(InvalidRequestError, match="no files are kept at its level PARTITION"):
+                        session.analyze("lake.w.t", partitions=named(changed), since={"dir0": ""})
+                    session.analyze("lake.w.t", level=level)
+                elif by_path:
                     session.analyze("lake.w.t", paths=[*paths, *paths])
                 elif changed:
                     session.analyze("lake.w.t", partitions=named(changed), since={"dir0": ""})
@@ -79,6 +85,11 @@ def test_a_part_ends_where_a_whole_run_does(
             session.drop_metadata("lake.w.t")
             session.analyze("lake.w.t", level="ROW_GROUP" if by_path else level)
             assert as_units(kept) == as_units(units(session))
+
+
+def is_flat(lake: Lake) -> bool:
+    """Whether no file is in a directory of the table."""
+    return not any(lake.root.glob("*/**/*.parquet"))
 
 
 def is_named(lake: Lake, name: str, level: str) -> bool:

@@ -82,7 +82,11 @@ class Procedures:
         self.registry.register(self._catalogs.canonical(catalog), procedure)
 
     def find(self, name: str) -> FoundProcedure:
-        """Returns the procedure ``catalog.schema.name``. Raises InvalidRequestError, NotFoundError."""
+        """Returns the procedure ``catalog.schema.name``, or ``schema.name`` of the current catalog.
+
+        Raises InvalidRequestError, NotFoundError.
+        """
+        name = ".".join(self._catalogs.full(name.split(".")))
         catalog, _, rest = name.partition(".")
         if rest.count(".") != 1 or not all(name.split(".")):
             raise InvalidRequestError(

@@ -33,12 +33,13 @@ def rollback_to_snapshot(
     snapshot_id: int,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Makes an earlier snapshot of the table's history the current one."""
+    """Makes an earlier snapshot of the table's history the current one, or one that was made after it."""
 
     def decide(metadata: TableMetadata) -> int:
         if metadata.snapshot_by_id(snapshot_id) is None:
             raise ProcedureError(f"Cannot roll back to unknown snapshot id: {snapshot_id}")
-        if not is_ancestor(metadata, snapshot_id, _current(metadata, "roll back").snapshot_id):
+        current = _current(metadata, "roll back").snapshot_id
+        if not is_ancestor(metadata, snapshot_id, current) and not is_ancestor(metadata, current, snapshot_id):
             raise ProcedureError(
                 f"Cannot roll back to snapshot, not an ancestor of the current state: {snapshot_id}; "
                 "set_current_snapshot goes anywhere"

@@ -28,10 +28,15 @@ class NamedTable:
         return double_quoted(self.alias)
 
 
-def table_name(cursor: Cursor) -> list[Name]:
-    """Read ``catalog.schema.table``. Raises InvalidRequestError for a shorter name."""
+def table_name(target: StatementTarget, cursor: Cursor) -> list[Name]:
+    """Read ``catalog.schema.table``, or a shorter name that begins with what USE has chosen.
+
+    Raises InvalidRequestError if the name is too short.
+    """
     start = cursor.token
     names = cursor.names("catalog.schema.table")
+    full = target.catalogs.full([name.text for name in names])
+    names = [*(Name(text, True, names[0].token) for text in full[: len(full) - len(names)]), *names]
     if len(names) < 3:
         raise cursor.statement.error("a table of a catalog is named by three parts, catalog.schema.table", start)
     return names
@@ -54,7 +59,7 @@ def named_table(target: StatementTarget, cursor: Cursor, *, alias: tuple[str, ..
 
     Raises InvalidRequestError and NotFoundError, at the name.
     """
-    names = table_name(cursor)
+    names = table_name(target, cursor)
     place = place_of(target, cursor, names)
     with cursor.statement.at(names[0].token):
         table = target.catalogs.table(place.catalog_name, place.schema_name, place.name)

@@ -128,7 +128,8 @@ class Relations:
 
         Names have three parts or more. Everything that can have such a name is then known at one moment.
         """
-        if any(len(parts) > 2 and self.plugin_name(parts) is not None for parts in names):
+        full = map(self._target.catalogs.full, names)
+        if any(len(parts) > 2 and self.plugin_name(parts) is not None for parts in full):
             metastore = self._target.metastore
             look_together(
                 each.backing.table for each in (metastore.views, metastore.materialized_views, metastore.tables)
@@ -164,6 +165,7 @@ class Relations:
                     f"{parts[0]} has no versions: a changelog view shows the snapshots that it was created from"
                 )
             return _of_changelog(log)
+        parts = self._target.catalogs.full(parts)
         info = self.plugin_name(parts)
         if info is not None:
             return self._analyzed(info, wanted, named, unlisted)
@@ -176,6 +178,7 @@ class Relations:
         """
         if (len(parts) == 2 and parts[0].lower() == NAME) or self._changelog(parts) is not None:
             return None
+        parts = self._target.catalogs.full(parts)
         if len(parts) < 3:
             raise self._too_short(parts)
         if parts[0].lower() in {name.lower() for name in self._target.catalogs.names()}:
@@ -246,6 +249,9 @@ class Relations:
             rows = metadata_table(target, kind, version)
             return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), in_memory)
         target = self._target.catalogs.target(catalog, schema, name)
+        base, at, ref = name.rpartition("@")
+        if base and at and wanted is None and target.newest_pointer() is None:
+            return self._of_catalog(catalog, schema, base, int(ref) if ref.isdecimal() else ref, unlisted)
         self._read.add(str(target))
         if target.is_component:
             return self._of_component(target, wanted)

@@ -48,6 +48,7 @@ from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.procedures.files.guards import require_unpublished
 from metastore.sql.execute_procedure import execute_procedure, is_execute
+from metastore.sql.queries.named_table import table_name
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.tables.alter_columns import add_columns, alter_column, drop_columns, rename_column
 from metastore.sql.tables.identifier_fields import drop_identifier_fields, set_identifier_fields
@@ -69,9 +70,7 @@ def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
     """
     cursor = Cursor(statement, 2)
     start = cursor.token
-    names = cursor.names("catalog.schema.table")
-    if len(names) < 3:
-        raise statement.error("a table of a catalog is named by three parts, catalog.schema.table", start)
+    names = table_name(target, cursor)
     assert start is not None
     with statement.at(start):
         schema = ".".join(name.text for name in names[1:-1])

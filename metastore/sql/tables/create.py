@@ -90,7 +90,7 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one CREATE TABLE; returns one row that says what was done and, with AS, how many rows the table has."""
     cursor = Cursor(statement, 2)
     if_not_exists = accept_condition(cursor, "NOT")
-    names = table_name(cursor)
+    names = table_name(target, cursor)
     made = new_table(cursor)
     query: Token | None = None
     if cursor.accept_word("AS"):

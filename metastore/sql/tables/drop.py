@@ -45,7 +45,7 @@ def drop_table(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one DROP TABLE; returns one row that says what was done."""
     cursor = Cursor(statement, 2)
     if_exists = accept_condition(cursor)
-    names = table_name(cursor)
+    names = table_name(target, cursor)
     purge = cursor.accept_word("PURGE")
     cursor.end()
     place = place_of(target, cursor, names)

@@ -6,6 +6,7 @@
     SHOW SCHEMAS | DATABASES [FROM | IN catalog] [LIKE 'pattern']
     SHOW TABLES [FROM | IN schema] [LIKE 'pattern']
     DESCRIBE | DESC [TABLE] name
+    USE catalog[.schema] | plugin.workspace
 
 A schema is ``plugin.workspace``, ``catalog.schema``, ``metastore.components`` or ``information_schema``. Without FROM,
 only the schemas and tables that the metastore itself knows are listed; no other catalog is contacted.
@@ -14,7 +15,7 @@ only the schemas and tables that the metastore itself knows are listed; no other
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -147,7 +148,27 @@ def _dotted(name: Iterable[Name]) -> str:
     return ".".join(part.text for part in name)
 
 
+def use(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Choose what shorter names of this session begin with, in every statement; returns one row that says so."""
+    cursor = Cursor(statement, 1)
+    names = cursor.names("catalog, catalog.schema or plugin.workspace")
+    cursor.end()
+    catalog, schema = names[0].text, ".".join(name.text for name in names[1:])
+    plugins = target.settings.storage
+    with statement.at(names[0].token):
+        if catalog in plugins:
+            known: Sequence[str] = list(plugins[catalog].workspaces)
+        else:
+            catalog = target.catalogs.canonical(catalog)
+            known = target.catalogs.schemas(catalog) if schema else ()
+        if schema and schema not in known:
+            raise NotFoundError(f"{catalog} has no schema {schema}{did_you_mean(schema, known)}")
+    target.catalogs.current = (catalog, *schema.split(".")) if schema else (catalog,)
+    return pa.table({"ok": [True], "summary": [f"names begin with {'.'.join(target.catalogs.current)}"]})
+
+
 HANDLERS: Final = {
+    ("USE",): use,
     ("SHOW", "CATALOGS"): show_catalogs,
     ("SHOW", "SCHEMAS"): show_schemas,
     ("SHOW", "DATABASES"): show_schemas,

@@ -26,7 +26,7 @@ from metastore.ground.digests import digest
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
-from metastore.model.tuple_schema import TupleSchema
+from metastore.model.tuple_schema import FIELD_IDS, FIXED_LENGTH, MILLISECONDS, TupleSchema
 from metastore.sql.views.bound_query import bind_query
 from metastore.sql.views.context import ViewSession, files_of, workspace_of
 from metastore.sql.views.expansion import Lookup, ViewText, expand
@@ -155,7 +155,12 @@ def columns_read(table: Meaning, names: Collection[str]) -> dict[str, str]:
 
 
 def _declared(type_: str, properties: Mapping[str, str]) -> str:
-    return f"{type_} {json.dumps(dict(properties), sort_keys=True)}" if properties else type_
+    declared = {name: value for name, value in properties.items() if name not in _OF_FILES}
+    return f"{type_} {json.dumps(declared, sort_keys=True)}" if declared else type_
+
+
+_OF_FILES: Final = (FIELD_IDS, MILLISECONDS, FIXED_LENGTH)
+"""Properties that say how files hold values, for publications; the values read are the same."""
 
 
 def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:

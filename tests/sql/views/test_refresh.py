@@ -323,7 +323,7 @@ def test_old_rows_go_with_the_versions_that_named_them(session: Session, data: P
     define(session, GROUPED)
     for _ in range(3):
         session.materialized_views.refresh(M, "full")
-    now.ms += int(timedelta(days=2).total_seconds()) * 1_000
+    now.ms += int(timedelta(days=6).total_seconds()) * 1_000  # without a configured age, five days stay
     planned = expire(session, dry_run=True)
     assert (planned.refreshes, len(os.listdir(data / "m"))) == (0, 3)
     done = expire(session)
