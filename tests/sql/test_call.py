@@ -114,7 +114,8 @@ ERRORS: dict[str, tuple[str, str]] = {
     ),
     "no such catalog": ("CALL lak.system.two()", "1:6 catalog lak does not exist; did you mean lake?"),
     "no such schema": ("CALL lake.sys.two()", "1:6 Procedure not registered: lake.sys.two"),
-    "no catalog": ("CALL system.two()", "1:6 'system.two' does not name a procedure: catalog.schema.name is expected"),
+    "only a name": ("CALL two()", "1:6 'two' does not name a procedure: catalog.schema.name is expected"),
+    "the only catalog": ("CALL system.two()", "1:6 Required procedure argument 'first' is missing"),
     "too many parts": ("CALL a.b.c.d()", "1:6 'a.b.c.d' does not name a procedure: "),
     # Constants
     "naive literal": (

@@ -165,11 +165,16 @@ class Relations:
                     f"{parts[0]} has no versions: a changelog view shows the snapshots that it was created from"
                 )
             return _of_changelog(log)
-        parts = self._target.catalogs.full(parts)
-        info = self.plugin_name(parts)
-        if info is not None:
-            return self._analyzed(info, wanted, named, unlisted)
-        return self._of_catalog(parts[0], ".".join(parts[1:-1]), parts[-1], wanted, unlisted)
+        full = self._target.catalogs.full(parts)
+        info = self.plugin_name(full)
+        try:
+            if info is not None:
+                return self._analyzed(info, wanted, named, unlisted)
+            return self._of_catalog(full[0], ".".join(full[1:-1]), full[-1], wanted, unlisted)
+        except NotFoundError as error:
+            if len(full) > len(parts):
+                raise self._too_short(parts) from error
+            raise
 
     def plugin_name(self, parts: Sequence[str]) -> TableInfo | None:
         """Returns the name in a storage plugin that these parts mean.
