@@ -58,7 +58,7 @@ def test_statements_a_table_do_not_grow_with_the_tables(make_site: Callable[...,
 
 
 def test_a_table_that_takes_a_file_in_after_the_last_pass_keeps_it(make_site: Callable[..., Any]) -> None:
-    """The daemon remembers from pass to pass who has files where; a pointer that moved is looked at anew."""
+    """The daemon keeps the index from pass to pass, and reads a table again after its pointer has changed."""
     site = make_site(**EXPIRE)
     giving, taking = (site.table(name, commits=2) for name in ("giving", "taking"))
     site.later(days=1)

@@ -39,7 +39,7 @@ def test_config_names_the_endpoints_and_the_prefix(lake: Lake) -> None:
 
 
 def test_a_warehouse_is_needed_where_there_are_several(lake: Lake, make_lake: MakeLake) -> None:
-    """Its absence is told with the names; so is one that is not served. A single one needs no name."""
+    """A missing or unknown name is an error that lists the catalogs. A single catalog needs no name."""
     assert lake.ask("/v1/config").error == (400, "BadRequestException")
     assert "folders" in lake.ask("/v1/config").document["error"]["message"]
     assert lake.ask("/v1/config?warehouse=none").error == (404, "NoSuchWarehouseException")

@@ -100,7 +100,7 @@ def writers(lake: Lake) -> Iterator[list[RestCatalog]]:
 
 @pytest.mark.parametrize("what", [name for name in WRITES if "rows" not in name and "property of" not in name])
 def test_a_write_is_refused(lake: Lake, writers: list[RestCatalog], what: str) -> None:
-    """By the client itself, which was told the endpoints; else by 403 with the reason. No file changes."""
+    """A client that honours ``endpoints`` refuses by itself; others get 403 with the reason. No file changes."""
     before = lake.files()
     honest, stubborn = writers
     with pytest.raises(NotImplementedError, match="does not support"):

@@ -51,7 +51,7 @@ def test_near_tables_are_those_with_files_in_a_folder_of_candidates(
 
 @given(st.lists(FOLDERS, min_size=1, max_size=40), st.integers(1, 5))
 def test_few_folders_cover_many(folders: list[str], most: int) -> None:
-    """Each folder is one of those that are left, or below one; there are at most so many."""
+    """At most ``most`` folders are left, and each given folder is one of them or lies below one."""
     left = cover(frozenset(f"/{each}" for each in folders), most)
     assert len(left) <= most
     for folder in folders:

@@ -2,7 +2,7 @@
 
 Before a file may be deleted, all tables of all catalogs must prove that they do not use it. Metadata files and
 manifests never change, so a process reads each once and keeps the folders that it names. A table is read again when its
-pointer changes. For all others the index answers the reverse question: who has files where the candidates lie?
+pointer changes. For the rest, the index finds the tables with files in the folders of the candidates.
 On the local disk the names never change, but links do: folders are kept as they are named, never what they lead to.
 """
 
