@@ -1,22 +1,33 @@
 """Old snapshots of a published table, which its own publications expire: with each, some that nobody reads any more.
 
-Promises: only manifests and manifest lists in the table's own metadata folder are deleted, after the commit without
-these snapshots, and only if no kept snapshot reaches them. A data file is never deleted, whatever metadata names.
+Promises: only manifests and manifest lists are deleted, after the commit without these snapshots. They go as in every
+expiration: below the operator's roots, if no kept snapshot and no other table needs them, and as the files that were
+listed. A data file is never deleted, whatever metadata names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from pyiceberg.io import FileIO
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import MetastoreError
+from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.manifests.manifest_reader import read_list
-from metastore.lake.stores.files import discard
+from metastore.lake.stores.deletion import Deletion
+from metastore.lake.stores.deletion_list import PutOff
+from metastore.lake.stores.listed_files import identities
+from metastore.procedures.files.deletion_roots import deletion_roots
+from metastore.procedures.files.due_deletions import EXPIRE_SNAPSHOTS
+from metastore.procedures.files.proof import Proof
+from metastore.procedures.framework.model import CallContext
+
+_log: Final = logging.getLogger(__name__)
 
 KEPT: Final = 20
 """Snapshots that are kept in any case, the newest ones."""
@@ -36,14 +47,28 @@ def outdated(metadata: TableMetadata, now_ms: int) -> list[Snapshot]:
     ]
 
 
-def remove_files(table: Table, expired: Sequence[Snapshot]) -> None:
-    """Delete the manifests and lists of ``expired`` that no snapshot of ``table`` reaches; what fails stays."""
+def remove_files(context: CallContext, target: TargetTable, table: Table, expired: Sequence[Snapshot]) -> None:
+    """Delete the manifests and lists of ``expired`` that nothing reaches; what cannot be deleted stays, and is logged.
+
+    ``table`` is ``target`` after the commit without these snapshots.
+    """
     own = f"{table.location().rstrip('/')}/metadata/"
-    with suppress(OSError, MetastoreError):
-        gone = {each.manifest_list for each in expired}
-        for each in expired:
-            gone.update(manifest.manifest_path for manifest in read_list(table.io, each.manifest_list))
-        for each in table.metadata.snapshots:
-            gone.discard(each.manifest_list)
-            gone.difference_update(manifest.manifest_path for manifest in read_list(table.io, each.manifest_list))
-        discard(table.io, sorted(path for path in gone if path.startswith(own) and path.endswith(".avro")))
+    try:
+        gone = {path for path in _metadata_files(table.io, expired) if path.startswith(own) and path.endswith(".avro")}
+        gone.difference_update(_metadata_files(table.io, table.metadata.snapshots))
+        listed = identities(gone)
+        judgement = Proof(context.catalogs, target, context.engine).judge(gone)
+        put_off = PutOff(context.catalogs.metastore.deletions, str(target), EXPIRE_SNAPSHOTS, renewed=gone)
+        roots = deletion_roots(target, table, context.settings.procedures.allowed_locations)
+        failed = Deletion(table.io, context.engine, roots, put_off, listed).run(sorted(gone & judgement.free))
+    except (OSError, MetastoreError) as error:
+        _log.warning("metadata files of %d old snapshots of %s stay: %s", len(expired), target, error)
+        return
+    for location, reason in failed.items():
+        _log.warning("%s of %s stays: %s", location, target, reason)
+
+
+def _metadata_files(io: FileIO, snapshots: Sequence[Snapshot]) -> Iterator[str]:
+    for each in snapshots:
+        yield each.manifest_list
+        yield from (manifest.manifest_path for manifest in read_list(io, each.manifest_list))

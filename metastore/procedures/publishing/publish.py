@@ -226,7 +226,7 @@ class _Asked:
             added = change.new.updates([*manifests, *kept], summary)
             after = self.target.commit(table, _as_read(table), (*updates, *added))
         if expired:
-            remove_files(after, expired)
+            remove_files(self.context, self.target, after, expired)
         return {**self._counted("changed", change, len(written), summary), "message": _note(columns)}
 
     def _columns(self, stored: StoredTable, known: Columns, keys: frozenset[str]) -> Columns:

@@ -10,10 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from procedures.publishing.conftest import NAME, SOURCE, Shop
+from pyiceberg.table.update import AddSnapshotUpdate, SetLocationUpdate
 
+from metastore.components.metastore import Metastore
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, ProcedureError
-from metastore.session import connect
+from metastore.ground.clock import Clock
+from metastore.procedures.publishing.expiration import KEPT, LEAST_AGE_MS
+from metastore.session import Session, connect
 
 
 @pytest.fixture
@@ -173,4 +177,38 @@ def test_two_publishers_race(shop: Shop) -> None:
         with ThreadPoolExecutor(3) as threads:
             outcomes = [row["outcome"] for row in threads.map(lambda _: shop.publish_stored(), range(3))]
         assert sorted(outcomes) == [["changed", "created"][number == 0], "unchanged", "unchanged"]
+        assert shop.rows() == shop.plain()
+
+
+def test_old_snapshots_take_no_file_that_another_table_needs(tmp_path: Path) -> None:
+    """A program moved the published table to the folder of another one, and slipped that table's list in."""
+    now = [1_800_000_000_000]
+    settings = {
+        "drill.metastore.iceberg.location.base_path": str(tmp_path),
+        "drill.metastore.storage.dfs.workspaces.shop.location": f"{tmp_path}/shop",
+        "drill.metastore.catalogs.published": {
+            "type": "sql",
+            "uri": f"sqlite:///{tmp_path}/lake.db",
+            "warehouse": f"file://{tmp_path}/lake",
+        },
+    }
+    metastore = Metastore.open(Settings.from_mapping(settings, environ={}), clock=Clock(now_ms=lambda: now[0]))
+    with Session(metastore) as session:
+        shop = Shop(session, tmp_path / "shop" / "sales")
+        shop.write("k=1/0.parquet", {"x": [0]})
+        shop.publish()
+        session.sql("CREATE TABLE published.shop.theirs AS SELECT 7 AS id")
+        theirs = session.catalogs.table("published", "shop", "theirs").load()
+        slipped = theirs.metadata.snapshots[0].model_copy(
+            update={"snapshot_id": 1, "parent_snapshot_id": None, "sequence_number": 2, "timestamp_ms": now[0]}
+        )
+        target = session.catalogs.table("published", "shop", "sales")
+        moved = SetLocationUpdate(location=theirs.metadata.location)
+        target.commit(target.load(), [], [moved, AddSnapshotUpdate(snapshot=slipped)])
+        for number in range(KEPT + 1):
+            now[0] += 2 * LEAST_AGE_MS
+            shop.write(f"k=1/{number + 1}.parquet", {"x": [number]})
+            shop.publish()
+        assert 1 not in {each.snapshot_id for each in target.load().metadata.snapshots}
+        assert theirs.refresh().scan().to_arrow().to_pylist() == [{"id": 7}]
         assert shop.rows() == shop.plain()
