@@ -8,9 +8,9 @@ types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from typing import cast
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from metastore.engines.engine import Capabilities, Chunk
 from metastore.errors import EngineError, MetastoreError
-from metastore.scan.rows import in_types, read_rows
+from metastore.scan.rows import read_rows
 from metastore.scan.scan import Scan
 from metastore.scan.task_parts import split
 from metastore.session import Session
@@ -28,8 +28,8 @@ from metastore.spark.failures import reason_of
 from metastore.spark.locations import spark_location
 from metastore.spark.pinned_settings import pinned
 from metastore.spark.query import select
-from metastore.spark.spark_rows import SparkRows, merged_rows
-from metastore.spark.spark_types import require_digits, spark_schema
+from metastore.spark.spark_rows import SparkRows, frame_of_tasks, merged_rows
+from metastore.spark.spark_types import spark_schema
 from metastore.spark.views import run
 from metastore.sql.target import QueriedRows, ReadRows, StatementTarget
 from metastore.sql.views.runner import Source, Written
@@ -69,15 +69,7 @@ class SparkQueryEngine(SparkEngine):
         self, name: str, chunks: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
     ) -> None:
         """As ``ViewEngine.make_view``; each chunk is a task, and nothing runs before a query."""
-        struct, types = spark_schema(schema)
-        require_digits(struct)
-        self.rows(chunks, partial(_in_types_of_spark, task, types), struct).createOrReplaceTempView(name)
-
-
-def _in_types_of_spark(
-    task: Callable[[Chunk], Iterable[pa.RecordBatch]], types: pa.Schema, chunk: Chunk
-) -> Iterator[pa.RecordBatch]:
-    return (in_types(batch, types) for batch in task(chunk))
+        frame_of_tasks(self, chunks, task, schema).createOrReplaceTempView(name)
 
 
 def _frame(engine: SparkEngine, source: Source, tasks: int) -> DataFrame:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from metastore.engines.engine import Chunk
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.ground.quoting import backticked
 from metastore.scan.rows import in_types
@@ -26,9 +27,7 @@ from metastore.sql.target import MERGE_SOURCE, MERGE_TARGET, Dealt, QueriedRows,
 def merged_rows(engine: SparkEngine, table: ReadRows, source: QueriedRows, text: str) -> SparkRows:
     """As :meth:`metastore.sql.target.QueryEngine.merged`."""
     assert isinstance(source, SparkRows)
-    struct, types = spark_schema(table.schema)
-    require_digits(struct)
-    target = engine.rows(table.parts, partial(_in_types, table.task, types), struct)
+    target = frame_of_tasks(engine, table.parts, table.task, table.schema)
     named = text.replace("{", "{{").replace("}", "}}")
     for name, place in ((MERGE_TARGET, "{target}"), (MERGE_SOURCE, "{source}")):
         named = named.replace(backticked(name), place)
@@ -42,7 +41,19 @@ def merged_rows(engine: SparkEngine, table: ReadRows, source: QueriedRows, text:
         raise InvalidRequestError(f"{place}Spark does not understand the statement: {message}") from error
 
 
-def _in_types(task: Callable[[Any], Rows], types: pa.Schema, part: Any) -> Rows:
+def frame_of_tasks(
+    engine: SparkEngine, parts: Sequence[Chunk], task: Callable[[Chunk], Iterable[pa.RecordBatch]], schema: pa.Schema
+) -> DataFrame:
+    """Returns the rows of ``task`` over ``parts``, which have ``schema``, as a DataFrame in Spark's types.
+
+    Raises InvalidRequestError for decimals that Spark cannot hold.
+    """
+    struct, types = spark_schema(schema)
+    require_digits(struct)
+    return engine.rows(parts, partial(_in_types, task, types), struct)
+
+
+def _in_types(task: Callable[[Chunk], Iterable[pa.RecordBatch]], types: pa.Schema, part: Chunk) -> Rows:
     return (in_types(batch, types) for batch in task(part))
 
 

@@ -118,9 +118,10 @@ class Histories(RuleBasedStateMachine):
 
     @rule(pick=PICK)
     def rollback(self, pick: int) -> None:
-        """Main goes back, to one of its ancestors only."""
+        """Main goes back to one of its ancestors, or forward to a snapshot that has main among its ancestors."""
         snapshot_id = self._any(pick)
-        if self._call("rollback_to_snapshot", snapshot_id in self._line("main"), snapshot_id=snapshot_id):
+        allowed = snapshot_id in self._line("main") or self.refs["main"][1] in _ancestors(self.versions, snapshot_id)
+        if self._call("rollback_to_snapshot", allowed, snapshot_id=snapshot_id):
             self._move("main", snapshot_id)
 
     @rule(pick=PICK)

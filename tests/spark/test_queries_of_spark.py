@@ -14,6 +14,7 @@ from metastore.errors import EngineError, InvalidRequestError, MetastoreError, N
 from metastore.session import Session
 from metastore.session import connect as connect_here
 from metastore.spark import connect, merge
+from metastore.spark.session import copied
 
 pytestmark = pytest.mark.spark
 
@@ -42,8 +43,12 @@ STATEMENTS = [
 @pytest.fixture(scope="module")
 def sessions(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Session]]:
     """A session on Spark, in another time zone, and one on this machine; each has the table ``s`` of 30 rows."""
-    elsewhere = spark.newSession()
-    elsewhere.conf.set("spark.sql.session.timeZone", "America/New_York")
+    several_tasks = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "4"}
+    with copied(spark, {"spark.sql.session.timeZone": "America/New_York", **several_tasks}) as elsewhere:
+        yield from _opened(elsewhere, tmp_path_factory)
+
+
+def _opened(elsewhere: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Session]]:
 
     def settings(folder: Path) -> Settings:
         lake = {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"{folder}/lake"}
