@@ -95,7 +95,6 @@ class LeaseFiles:
         """Uses create-if-absent. Never waits, since there may be no other daemon."""
         location = self._location(sign.number)
         try:
-            self._store.make_folder(self._folder)
             if not self._store.create_if_absent(location, sign.to_json()):
                 return False
             if sign.number > 1 and not self._stands(sign.number - 1):

@@ -191,10 +191,8 @@ class DeletionList:
         for start in range(0, len(entries), _ENTRIES_A_FILE):
             lines = (json.dumps(asdict(each)) for each in entries[start : start + _ENTRIES_A_FILE])
             location = f"{self._folder}/{uuid.uuid4()}{_SUFFIX}"
-            store = self._store()
             try:
-                store.make_folder(self._folder)
-                store.create_if_absent(location, "\n".join(lines).encode())
+                self._store().create_if_absent(location, "\n".join(lines).encode())
             except OSError as error:
                 raise StorageError(f"the list of deletions {location} cannot be written: {error}") from error
 

@@ -88,7 +88,7 @@ class PointerStore(Protocol):
         """
 
     def make_folder(self, folder: str) -> None:
-        """Create the folder and its parents, on stores with empty folders."""
+        """Create the folder and its parents. :meth:`create_if_absent` does so, too, for the folder of its file."""
 
     def remove_folder(self, folder: str) -> None:
         """Remove an empty folder. Raises OSError if it is not empty."""

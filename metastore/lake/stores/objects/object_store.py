@@ -38,6 +38,10 @@ _PAGE: Final = 1000
 """Objects in a page, as stores send them: if more are requested, a page request also fetches the next page."""
 
 
+_EMPTY_FOLDER: Final = ".folder"
+"""Name of the object, without content, that shows an empty folder. No listing of this class contains it."""
+
+
 class ObjectPointers:
     """Pointers in ``buckets``; ``pause`` waits between tries, ``page`` is the number of objects in a page.
 
@@ -173,7 +177,7 @@ class ObjectPointers:
         if not found["objects"] and not found["common_prefixes"]:
             raise FileNotFoundError(errno.ENOENT, f"there is nothing below {folder}")
         return Entries(
-            frozenset(_name(entry["path"]) for entry in found["objects"]),
+            frozenset(_name(entry["path"]) for entry in found["objects"]) - {_EMPTY_FOLDER},
             frozenset(_name(prefix) for prefix in found["common_prefixes"]),
         )
 
@@ -194,13 +198,15 @@ class ObjectPointers:
         return {each: identity for each, identity in found.items() if "/" not in each and each.encode() > name.encode()}
 
     def make_folder(self, folder: str) -> None:
-        """Do nothing: a folder exists with its first object."""
+        """Put an object without content into it: nothing else shows an empty folder."""
+        self.replace(f"{folder}/{_EMPTY_FOLDER}", b"")
 
     def remove_folder(self, folder: str) -> None:
-        """Do nothing for an empty folder."""
-        with suppress(FileNotFoundError):
-            self.entries(folder)
+        """Remove what shows the empty folder. Also fails if it does not exist."""
+        listed = self.entries(folder)
+        if listed.files or listed.folders:
             raise OSError(errno.ENOTEMPTY, f"{folder} is not empty")
+        self.remove(f"{folder}/{_EMPTY_FOLDER}")
 
     def _at(self, location: str) -> tuple[StoreLocation, Bucket]:
         place = StoreLocation.parse(location)
