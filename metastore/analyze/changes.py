@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import add
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, is_of_this_form, segment_state, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.bounds_from_data import AUTO, BoundsFrom
-from metastore.lake.formats.names import ORC, PARQUET
+from metastore.lake.formats.names import PARQUET, WITH_FOOTERS
 from metastore.lake.formats.source_file import SourceFile
 from metastore.lake.formats.text.text_options import DEFAULTS, TextOptions
 from metastore.model.column_path import ColumnPath
@@ -26,9 +26,6 @@ from metastore.model.recorded_file import is_as_recorded
 from metastore.model.sketches.description import Describing
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
-
-_OF_FOOTERS: Final = (PARQUET, ORC)
-"""Formats whose bounds come from footers, from data, or from both."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +246,7 @@ def decide(
         reason,
         footers=wanted.columns != known.columns
         or not reaches(known.level, wanted.level)
-        or (wanted.format in _OF_FOOTERS and _takes_other_bounds(known, wanted, lacks_bounds)),
+        or (wanted.format in WITH_FOOTERS and _takes_other_bounds(known, wanted, lacks_bounds)),
         anew=known.state.describing is not None
         and wanted.describing is not None
         and wanted.describing.percent != known.state.describing.percent,
@@ -305,7 +302,7 @@ def _other_wishes(known: KnownTable, wanted: WantedMetadata) -> str | None:
         return "the last run analyzed other columns"
     if known.state.describing != wanted.describing:
         return "the last run computed other statistics"
-    if wanted.format in _OF_FOOTERS and known.state.bounds != (wanted.bounds or AUTO):
+    if wanted.format in WITH_FOOTERS and known.state.bounds != (wanted.bounds or AUTO):
         return "the last run took bounds from elsewhere"
     return None
 

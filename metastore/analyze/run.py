@@ -42,9 +42,9 @@ from metastore.engines.engine import Engine
 from metastore.errors import ConflictError, FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.ground.user import user_name
 from metastore.lake.formats.bounds_from_data import BoundsFrom
-from metastore.lake.formats.names import PARQUET, format_named, format_of_files
+from metastore.lake.formats.names import KNOWN, PARQUET, format_named, format_of_files, format_record
 from metastore.lake.formats.source_file import SourceFile
-from metastore.lake.formats.text.text_options import DELIMITED, TextOptions
+from metastore.lake.formats.text.text_options import TextOptions
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
 from metastore.model.sketches.description import Describing
@@ -310,9 +310,10 @@ def _with_format(
     text = asked.text
     if text is None and not (known is not None and known.format == format_ and known.state.text_is_own):
         text = source.text_options(files)
-    if text is not None and format_ not in DELIMITED:
+    if text is not None and not format_record(format_).takes_text_options:
         if asked.text is not None:
-            raise InvalidRequestError(f"{source.table} is {format_}; options of text are for {', '.join(DELIMITED)}")
+            taking = ", ".join(each.name for each in KNOWN if each.takes_text_options)
+            raise InvalidRequestError(f"{source.table} is {format_}; options of text are for {taking}")
         text = None
     bounds = asked.bounds or source.bounds
     if bounds is not None and bounds.columns and source.bounds is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from metastore.lake.formats.bounds_from_data import BoundsFrom
-from metastore.lake.formats.names import FORMATS, ORC, PARQUET
+from metastore.lake.formats.names import FORMATS, PARQUET, WITH_FOOTERS
 from metastore.model.column_path import ColumnPath, is_among, quote
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.elements import elements_of
@@ -36,7 +36,7 @@ def columns_without_bounds(
         known = ColumnStatistics.from_json(text)
         if known.all_null or known.min is not None or known.max is not None or known.rows == 0:
             continue
-        is_read = format_ != PARQUET and (format_ != ORC or bounds.source != "footers")
+        is_read = format_ != PARQUET and (format_ not in WITH_FOOTERS or bounds.source != "footers")
         was_read = bounds.source == "data" or is_among(path, bounds.columns) or is_read
         logical = schema.by_name[path[0]].leaf_property(LOGICAL_TYPE, path)
         if format_ not in FORMATS:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from metastore.errors import FormatError
 from metastore.lake.formats.conforming import as_stored, conformed, spelled_as
-from metastore.lake.formats.data_files import Opening
+from metastore.lake.formats.file_format import Opening
 from metastore.lake.formats.parquet.refused_footers import has_map_as_list
 from metastore.lake.formats.row_files import read_file
 from metastore.lake.formats.source_file import SourceFile
@@ -103,8 +103,7 @@ def read_file_found(
         own = data.schema
     with naming(path):
         found = FoundColumns.of(finder, asked, own)
-    # Avro's reader returns rows, which can be converted to any type.
-    if opening.format == "AVRO":
+    if opening.format.rows_fit_any_type:
         fields: list[Any] = [
             _spelled_as(asked.field(name), field) for name, field in zip(found.names, found.read, strict=True)
         ]

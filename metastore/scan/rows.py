@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from metastore.errors import FormatError, NotFoundError, StorageError
-from metastore.lake.formats.data_files import Opening
-from metastore.lake.formats.names import PARQUET
+from metastore.lake.formats.file_format import Opening
+from metastore.lake.formats.names import PARQUET, format_record
 from metastore.lake.formats.parquet.bloom_filters import Probes
 from metastore.lake.formats.parquet.element_bounds import ElementProbe
 from metastore.lake.formats.parquet.int96_moments import require_moments
@@ -250,9 +250,8 @@ class _FileReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the file, as :func:`read_rows` does."""
         if self._chunk.format != PARQUET:
-            opening = Opening(
-                self._chunk.format, self._chunk.location, None, self._chunk.options, text=self._chunk.text
-            )
+            format_ = format_record(self._chunk.format)
+            opening = Opening(format_, self._chunk.location, None, self._chunk.options, text=self._chunk.text)
             with _advising(self._file):
                 for batch in read_file_found(opening, self._file.path, self._schema, self._finder):
                     yield from self._finished(batch, {})

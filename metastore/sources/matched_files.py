@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.lake.formats.arrow_schema import tuple_schema
-from metastore.lake.formats.data_files import FileData
-from metastore.lake.formats.orc.orc_statistics import OrcStatistics
+from metastore.lake.formats.file_format import FileData, FooterStatistics
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType
 from metastore.model.statistics import ColumnStatistics
@@ -38,7 +37,7 @@ def renamed(data: FileData, columns: TableColumns) -> FileData:
             else:
                 yield batch
 
-    def footer() -> OrcStatistics | None:
+    def footer() -> FooterStatistics | None:
         known = data.footer()
         if known is None:
             return None
@@ -47,7 +46,7 @@ def renamed(data: FileData, columns: TableColumns) -> FileData:
             found = ((kept.path(path), statistics) for path, statistics in columns.items())
             return {path: statistics for path, statistics in found if path is not None}
 
-        return OrcStatistics(known.rows, by_path(known.columns), by_path(known.others), by_path(known.elements))
+        return FooterStatistics(known.rows, by_path(known.columns), by_path(known.others), by_path(known.elements))
 
     return FileData(schema, batches, data.undeclared, kept.schema.properties, footer)
 

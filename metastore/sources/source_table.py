@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from metastore.ground.interrupts import result_of
 from metastore.lake.formats.bounds_from_data import BoundsFrom
-from metastore.lake.formats.names import ANY_SUFFIX, PROSE, SUFFIXES, suffix_of
-from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.formats.names import ANY_SUFFIX, PROSE, SUFFIXES
+from metastore.lake.formats.source_file import SourceFile, suffix_of
 from metastore.lake.formats.text.text_options import TextOptions
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema

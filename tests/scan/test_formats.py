@@ -19,7 +19,8 @@ from pyarrow import orc
 from support.scan_lake import Lake
 
 from metastore.errors import EngineError, FormatError, InvalidRequestError, NotFoundError
-from metastore.lake.formats.data_files import Opening
+from metastore.lake.formats.file_format import Opening
+from metastore.lake.formats.names import format_record
 from metastore.lake.formats.row_files import read_file
 
 FORMATS = ("orc", "avro", "csv", "tsv", "json")
@@ -255,7 +256,7 @@ def test_an_arrow_that_makes_other_times_of_orc_is_refused(tmp_path: Path) -> No
     at = pa.array([datetime(2020, 1, 1, tzinfo=timezone.utc)], pa.timestamp("us", "UTC"))
     table = pa.table({"n": [1], "at": at, "all": pa.ListArray.from_arrays([0, 1], at)})
     orc.write_table(table, tmp_path / "a.orc")
-    old, new = (Opening("ORC", str(tmp_path), arrow_version=release) for release in ("24.0.0", "25.0.0"))
+    old, new = (Opening(format_record("ORC"), str(tmp_path), arrow_version=release) for release in ("24.0.0", "25.0.0"))
     for column in table.schema:
         wanted = pa.schema([column])
         assert pa.Table.from_batches(read_file(new, f"{tmp_path}/a.orc", wanted)) == table.select([column.name])

@@ -24,9 +24,8 @@ from metastore.errors import FormatError
 from metastore.lake.formats.arrow_reader import opened
 from metastore.lake.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
 from metastore.lake.formats.bounds_from_data import AUTO, BoundsFrom
-from metastore.lake.formats.data_files import FileData, Opening, reading_data
-from metastore.lake.formats.names import PARQUET
-from metastore.lake.formats.orc.orc_statistics import OrcStatistics
+from metastore.lake.formats.file_format import FileData, FileFormat, FooterStatistics, Opening, reading_data
+from metastore.lake.formats.names import PARQUET, format_record
 from metastore.lake.formats.parquet.element_values import element_leaves, element_values
 from metastore.lake.formats.parquet.leaf_measures import LeafMeasure, as_orc_means, leaf_array
 from metastore.lake.formats.row_files import read_file
@@ -79,7 +78,7 @@ def read_chunk(chunk: FooterChunk | DataChunk) -> Iterator[pa.RecordBatch]:
 
 def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
     """The FILE rows of the chunk's files. Raises FormatError, NotFoundError or StorageError naming a file."""
-    opening = Opening(chunk.format, chunk.location, chunk.declared, chunk.options, text=chunk.text)
+    opening = Opening(format_record(chunk.format), chunk.location, chunk.declared, chunk.options, text=chunk.text)
     for file in chunk.files:
         with opening.open(file) as found:
             data = found if chunk.kept is None else renamed(found, chunk.kept)
@@ -91,7 +90,7 @@ def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
 def describe_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
     """One row for each of the chunk's Parquet files: its path, and the descriptions in ``additionalMetadata``."""
     for file in chunk.files:
-        with reading_data(file, chunk.format):
+        with reading_data(file, format_record(chunk.format)):
             descriptions = _described(file, chunk)
         row = UnitRow(
             metadataType=MetadataType.FILE,
@@ -160,14 +159,16 @@ def _file_row(file: SourceFile, data: FileData, chunk: DataChunk, opening: Openi
             measure.add(values, batch.num_rows)
         describers.add(batch, rows)
         rows += batch.num_rows
-    known |= {measure.leaf.key: _certain(measure, chunk.format) for measure in measures}
+    known |= {measure.leaf.key: _certain(measure, opening.format) for measure in measures}
     statistics = {leaf.key: known[leaf.key].to_json() for leaf in measured}
     for leaf, found in _elements(file, data, chunk, opening).items():
         statistics[leaf.key] = found.to_json()
     return file_row(file, schema, statistics, rows, descriptions_text(describers.descriptions()))
 
 
-def _of_footer(footer: OrcStatistics, leaves: Sequence[ArrowLeaf], bounds: BoundsFrom) -> dict[str, ColumnStatistics]:
+def _of_footer(
+    footer: FooterStatistics, leaves: Sequence[ArrowLeaf], bounds: BoundsFrom
+) -> dict[str, ColumnStatistics]:
     """The statistics taken from a footer.
 
     All certain ones, and less certain ones for columns whose data is not read.
@@ -210,8 +211,8 @@ def _elements(
 def _whole_columns(
     file: SourceFile, data: FileData, chunk: DataChunk, opening: Opening, name: str
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one column with its lists and maps, which ANALYZE's reader of Avro and JSON leaves out."""
-    if chunk.format not in ("AVRO", "JSON"):
+    """The rows of one column with its lists and maps, which some readers leave out."""
+    if opening.format.rows is None:
         return data.batches([name])
     if chunk.kept is not None:
         raise FormatError(f"the table's names of {name} are not those of the file")
@@ -229,9 +230,9 @@ def _refuse_other_case(declared: TupleSchema, data: FileData) -> None:
             )
 
 
-def _certain(measure: LeafMeasure, format_: str) -> ColumnStatistics:
+def _certain(measure: LeafMeasure, format_: FileFormat) -> ColumnStatistics:
     known = measure.statistics()
-    return as_orc_means(known, measure.leaf) if format_ == "ORC" else known
+    return as_orc_means(known, measure.leaf) if format_.has_footers else known
 
 
 class _Describers:

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from metastore.analyze.changes import segments_of
 from metastore.analyze.states import segment_state
-from metastore.lake.formats.names import suffix_of
-from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.formats.source_file import SourceFile, suffix_of
 from metastore.sources.directories import Directories
 from metastore.sources.listing import list_directories
 

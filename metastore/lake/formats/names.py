@@ -1,4 +1,7 @@
-"""Formats of data files: their names in the metastore, their suffixes, and the format of a table."""
+"""The formats of data files, by name and by suffix, and the format of a table.
+
+A new format is a module with its record, and one line here.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,35 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.formats.source_file import SourceFile
+from metastore.lake.formats.avro.avro_files import AVRO_FILES
+from metastore.lake.formats.file_format import FileFormat
+from metastore.lake.formats.orc.orc_files import ORC_FILES
+from metastore.lake.formats.source_file import SourceFile, suffix_of
+from metastore.lake.formats.text.csv_files import DELIMITED_FILES
+from metastore.lake.formats.text.json_files import JSON_FILES
 
+KNOWN: Final = (
+    FileFormat("PARQUET", ("parquet", "parq"), title="Parquet", has_footers=True),
+    ORC_FILES,
+    AVRO_FILES,
+    *DELIMITED_FILES,
+    JSON_FILES,
+)
+"""Each format once. What else is said about a format stands in its record."""
+
+_BY_NAME: Final = {each.name: each for each in KNOWN}
+_SUFFIXES: Final = {suffix: each.name for each in KNOWN for suffix in each.suffixes}
 PARQUET: Final = "PARQUET"
-ORC: Final = "ORC"
-"""The table types of Parquet and ORC files, as they are stored in the metastore."""
-
-FORMATS: Final = (PARQUET, ORC, "AVRO", "CSV", "TSV", "PSV", "JSON")
-
-_SUFFIXES: Final = {
-    "parquet": PARQUET,
-    "parq": PARQUET,
-    "orc": "ORC",
-    "avro": "AVRO",
-    "csv": "CSV",
-    "csvh": "CSV",
-    "tsv": "TSV",
-    "psv": "PSV",
-    "tbl": "PSV",
-    "json": "JSON",
-    "jsonl": "JSON",
-    "ndjson": "JSON",
-}
+FORMATS: Final = tuple(_BY_NAME)
+"""The names of the formats, which are stored as the table's type."""
+WITH_FOOTERS: Final = tuple(each.name for each in KNOWN if each.has_footers)
+"""Formats whose footers have statistics, so a user chooses where bounds come from."""
 SUFFIXES: Final = frozenset(_SUFFIXES)
 """The suffixes, in lower case, that determine a format."""
 ANY_SUFFIX: Final = "*"
 """Stands among configured suffixes for all that determine no format."""
 PROSE: Final = frozenset(("txt", "text", "log", "doc", "docx", "odt", "rtf", "xls", "xlsx", "xml"))
 """Suffixes of texts for people, which are data only if the configuration says so or nothing else is there."""
-_COMPRESSIONS: Final = {"gz": "gzip", "bz2": "bz2", "zst": "zstd", "lz4": "lz4"}
 
 
 def format_named(name: str) -> str:
@@ -44,25 +47,14 @@ def format_named(name: str) -> str:
     raise InvalidRequestError(f"there is no format {name!r}; known are {', '.join(FORMATS)}")
 
 
+def format_record(name: str) -> FileFormat:
+    """Returns the record of a stored format. Raises KeyError for a name that is not in :data:`FORMATS`."""
+    return _BY_NAME[name]
+
+
 def format_of_suffix(name: str) -> str | None:
     """Returns the format of a file name's suffix, ignoring a compression suffix; None if it determines none."""
     return _SUFFIXES.get(suffix_of(name))
-
-
-def suffix_of(name: str) -> str:
-    """Returns a file name's suffix in lower case, ignoring a compression suffix; empty for none."""
-    stem, _, suffix = name.lower().rpartition(".")
-    if stem and suffix in _COMPRESSIONS:
-        stem, _, suffix = stem.rpartition(".")
-    return suffix if stem else ""
-
-
-def compression_of_suffix(name: str) -> str | None:
-    """Returns Arrow's name of a text file's compression, by the suffix of its name in any case.
-
-    Returns None for no compression.
-    """
-    return _COMPRESSIONS.get(name.lower().rpartition(".")[2])
 
 
 def format_of_files(files: Iterable[SourceFile], configured: Mapping[str, str] | None = None) -> str | None:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.opened_data import opened_data
 
 from metastore.errors import FormatError
-from metastore.lake.formats.avro.avro_files import open_avro
 from metastore.lake.formats.avro.avro_rows import AvroRows
 
 MICROS = st.integers(-62_135_596_800_000_000, 9 * 10**18)
@@ -165,7 +165,7 @@ def test_every_codec_is_read(codec: str) -> None:
     fastavro.writer(sink, schema, [{"a": number} for number in range(3)], codec=codec)
     rows = pa.Table.from_batches(AvroRows(io.BytesIO(sink.getvalue())).batches())
     assert rows.to_pylist() == [{"a": 0}, {"a": 1}, {"a": 2}]
-    _, batches = open_avro(lambda: io.BytesIO(sink.getvalue()), None)
+    batches = opened_data("AVRO", lambda: io.BytesIO(sink.getvalue())).batches
     assert [batch.to_pylist() for batch in batches(["a"])] == [rows.to_pylist()]
 
 
@@ -194,9 +194,9 @@ def test_unions_are_what_they_are_in_spark(name: str) -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "u", "type": union}, {"name": "i", "type": "int"}]}
     sink = io.BytesIO()
     fastavro.writer(sink, schema, [{"u": value, "i": 1} for value in values])
-    found, batches = open_avro(lambda: io.BytesIO(sink.getvalue()), None)
-    assert found.field("u").type == type_
-    assert [row["u"] for batch in batches(["u"]) for row in batch.to_pylist()] == expected
+    data = opened_data("AVRO", lambda: io.BytesIO(sink.getvalue()))
+    assert data.schema.field("u").type == type_
+    assert [row["u"] for batch in data.batches(["u"]) for row in batch.to_pylist()] == expected
 
 
 def test_header_values_are_bytes() -> None:
@@ -207,5 +207,5 @@ def test_header_values_are_bytes() -> None:
     content = sink.getvalue().replace(b"?" * 300, b"\xff\x00" * 150)
     assert AvroRows(io.BytesIO(content)).schema.names == ["a"]
     assert pa.Table.from_batches(AvroRows(io.BytesIO(content)).batches()).to_pylist() == [{"a": 7}]
-    _, batches = open_avro(lambda: io.BytesIO(content), None)
+    batches = opened_data("AVRO", lambda: io.BytesIO(content)).batches
     assert [batch.to_pylist() for batch in batches(["a"])] == [[{"a": 7}]]

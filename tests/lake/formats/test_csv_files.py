@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.opened_data import opened_data
 
 from metastore.analyze.declared import declared_schema
 from metastore.errors import FormatError, InvalidRequestError
-from metastore.lake.formats.text.csv_files import open_csv
 from metastore.lake.formats.text.text_options import TextOptions
 from metastore.lake.formats.text.text_streams import PlainText, plain_pieces
 
@@ -24,19 +24,17 @@ from metastore.lake.formats.text.text_streams import PlainText, plain_pieces
 def read(text: str | bytes, declared: str | None = None, **options: Any) -> pa.Table:
     """All columns of a file."""
     content = text.encode() if isinstance(text, str) else text
-    given = TextOptions.of(options)
-    schema, batches, _ = open_csv(
-        lambda: io.BytesIO(content), declared_schema(declared) if declared else None, ",", given
-    )
-    found = list(batches(schema.names))
-    return pa.Table.from_batches(found, None if found else schema)
+    schema = declared_schema(declared) if declared else None
+    data = opened_data("CSV", lambda: io.BytesIO(content), schema, **options)
+    found = list(data.batches(data.schema.names))
+    return pa.Table.from_batches(found, None if found else data.schema)
 
 
 def rows_without_columns(text: str, declared: str | None = None, **options: Any) -> int:
     """How many rows batches of no columns say there are."""
     schema = declared_schema(declared) if declared else None
-    _, batches, _ = open_csv(lambda: io.BytesIO(text.encode()), schema, ",", TextOptions.of(options))
-    return sum(batch.num_rows for batch in batches([]))
+    data = opened_data("CSV", lambda: io.BytesIO(text.encode()), schema, **options)
+    return sum(batch.num_rows for batch in data.batches([]))
 
 
 def spark_text(value: str) -> str:
@@ -58,8 +56,8 @@ def test_what_spark_writes_is_read_back(rows: list[tuple[str, str]], size: int) 
         def read(self, count: int | None = -1) -> bytes:
             return super().read(size if count is None or count < 0 else min(count, size))
 
-    schema, batches, _ = open_csv(lambda: Slow(text.encode()), declared_schema("a VARCHAR, b VARCHAR"), ",")
-    found = pa.Table.from_batches(list(batches(schema.names)), schema).to_pylist()
+    data = opened_data("CSV", lambda: Slow(text.encode()), declared_schema("a VARCHAR, b VARCHAR"))
+    found = pa.Table.from_batches(list(data.batches(data.schema.names)), data.schema).to_pylist()
     assert [(row["a"] or "", row["b"] or "") for row in found] == rows
 
 

@@ -11,16 +11,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.opened_data import opened_data
 
-from metastore.lake.formats.data_files import Opening
+from metastore.lake.formats.file_format import Opening
+from metastore.lake.formats.names import format_record
 from metastore.lake.formats.row_files import read_file
 from metastore.lake.formats.source_file import SourceFile
-from metastore.lake.formats.text.json_files import json_rows, open_json
+from metastore.lake.formats.text.json_files import json_rows
 
 
 def inferred(text: str) -> pa.Schema:
     """The columns of a file."""
-    return open_json(lambda: io.BytesIO(text.encode()), None)[0]
+    return opened_data("JSON", lambda: io.BytesIO(text.encode())).schema
 
 
 def rows(text: str) -> list[dict[str, Any]]:
@@ -70,7 +72,7 @@ def test_values_that_leave_a_type_open(text: str, expected: list[dict[str, Any]]
 
 def test_objects_without_fields_are_rows() -> None:
     """A batch of no columns knows how many rows it stands for."""
-    _, batches = open_json(lambda: io.BytesIO(b"{}\n{}\n"), None)
+    batches = opened_data("JSON", lambda: io.BytesIO(b"{}\n{}\n")).batches
     assert [batch.num_rows for batch in batches([])] == [2]
 
 
@@ -82,7 +84,7 @@ def test_analyze_and_scans_read_the_same(tmp_path_factory: pytest.TempPathFactor
     """What ANALYZE measures is what a scan returns, and what Python's json reads."""
     folder = tmp_path_factory.mktemp("json")
     (folder / "a.json").write_text("".join(json.dumps(value) + "\n" for value in values))
-    opening, file = Opening("JSON", str(folder)), SourceFile((), "a.json", str(folder / "a.json"), 1, 0)
+    opening, file = Opening(format_record("JSON"), str(folder)), SourceFile((), "a.json", str(folder / "a.json"), 1, 0)
     with opening.open(file) as data:
         schema = data.schema
         plain = [field.name for field in schema if not field.metadata]

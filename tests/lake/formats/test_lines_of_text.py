@@ -10,9 +10,7 @@ import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from metastore.lake.formats.text.csv_files import open_csv
-from metastore.lake.formats.text.text_options import TextOptions
+from support.opened_data import opened_data
 
 Rows = tuple[list[str], list[tuple[Any, ...]]]
 
@@ -31,9 +29,9 @@ class Dribble(io.BytesIO):
 
 def read(content: bytes, step: int = 1 << 20, **options: Any) -> Rows:
     """Names and rows of a file, all rows as texts."""
-    schema, batches, _ = open_csv(lambda: Dribble(content, step), None, ",", TextOptions.of(options))
-    rows = [row for batch in batches(schema.names) for row in batch.to_pylist()]
-    return schema.names, [tuple(None if value is None else str(value) for value in row.values()) for row in rows]
+    data = opened_data("CSV", lambda: Dribble(content, step), **options)
+    rows = [row for batch in data.batches(data.schema.names) for row in batch.to_pylist()]
+    return data.schema.names, [tuple(None if value is None else str(value) for value in row.values()) for row in rows]
 
 
 BLANK = st.sampled_from([b"", b" ", b"   "])

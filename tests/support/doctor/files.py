@@ -22,7 +22,7 @@ from support.doctor.same_rows import difference
 from metastore.components.metastore import Metastore
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError, MetastoreError
-from metastore.lake.formats.names import suffix_of
+from metastore.lake.formats.source_file import suffix_of
 from metastore.model.identity import TableInfo
 from metastore.session import Session
 from metastore.sources.listing import list_files

@@ -6,7 +6,7 @@ ANALYZE does not read lists and maps, since they have no statistics. Unions of s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 from uuid import UUID
@@ -18,7 +18,9 @@ from metastore.lake.formats.arrow_schema import OPAQUE
 from metastore.lake.formats.avro.avro_header import PlainHeader, fastavro, require_whole
 from metastore.lake.formats.avro.avro_schema import PRIMITIVES
 from metastore.lake.formats.avro.avro_unions import converter, member_name, members
-from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema
+from metastore.lake.formats.file_format import FileData, FileFormat, Names, Opening, Source
+from metastore.lake.formats.mapped_rows import rows_of_mappings
+from metastore.model.tuple_schema import LOGICAL_TYPE
 
 _ROWS: Final = 16_384
 
@@ -33,10 +35,8 @@ _LOGICAL: Final[Mapping[str, pa.DataType]] = {
 }
 
 
-def open_avro(
-    source: Callable[[], Any], _declared: TupleSchema | None
-) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]:
-    """Returns the columns of an Avro file, and its batches. Raises EngineError without fastavro."""
+def open_avro(source: Source, _opening: Opening) -> FileData:
+    """Opens an Avro file. Raises EngineError without fastavro."""
     written = _reader(source).writer_schema
     if not isinstance(written, Mapping) or written.get("type") != "record":
         raise FormatError("its values are no records, so they have no columns")
@@ -44,23 +44,34 @@ def open_avro(
     _collect_names(written, names)
     schema = pa.schema([_field(field["name"], field["type"], names) for field in written["fields"]])
 
-    def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(chosen: Names) -> Iterator[pa.RecordBatch]:
         wanted = pa.schema([_readable(schema.field(name)) for name in chosen])
         found = records(source)
         while rows := list(islice(found, _ROWS)):
             columns = [pa.array([_arrow_value(row[field.name], field) for row in rows], field.type) for field in wanted]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted) if columns else _empty_columns(len(rows))
 
-    return schema, batches
+    return FileData(schema, batches)
 
 
-def records(source: Callable[[], Any]) -> Iterator[Mapping[str, Any]]:
+def records(source: Source) -> Iterator[Mapping[str, Any]]:
     """Yields the complete records of an Avro file, with structs for unions. Raises EngineError without fastavro."""
     reader = _reader(source)
     names: dict[str, Any] = {}
     _collect_names(reader.writer_schema, names)
     convert = converter(reader.writer_schema, names)
     return _decoded(reader) if convert is None else map(convert, _decoded(reader))
+
+
+def avro_rows(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of an Avro file in the columns of ``schema``. Raises EngineError without fastavro."""
+    return rows_of_mappings(records(source), schema, _text_of)
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, UUID):
+        return str(value)
+    raise FormatError(f"{value!r} is in a column whose type contains itself, which is not supported")
 
 
 def _decoded(reader: Any) -> Iterator[Mapping[str, Any]]:
@@ -78,7 +89,7 @@ def _decoded(reader: Any) -> Iterator[Mapping[str, Any]]:
         ) from error
 
 
-def _reader(source: Callable[[], Any]) -> Any:
+def _reader(source: Source) -> Any:
     # Records in a union of several records carry their names; otherwise they could not be distinguished.
     return fastavro().block_reader(PlainHeader(source()), return_record_name=True, return_record_name_override=True)
 
@@ -170,3 +181,6 @@ def _arrow_value(value: Any, field: Any) -> Any:
         fields = (field.type.field(index) for index in range(field.type.num_fields))
         return {inner.name: _arrow_value(value.get(inner.name), inner) for inner in fields}
     return str(value) if isinstance(value, UUID) else value
+
+
+AVRO_FILES: Final = FileFormat("AVRO", ("avro",), open_avro, avro_rows, rows_fit_any_type=True, title="Avro")

@@ -7,15 +7,16 @@ texts are missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Context, Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 
 from metastore.errors import FormatError
 from metastore.lake.formats.arrow_schema import tuple_schema
 from metastore.lake.formats.facts import ElementFacts, LeafFacts
+from metastore.lake.formats.file_format import FooterStatistics
 from metastore.lake.formats.orc.orc_facts import read_orc
 from metastore.lake.formats.parquet.element_values import element_leaves
 from metastore.model.column_path import ColumnPath
@@ -25,20 +26,7 @@ from metastore.model.statistics import ColumnStatistics
 _DIGITS: Final = Context(prec=38)
 
 
-class OrcStatistics(NamedTuple):
-    """The rows of a file, and the statistics of those columns that the footer describes completely, by path.
-
-    ``others`` has the footer's statistics of the other columns: counts, and bounds of times, which are not exact.
-    """
-
-    rows: int
-    columns: Mapping[ColumnPath, ColumnStatistics]
-    others: Mapping[ColumnPath, ColumnStatistics]
-    elements: Mapping[ColumnPath, ColumnStatistics]
-    """What the footer states of elements, keys and values (:mod:`metastore.model.elements`)."""
-
-
-def orc_statistics(source: pa.NativeFile) -> OrcStatistics | None:
+def orc_statistics(source: pa.NativeFile) -> FooterStatistics | None:
     """Returns the footer's statistics; None for a footer that only Arrow can read.
 
     Raises OSError if the store fails.
@@ -62,7 +50,7 @@ def orc_statistics(source: pa.NativeFile) -> OrcStatistics | None:
             found[path] = known
         else:
             others[path] = _some(types[path], type_, leaf, facts.records)
-    return OrcStatistics(facts.records, found, others, elements)
+    return FooterStatistics(facts.records, found, others, elements)
 
 
 def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | None:

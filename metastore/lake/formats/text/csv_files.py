@@ -12,8 +12,8 @@ without a header line has one column ``columns``, a list of texts, as in Drill; 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -23,11 +23,11 @@ from pyarrow import csv
 
 from metastore.errors import FormatError
 from metastore.lake.formats.arrow_schema import arrow_schema
+from metastore.lake.formats.file_format import FileData, FileFormat, Opening, Source
 from metastore.lake.formats.text.text_options import TextOptions
 from metastore.lake.formats.text.text_patterns import moment_pattern
 from metastore.lake.formats.text.text_streams import PlainText, plain_pieces
 from metastore.model.sketches.hashing import ArrowValues
-from metastore.model.tuple_schema import TupleSchema
 
 COLUMNS: Final = "columns"
 """The only column of a file without a header line and without declared columns."""
@@ -47,25 +47,21 @@ _TYPES: Final[Mapping[pa.DataType, str]] = {
 """A pattern for a type's values; the cast checks their range."""
 
 
-def open_csv(
-    source: Callable[[], Any], declared: TupleSchema | None, delimiter: str, options: TextOptions | None = None
-) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]], Sequence[str]]:
-    """Returns the columns of a delimited file, its batches, and the names of columns that were not declared.
+def open_delimited(source: Source, opening: Opening, delimiter: str) -> FileData:
+    """Opens a delimited file. ``delimiter`` is the format's; the options of ``opening`` may replace it.
 
-    ``source`` opens the file anew each time. ``delimiter`` is the format's; ``options`` may replace it. A batch without
-    columns still has its number of rows.
+    A batch without columns still has its number of rows.
     """
-    file = _Delimited(source, delimiter, options or TextOptions(), None if declared is None else arrow_schema(declared))
+    declared = None if opening.declared is None else arrow_schema(opening.declared)
+    file = _Delimited(source, delimiter, opening.text, declared)
     known = frozenset(file.schema.names)
-    return file.schema, file.batches, [name for name in file.names if name not in known]
+    return FileData(file.schema, file.batches, [name for name in file.names if name not in known])
 
 
 class _Delimited:
     """One file, and the options to read it."""
 
-    def __init__(
-        self, source: Callable[[], Any], delimiter: str, options: TextOptions, declared: pa.Schema | None
-    ) -> None:
+    def __init__(self, source: Source, delimiter: str, options: TextOptions, declared: pa.Schema | None) -> None:
         self._source = source
         self._options = options
         self._delimiter = options.delimiter or delimiter
@@ -241,3 +237,15 @@ def _digits(values: ArrowValues) -> int:
     bare = pc.replace_substring_regex(values, pattern=r"^[+-]?0*", replacement="")
     found: int = pc.max(pc.utf8_length(bare)).as_py()
     return found
+
+
+def _delimited(name: str, delimiter: str, *suffixes: str) -> FileFormat:
+    open_data = partial(open_delimited, delimiter=delimiter)
+    return FileFormat(name, suffixes, open_data, is_text=True, takes_text_options=True)
+
+
+DELIMITED_FILES: Final = (
+    _delimited("CSV", ",", "csv", "csvh"),
+    _delimited("TSV", "\t", "tsv"),
+    _delimited("PSV", "|", "psv", "tbl"),
+)

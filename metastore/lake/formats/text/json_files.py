@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import Any, Final
 
@@ -21,8 +21,8 @@ from pyarrow import json as pj
 
 from metastore.errors import FormatError
 from metastore.lake.formats.arrow_schema import OPAQUE, arrow_schema
+from metastore.lake.formats.file_format import FileData, FileFormat, Names, Opening, Source
 from metastore.lake.formats.mapped_rows import as_asked, rows_of_mappings
-from metastore.model.tuple_schema import TupleSchema
 
 _PIECE: Final = 32 << 20
 _BLANKS: Final = 256
@@ -40,19 +40,18 @@ _VALUES: Final = bytes(set(range(256)) - set(b'{[]}"'))
 _TEXT: Final = re.compile(rb'"[^"]*"')
 
 
-def open_json(
-    source: Callable[[], Any], declared: TupleSchema | None
-) -> tuple[pa.Schema, Callable[[Sequence[str]], Iterator[pa.RecordBatch]]]:
-    """Returns the columns of a JSON file, and its batches; ``source`` opens the file anew each time."""
+def open_json(source: Source, opening: Opening) -> FileData:
+    """Opens a JSON file; its columns are those that the user declared, if there are any."""
+    declared = opening.declared
     schema = _inferred(pieces(source())) if declared is None else arrow_schema(declared)
 
-    def batches(chosen: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(chosen: Names) -> Iterator[pa.RecordBatch]:
         yield from json_rows(source, pa.schema([_readable(schema.field(name)) for name in chosen]))
 
-    return schema, batches
+    return FileData(schema, batches)
 
 
-def json_rows(source: Callable[[], Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def json_rows(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a JSON file in the columns of ``schema``; without columns, batches that only count rows.
 
     Columns of Arrow's null type are null whatever the file has. Raises FormatError for a value that does not fit its
@@ -285,3 +284,6 @@ def _readable(field: Any) -> Any:
         kept = [each for each in inner if not pa.types.is_null(each.type)]
         return pa.field(field.name, pa.struct(kept) if kept else pa.null())
     return pa.field(field.name, field.type)
+
+
+JSON_FILES: Final = FileFormat("JSON", ("json", "jsonl", "ndjson"), open_json, json_rows, is_text=True)

@@ -16,9 +16,6 @@ from typing import Any, Final
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.text.text_patterns import moment_pattern
 
-DELIMITED: Final[Mapping[str, str]] = {"CSV": ",", "TSV": "\t", "PSV": "|"}
-"""The formats of delimited text, and their default delimiters."""
-
 
 @dataclass(frozen=True)
 class TextOptions:

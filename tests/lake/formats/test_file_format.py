@@ -25,7 +25,8 @@ from support.lake_folder import Lake
 from metastore.analyze.declared import declared_schema
 from metastore.analyze.tasks.file_rows import DataChunk, read_files
 from metastore.errors import EngineError, FormatError, NotFoundError
-from metastore.lake.formats.data_files import Opening
+from metastore.lake.formats.file_format import Opening
+from metastore.lake.formats.names import format_record
 from metastore.lake.formats.text.json_files import documents, pieces
 from metastore.lake.formats.text.text_options import TextOptions
 from metastore.model.identity import TableInfo
@@ -314,14 +315,14 @@ def test_an_arrow_that_makes_other_times_of_orc_is_refused(lake: Lake, release: 
     inside = pa.StructArray.from_arrays([moments], ["x"])
     lake.write("a.orc", pa.table({"id": [1], "until": moments, "s": inside}))
     [file] = list_files(str(lake.root)).files
-    with Opening("ORC", str(lake.root), arrow_version=release).open(file) as data:
+    with Opening(format_record("ORC"), str(lake.root), arrow_version=release).open(file) as data:
         assert [batch.to_pylist() for batch in data.batches(["id"])] == [[{"id": 1}]]
     for column in ("until", "s"):
         with ExitStack() as stack:
             if refused:
                 told = rf"a\.orc cannot be read: column {column} has times in ORC.* pip install 'pyarrow>=25'"
                 stack.enter_context(pytest.raises(EngineError, match=told))
-            with Opening("ORC", str(lake.root), arrow_version=release).open(file) as data:
+            with Opening(format_record("ORC"), str(lake.root), arrow_version=release).open(file) as data:
                 assert [batch.num_rows for batch in data.batches(["id", column])] == [1]
 
 
