@@ -1,8 +1,10 @@
 """The endpoint: ``/metrics`` for Prometheus and ``/healthz``, on the loopback address unless a token protects it.
 
 On any other address it requires the token, which is compared in constant time; without a configured token it does not
-start there. It serves two paths by GET and reads no body. It shows no configuration, and no data except names of
-actions and tables. Metrics are made by prometheus_client (extra ``daemon``) on request.
+start there. Without a token, the header ``Host`` must name this machine (:mod:`metastore.ground.endpoints`). It serves
+two paths by GET and reads no body. It shows no configuration, and no data except names of actions and tables. Metrics
+are made by prometheus_client (extra ``daemon``) on request. The number of connections and the time of each are bounded,
+so clients that wait, send slowly or go away cost the daemon's work nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,17 +32,29 @@ _log: Final = logging.getLogger(__name__)
 _PATIENCE: Final = 3
 """A loop that works on no table is unhealthy after this number of intervals without a sign of life."""
 
-_SOCKET_SECONDS: Final = 10
+_CONNECTION_SECONDS: Final = 10
+"""A connection is closed after this time, whatever its client does."""
+
+_CONNECTIONS: Final = 32
+"""The most connections at once. Each has two threads; others are closed without an answer."""
 
 
 class Endpoint:
     """Serves ``state`` in threads until it is closed; a context manager.
 
-    ``monotonic`` is the loop's clock. Raises ConfigError for an address beyond the loopback without a token,
-    InvalidRequestError if the library is missing, and StorageError if the address is not available.
+    ``monotonic`` is the loop's clock; a connection ends after ``seconds``. Raises ConfigError for an address beyond the
+    loopback without a token, InvalidRequestError if the library is missing, and StorageError if the address is not
+    available.
     """
 
-    def __init__(self, settings: EndpointSettings, state: State, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: EndpointSettings,
+        state: State,
+        monotonic: Callable[[], float],
+        *,
+        seconds: float = _CONNECTION_SECONDS,
+    ) -> None:
         if settings.port is None:
             raise ConfigError("drill.metastore.daemon.http.port is null: there is no endpoint")
         require_protection(settings)
@@ -49,7 +64,7 @@ class Endpoint:
         self._host = settings.host
         handler = partial(_Handler, pages, settings.token)
         try:
-            self._server = _server(settings.host)((settings.host, settings.port), handler)
+            self._server = _Server(settings.host, settings.port, handler, seconds)
         except OSError as error:
             raise StorageError(f"the endpoint cannot listen at {settings.host}:{settings.port}: {error}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="daemon-endpoint", daemon=True)
@@ -79,18 +94,49 @@ def require_protection(settings: EndpointSettings) -> None:
         endpoints.require_protection("drill.metastore.daemon.http", settings.host, settings.token)
 
 
-def _server(host: str) -> type[ThreadingHTTPServer]:
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+class _Server(ThreadingHTTPServer):
+    """Answers each connection in a thread, up to :data:`_CONNECTIONS`, and ends it after ``seconds``."""
 
-    return Server
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, host: str, port: int, handler: Callable[..., _Handler], seconds: float) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._places = threading.BoundedSemaphore(_CONNECTIONS)
+        self._seconds = seconds
+        super().__init__((host, port), handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own; close the connection if all places are taken."""
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and free the place afterwards."""
+        end = threading.Timer(self._seconds, _break_off, (request,))
+        end.daemon = True
+        end.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            end.cancel()
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log and go on: a client that goes away is no fault of the daemon."""
+        _log.debug("the connection of %s ended early", client_address, exc_info=True)
+
+
+def _break_off(connection: socket.socket) -> None:
+    with suppress(OSError):  # it has ended meanwhile
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
     server_version = "metastore"
     sys_version = ""
-    timeout = _SOCKET_SECONDS
 
     def __init__(
         self, pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]], token: str | None, *args: Any
@@ -101,6 +147,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with one of the pages."""
+        host = self.headers.get("Host")
+        if self._token is None and host is not None and not endpoints.names_this(host, ()):
+            self._send(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", b"without a token, Host must be this machine\n")
+            return
         if not self._may_see():
             self._send(HTTPStatus.UNAUTHORIZED, "text/plain", b"a token is needed\n", {"WWW-Authenticate": "Bearer"})
             return

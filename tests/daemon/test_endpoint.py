@@ -5,8 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
+import struct
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -232,3 +236,51 @@ def test_the_guide_lists_every_metric(open_endpoint: Endpoint) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "daemon.md").read_text().partition("### Metrics")[2]
     served = set(re.findall(r"^# TYPE metastore_daemon_(\w+) ", get(open_endpoint, "/metrics")[1], re.MULTILINE))
     assert served - {"created"} <= set(re.findall(r"\w+", guide))
+
+
+def test_idle_clients_cost_nothing(state: State, now: SimpleNamespace, capfd: pytest.CaptureFixture[str]) -> None:
+    """Hundreds that connect and say nothing, or go away in mid-sentence, hold few threads, and none for long."""
+    with Endpoint(EndpointSettings(port=0), state, lambda: now.seconds, seconds=0.5) as endpoint:
+        port = int(endpoint.url.rpartition(":")[2])
+        before, clients = threading.active_count(), []
+        for number in range(300):
+            clients.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+            if number % 3 == 0:
+                clients[-1].sendall(b"GET /metr")
+            if number % 3 == 1:
+                clients[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                clients[-1].close()
+        most = threading.active_count() - before
+        for client in clients:
+            if client.fileno() >= 0:
+                with suppress(ConnectionError):
+                    assert client.recv(1) == b""  # the endpoint has closed it
+                client.close()
+        assert get(endpoint, "/healthz")[0] == 200
+    assert most <= 64
+    assert capfd.readouterr().err == ""
+
+
+def test_a_client_that_sends_slowly_is_cut_off(state: State, now: SimpleNamespace) -> None:
+    """The time of a connection is bounded as a whole, so a byte now and then does not prolong it."""
+    with Endpoint(EndpointSettings(port=0), state, lambda: now.seconds, seconds=0.5) as endpoint:
+        client = socket.create_connection(("127.0.0.1", int(endpoint.url.rpartition(":")[2])), timeout=0.05)
+        client.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
+        sent, answer = 0, None
+        with suppress(ConnectionError):
+            while answer is None and sent < 200:
+                client.sendall(b"a")
+                sent += 1
+                with suppress(TimeoutError):
+                    answer = client.recv(1)
+        client.close()
+    assert sent < 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("localhost:9", 200), ("127.0.0.1", 200), ("[::1]:80", 200), ("evil.example", 421), ("metastore:9464", 421)],
+)
+def test_without_a_token_a_page_of_another_name_sees_nothing(open_endpoint: Endpoint, host: str, status: int) -> None:
+    """A name that somebody lets resolve to this machine is no way in."""
+    assert get(open_endpoint, "/healthz", Host=host)[0] == status
