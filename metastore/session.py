@@ -104,10 +104,7 @@ class Session:
 
     @cached_property
     def tables(self) -> ScannedTables:
-        """Metadata of tables (read, modify, ready requests, versions), and scans of the tables' rows.
-
-        ``metastore.tables`` is the same without scans.
-        """
+        """Metadata of tables (read, modify, ready requests, versions), and scans, which ``metastore.tables`` lacks."""
         from metastore.scan.tables import ScannedTables
 
         return ScannedTables(self.metastore.tables.backing, self, self._asking)
@@ -174,15 +171,18 @@ class Session:
         """Call a procedure by its name and arguments; see :meth:`Procedures.call`."""
         return self.procedures.call(name, *values, on_progress=on_progress, **named)
 
-    def sql(self, text: str, on_progress: Progress | None = None, *, engine: QueryDialect | None = None) -> pa.Table:
+    def sql(
+        self, text: str, on_progress: Progress | None = None, *, engine: QueryDialect | None = None, **limits: Any
+    ) -> pa.Table:
         """Run one SQL statement and return its rows. See :func:`metastore.sql.door.execute`.
 
         ``engine``, ``duckdb`` or ``spark``, runs the query of SELECT, INSERT, CREATE TABLE AS or MERGE, in its own SQL.
-        None is ``drill.metastore.engine.sql``. Raises EngineError for ``spark`` in a session without Spark.
+        None is ``drill.metastore.engine.sql``. Raises EngineError for ``spark`` in a session without Spark, and after
+        ``timeout``. The limits ``timeout``, ``memory`` and ``threads`` are those of ``drill.metastore.sql``.
         """
         from metastore.sql.door import execute
 
-        return execute(self, text, on_progress, engine)
+        return execute(self, text, on_progress, engine, limits)
 
     def analyze(  # noqa: PLR0913 - one keyword-only argument for each option
         self,

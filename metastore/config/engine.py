@@ -16,9 +16,8 @@ QueryDialect = Literal["duckdb", "spark"]
 class EngineSettings:
     """``auto`` uses Spark for ``spark_threshold_files`` files or more; ``processes`` 0 means one per core.
 
-    Statements use Spark if they read ``spark_threshold_size`` bytes or more, or that many files. On this machine, rows
-    of their queries that exceed ``statement_memory`` bytes go to temporary files. ``sql`` is the engine whose SQL the
-    queries of statements are, unless a call names another one.
+    Statements use Spark if they read ``spark_threshold_size`` bytes or more, or that many files. ``sql`` is the engine
+    whose SQL the queries of statements are, unless a call names another one.
     """
 
     kind: EngineKind = "auto"
@@ -26,7 +25,6 @@ class EngineSettings:
     spark_threshold_files: int = 50_000
     spark_threshold_size: int = 1 << 30
     processes: int = 0
-    statement_memory: int = 1 << 30
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -41,6 +39,5 @@ def engine_settings(section: Section) -> EngineSettings:
         spark_threshold_files=section.required("spark_threshold_files", threshold),
         spark_threshold_size=section.required("spark_threshold_size", section.size("spark_threshold_size")),
         processes=section.required("processes", processes),
-        statement_memory=section.required("statement_memory", section.size("statement_memory")),
         spark={name: value for name, value in section.properties("spark").items() if value is not None},
     )

@@ -33,6 +33,7 @@ from metastore.config.reading import ReadSettings, read_settings
 from metastore.config.resolution import KeyPath
 from metastore.config.section import Reading, Section, Setting, is_local
 from metastore.config.serve import ServeSettings, serve_settings
+from metastore.config.sql import SqlSettings, sql_settings
 from metastore.redaction import remember, remember_environment
 
 _log = logging.getLogger("metastore")
@@ -167,6 +168,7 @@ class Settings:
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     policies: PolicySettings = field(default_factory=PolicySettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
+    sql: SqlSettings = field(default_factory=SqlSettings)
     effective: tuple[Setting, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
     case_sensitive: bool = False
@@ -236,13 +238,20 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     reading.section("drill", "exec", "zk").optional_text("root")
     iceberg = replace(_iceberg(root.section("iceberg"), cwd), limits=limit_settings(root.section("limits")))
     storage = {name: _plugin(name, plugin, cwd) for name, plugin in root.section("storage").sections().items()}
-    engine = engine_settings(root.section("engine"))
-    case_sensitive = root.flag("case_sensitive", default=False)
     catalogs = catalogs_settings(root.section("catalogs"), cwd)
-    procedures = procedure_settings(root.section("procedures"))
-    daemon = daemon_settings(root.section("daemon"))
     policies = policy_settings(root.section("policies"), catalogs, storage)
-    serve = serve_settings(root.section("serve"), catalogs, cwd)
+    settings = Settings(
+        iceberg,
+        storage,
+        engine_settings(root.section("engine")),
+        catalogs,
+        procedure_settings(root.section("procedures")),
+        daemon_settings(root.section("daemon")),
+        policies,
+        serve_settings(root.section("serve"), catalogs, cwd),
+        sql_settings(root.section("sql")),
+        case_sensitive=root.flag("case_sensitive", default=False),
+    )
     warnings = (
         *_implementation_notes(root),
         *configuration.notes,
@@ -253,10 +262,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     )
     for warning in warnings:
         _log.warning("%s", warning)
-    effective = reading.effective()
-    return Settings(
-        iceberg, storage, engine, catalogs, procedures, daemon, policies, serve, effective, warnings, case_sensitive
-    )
+    return replace(settings, effective=reading.effective(), warnings=warnings)
 
 
 def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:

@@ -9,6 +9,7 @@ times, and a table that is not read is not fetched.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -20,12 +21,13 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
+from metastore.config.sql import SqlSettings
 from metastore.duck.logical_types import all_columns, with_json
 from metastore.duck.query_plans import PlanNode
 from metastore.duck.sandboxes import Sandbox
 from metastore.duck.session import ALL_ROWS, judges_arrow
 from metastore.duck.spark_texts import define_what
-from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.ground.distribution import install_command
 from metastore.ground.interrupts import result_of
 from metastore.ground.quoting import double_quoted
@@ -41,6 +43,15 @@ _AGAIN_S: Final = 0.1
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _SHOWN: Final = re.compile(r"\n+LINE (\d+): (.*)\n( *)\^", re.DOTALL)
+
+
+_BYTES_A_THREAD: Final = 128 << 20
+"""With less memory a thread, DuckDB's joins and sorts fail before they spill."""
+
+
+def _threads(limits: SqlSettings) -> int:
+    most = limits.threads or os.cpu_count() or 1
+    return max(1, min(most, limits.memory // _BYTES_A_THREAD))
 
 
 class Failure(Exception):  # noqa: N818 - the caller turns it into an error with a place in its text
@@ -92,20 +103,21 @@ class StreamedRows:
 class Duck:
     """One query's database, a context manager. Raises InvalidRequestError if DuckDB is not installed.
 
-    ``threads`` limits its threads; None means one per core. :meth:`plan` needs ``plans``. What exceeds ``memory``, in
-    bytes, goes to temporary files; with None, nothing does.
+    ``limits`` are its threads and its memory; what exceeds the memory goes to temporary files. With None, DuckDB has
+    its own limits, and nothing does. :meth:`plan` needs ``plans``.
     """
 
-    def __init__(self, threads: int | None = None, *, plans: bool = False, memory: int | None = None) -> None:
+    def __init__(self, limits: SqlSettings | None = None, *, plans: bool = False) -> None:
         try:
             self._duckdb: Any = import_module("duckdb")
         except ModuleNotFoundError as error:
             raise InvalidRequestError(f"SELECT needs duckdb: {install_command('sql')}") from error
-        limits = () if threads is None else (f"SET threads = {threads}",)
+        self._memory = None if limits is None else limits.memory
+        threads = () if limits is None else (f"SET threads = {_threads(limits)}",)
         shown = ("SET GLOBAL explain_output = 'all'",) if plans else ()
         # The reader of a stream raises OSError for whatever fails after the first batch.
         self._refusals = (self._duckdb.Error, pa.ArrowException, UnicodeError, OSError)
-        self._sandbox = Sandbox.taken((*limits, *shown), memory)
+        self._sandbox = Sandbox.taken((*threads, *shown), self._memory)
         self._connection = self._sandbox.connection
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
@@ -285,6 +297,11 @@ class Duck:
             for stream in self._streams:
                 if stream.error is not None:
                     raise stream.error from error
+            if self._memory is not None and isinstance(error, self._duckdb.OutOfMemoryException):
+                raise EngineError(
+                    f"the query needs more memory than {self._memory >> 20} MiB (drill.metastore.sql.memory): raise "
+                    f"it, or select less. DuckDB: {str(error).partition(chr(10))[0]}"
+                ) from error
             if isinstance(error, self._refusals):
                 raise Failure(str(error), self._outside, lines_before) from error
             raise

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from metastore.config.engine import QueryDialect
 from metastore.sql import analyze, call
 from metastore.sql import view_statements as views
+from metastore.sql.limits import limited
 from metastore.sql.queries import select
 from metastore.sql.rows import delete_update, insert, merge
 from metastore.sql.statement import Statement
@@ -33,13 +34,19 @@ _EXPLAIN: Final = ("EXPLAIN",)
 
 
 def execute(
-    target: StatementTarget, text: str, on_progress: Progress | None = None, dialect: QueryDialect | None = None
+    target: StatementTarget,
+    text: str,
+    on_progress: Progress | None = None,
+    dialect: QueryDialect | None = None,
+    limits: Mapping[str, Any] | None = None,
 ) -> pa.Table:
     """Run the one statement of ``text``; returns its rows.
 
     Long work calls ``on_progress`` with the amount done and the total. ``dialect`` is the SQL of the statement's query,
-    which its engine runs; None: as configured. Raises InvalidRequestError, with line and column, for a text that is not
-    a statement, and for a ``dialect`` beside a statement without a query; and the errors of the statement.
+    which its engine runs; None: as configured. ``limits`` replace those of ``drill.metastore.sql``
+    (:meth:`~metastore.config.sql.SqlSettings.with_limits`). Raises InvalidRequestError, with line and column, for a
+    text that is not a statement, and for a ``dialect`` beside a statement without a query. Raises the errors of the
+    statement.
     """
     statement = Statement.parse(text, on_progress)
     fitting = [words for words in _HANDLERS if statement.begins_with(words)]
@@ -60,7 +67,8 @@ def execute(
             f"Spark runs the queries of {known}",
             statement.tokens[0],
         )
-    return _HANDLERS[words](target, statement)
+    with limited(target.settings.sql.with_limits(limits or {})):
+        return _HANDLERS[words](target, statement)
 
 
 _WITH_QUERY: Final = (

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from metastore.config import Settings
-from metastore.duck.queries import Duck, Failure
-from metastore.errors import InvalidRequestError
+from metastore.config.sql import SqlSettings
+from metastore.duck.queries import Duck
+from metastore.errors import EngineError, InvalidRequestError
 from metastore.session import Session, connect
 
 LARGE = 600_000
@@ -25,7 +26,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
     given = {
         "iceberg.location.base_path": str(tmp_path / "m"),
         "catalogs.lake": lake,
-        "engine.statement_memory": f"{512 << 20}",
+        "sql.memory": f"{512 << 20}",
     }
     with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as made:
         made.sql("CREATE SCHEMA lake.db")
@@ -36,10 +37,10 @@ def test_rows_beyond_the_memory_go_to_files() -> None:
     """With a limit groups are right, and a query that cannot spill is refused."""
     groups = "SELECT hash(i) AS k, count(*) AS c FROM range(4000000) r(i) GROUP BY 1"
     query = f"SELECT count(*) AS n, sum(c) AS c FROM ({groups})"
-    with Duck(memory=MEMORY) as duck:
+    with Duck(SqlSettings(memory=MEMORY)) as duck:
         rows = [row for batch in duck.stream(query).batches for row in batch.to_pylist()]
     assert rows == [{"n": 4_000_000, "c": 4_000_000}]
-    with pytest.raises(Failure, match="memory"), Duck(memory=MEMORY) as duck:
+    with pytest.raises(EngineError, match="memory"), Duck(SqlSettings(memory=MEMORY)) as duck:
         duck.run("SELECT length(string_agg(repeat('x', 100), '')) FROM range(4000000)")
 
 

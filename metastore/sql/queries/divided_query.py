@@ -14,6 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from metastore.config.sql import SqlSettings
 from metastore.duck.queries import Duck, Failure
 from metastore.sql.queries.composed import Composed
 from metastore.sql.queries.relations import Relation, Relations
@@ -50,7 +51,7 @@ class DividedQuery:
         reading ``parts``.
         """
         nothing = HeldRows.of(iter(()), pa.schema([]))
-        with Duck(threads=1) as duck:
+        with Duck(SqlSettings(threads=1)) as duck:
             for number, each in enumerate(self.registered):
                 if isinstance(each, QueryView):
                     duck.add_view(each.name, each.text)

@@ -27,6 +27,7 @@ from pyiceberg.table import Table
 from metastore.components.information_schema import InformationSchema
 from metastore.components.information_schema.relations import NAME, relation
 from metastore.components.storage.table import look_together
+from metastore.config.sql import SqlSettings
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.ground.suggestions import nearest
 from metastore.lake.iceberg.catalogs.target import TargetTable
@@ -47,6 +48,7 @@ from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.scan.pruning.row_id import ROW_ID
 from metastore.scan.scan import Scan
+from metastore.sql.limits import limits_or
 from metastore.sql.queries.catalog_rows import CatalogRows
 from metastore.sql.queries.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_changelog, of_scan
 from metastore.sql.queries.push_down import AskedRows
@@ -106,9 +108,9 @@ class Relations:
         self._held: dict[str, pa.Table] = {}
 
     @property
-    def memory(self) -> int:
-        """Bytes of memory for the query of a statement that writes its rows."""
-        return self._target.settings.engine.statement_memory
+    def limits(self) -> SqlSettings:
+        """Memory and threads for the query."""
+        return limits_or(self._target.settings.sql)
 
     def pin(self, target: TargetTable, table: Table, live: LiveRows | None) -> None:
         """Make ``target`` mean the version ``table`` from now on.

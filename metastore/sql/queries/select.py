@@ -57,7 +57,7 @@ def select(target: StatementTarget, statement: Statement) -> pa.Table:
 
 def rows_of(statement: Statement, relations: Relations) -> pa.Table:
     """Returns the rows of a query whose names mean ``relations``."""
-    with Duck() as duck:
+    with Duck(relations.limits) as duck:
         query = QueryText.parse(statement, duck.check)
         preparation = _Preparation(duck, relations)
         return preparation.run(query, preparation.prepared(query))
@@ -70,7 +70,7 @@ def streamed_rows(statement: Statement, relations: Relations, order: str = "") -
     Rows that exceed the memory of a statement go to temporary files. ``order`` is a list of sort keys. The errors of
     the query are raised here, and by its batches.
     """
-    with Duck(memory=relations.memory) as duck:
+    with Duck(relations.limits) as duck:
         query = QueryText.parse(statement, duck.check)
         preparation = _Preparation(duck, relations)
         text = preparation.prepared(query)
