@@ -1,4 +1,4 @@
-"""``metastore publish`` and ``metastore unpublish``. Importing this module adds them."""
+"""``metastore publish``, ``unpublish`` and ``publications``. Importing this module adds them."""
 
 from __future__ import annotations
 
@@ -39,3 +39,14 @@ def unpublish(invocation: Invocation, name: Name, dry_run: DryRun = False) -> ob
     from metastore.cli.results import Rows  # noqa: PLC0415 - `--help` answers at once
 
     return Rows.of(invocation.session.unpublish(name, dry_run=dry_run))
+
+
+@command
+def publications(
+    invocation: Invocation,
+    catalog: Annotated[str | None, typer.Argument(help="A configured catalog; all without it.")] = None,
+) -> object:
+    """List the published tables: what each publishes, since when, and whether it is behind its source."""
+    from metastore.cli.results import Rows  # noqa: PLC0415 - `--help` answers at once
+
+    return Rows.of(invocation.session.call("metastore.system.publications", catalog=catalog))

@@ -53,6 +53,7 @@ MODULES: Final = (
     "metastore.procedures.hive.partitions",
     "metastore.procedures.publishing.publish",
     "metastore.procedures.publishing.unpublish",
+    "metastore.procedures.publishing.publications",
 )
 """Modules that declare procedures on Iceberg tables, for the catalog ``metastore`` and each configured catalog."""
 
