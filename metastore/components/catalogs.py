@@ -266,6 +266,15 @@ class Catalogs:
         table = components[name]
         return TargetTable(OWN_CATALOG, schema, name, table.entry.source, table.entry.identifier, table.load)
 
+    def has_table(self, full: Sequence[str]) -> bool:
+        """Return whether a catalog has a table of this name, which begins with the catalog. Raises StorageError."""
+        if len(full) < 3 or full[0].lower() not in {name.lower() for name in self.names()}:
+            return False
+        try:
+            return self.target_in(full[0], tuple(full[1:-1]), full[-1]).newest_pointer() is not None
+        except (NotFoundError, InvalidRequestError):
+            return False
+
     def open(self, catalog: str) -> Catalog:
         """Open a configured catalog as PyIceberg's; a missing SQLite database is created.
 

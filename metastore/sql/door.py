@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 import pyarrow as pa
@@ -51,9 +52,7 @@ def execute(
     statement = Statement.parse(text, on_progress)
     fitting = [words for words in _HANDLERS if statement.begins_with(words)]
     if not fitting:
-        known = ", ".join(sorted({" ".join(words) for words in _HANDLERS}))
-        first = statement.tokens[0]
-        raise statement.error(f"no statement begins with {statement.source(first)}; there are {known}", first)
+        raise statement.error(_unknown(statement), statement.tokens[0])
     words = max(fitting, key=len)
     if words == _EXPLAIN:
         _require_plan(statement)
@@ -70,6 +69,45 @@ def execute(
     with limited(target.settings.sql.with_limits(limits or {})):
         return _HANDLERS[words](target, statement)
 
+
+def _unknown(statement: Statement) -> str:
+    """Returns why no handler fits: a reason of its own, or the statements that begin most alike."""
+    for words, reason in _REFUSED.items():
+        if statement.begins_with(words):
+            return f"{' '.join(words)} is no statement here: {reason}"
+    texts = {
+        " ".join(words): [statement.word(index) for index in range(len(words))]
+        for words in _HANDLERS
+        if words[:1] != _EXPLAIN
+    }
+    likeness = {text: SequenceMatcher(None, text, " ".join(words)).ratio() for text, words in texts.items()}
+    nearest = sorted(likeness, key=lambda text: (-likeness[text], text))[:_SUGGESTED]
+    typed = f"{statement.source(statement.tokens[0])} {statement.word(1)}".rstrip()
+    return f"no statement begins with {typed}; did you mean {', '.join(nearest[:-1])} or {nearest[-1]}?"
+
+
+_SUGGESTED: Final = 3
+
+_ALONE: Final = "each statement is a transaction of its own, and tables have branches for what is tried first"
+_NO_SETTINGS: Final = (
+    "USE chooses a schema, ms.sql(text, timeout=…, memory=…) has limits, and the rest is configuration"
+)
+_REFUSED: Final[Mapping[tuple[str, ...], str]] = {
+    ("START", "TRANSACTION"): _ALONE,
+    ("BEGIN",): _ALONE,
+    ("COMMIT",): _ALONE,
+    ("ROLLBACK",): _ALONE,
+    ("SET",): _NO_SETTINGS,
+    ("RESET",): _NO_SETTINGS,
+    ("REFRESH", "TABLE"): "nothing is cached, and every statement reads the newest version",
+    ("SHOW", "FILES"): 'the command "metastore files" lists a table\'s files, and SELECT "$path" reads them',
+    ("GRANT",): "the store and the catalog decide who may read and write",
+    ("REVOKE",): "the store and the catalog decide who may read and write",
+    ("CACHE", "TABLE"): "CREATE MATERIALIZED VIEW keeps the rows of a query",
+    ("LOAD", "DATA"): "CALL …system.add_files adds files to a table, and ANALYZE TABLE reads files where they are",
+    ("MSCK",): "ANALYZE TABLE name REFRESH METADATA finds new directories by itself",
+}
+"""First words of statements of other engines, and the way to what they do."""
 
 _WITH_QUERY: Final = (
     ("SELECT",),

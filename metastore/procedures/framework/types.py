@@ -193,9 +193,9 @@ def parse_date(text: str) -> date:
 def parse_timestamp(text: str) -> datetime:
     """Returns the point in time in UTC that ``text`` names with its zone: ``2026-01-31 12:00:00 Europe/Berlin``.
 
-    The zone is ``UTC``, ``Z``, an offset, or a region. T may replace the space. Without a time of day it is midnight.
-    In the hour that is repeated in autumn, the first one is meant. Raises InvalidRequestError, also if the zone is
-    missing.
+    The zone is ``UTC``, ``Z``, an offset, or a region. Without one it is the zone of the session, which is UTC. T may
+    replace the space. Without a time of day it is midnight. In the hour that is repeated in autumn, the first one is
+    meant. Raises InvalidRequestError.
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
@@ -204,9 +204,7 @@ def parse_timestamp(text: str) -> datetime:
         naive = datetime.fromisoformat(f"{match['date']} {_clock(match['clock'])}")
     except ValueError as error:
         raise InvalidRequestError(f"{text!r} is not a timestamp: {error}") from error
-    if match["zone"] is None:
-        raise _no_zone(text)
-    return _moved(naive.replace(tzinfo=_zone(match["zone"], text)))
+    return _moved(naive.replace(tzinfo=_zone(match["zone"] or "UTC", text)))
 
 
 def _clock(text: str | None) -> str:
@@ -233,7 +231,10 @@ def _zone(name: str, text: str) -> timezone | ZoneInfo:
 
 def _in_utc(value: datetime) -> datetime:
     if value.utcoffset() is None:
-        raise _no_zone(value.isoformat(sep=" "))
+        raise InvalidRequestError(
+            f"the timestamp '{value.isoformat(sep=' ')}' has no time zone, and a program's own may be any; add one: "
+            "datetime(…, tzinfo=timezone.utc)"
+        )
     return _moved(value)
 
 
@@ -242,12 +243,6 @@ def _moved(value: datetime) -> datetime:
         return value.astimezone(timezone.utc)
     except OverflowError as error:
         raise InvalidRequestError(f"{value.isoformat(sep=' ')} is out of range in UTC") from error
-
-
-def _no_zone(text: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"the timestamp {text!r} has no time zone; add one, such as UTC, +02:00 or Europe/Berlin"
-    )
 
 
 def _is_whole(value: object) -> bool:

@@ -10,29 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import sqlglot
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, SqlglotError
 
 from metastore.duck.queries import Failure
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
-from metastore.procedures.framework.types import parse_timestamp
+from metastore.sql.queries.version_clauses import Version, version_clauses
 from metastore.sql.statement import Statement
 from metastore.sql.views.text import ctes_seen_from
-
-
-@dataclass(frozen=True)
-class Version:
-    """A requested version: a snapshot's id, the name of a branch or tag, or a point in time."""
-
-    value: int | str | datetime
-    token: Token
 
 
 @dataclass(frozen=True)
@@ -66,7 +57,7 @@ class QueryText:
         """
         tokens = statement.tokens
         text = statement.text if text is None else text
-        clauses = list(_versions(statement))
+        clauses = list(version_clauses(statement))
         for first, last, _ in clauses:
             text = _replaced(text, tokens[first].start, tokens[last].end + 1, "")
         for token in reversed(tokens):
@@ -161,39 +152,6 @@ def _reference(node: exp.Table, versions: dict[int, Version]) -> Reference | Non
         return None
     start, last = parts[0].meta["start"], parts[-1].meta["end"]
     return Reference(tuple(part.name for part in parts), start, last + 1, node, versions.pop(last, None))
-
-
-def _versions(statement: Statement) -> Iterator[tuple[int, int, Version]]:
-    """Read ``[FOR] VERSION|TIMESTAMP AS OF constant``: its first and last token, and the version."""
-    for index in range(1, len(statement.tokens)):
-        kind = statement.word(index)
-        if kind not in {"VERSION", "TIMESTAMP"} or not _begin(statement, index + 1, ("AS", "OF")):
-            continue
-        value = index + 3
-        if kind == "TIMESTAMP" and statement.word(value) == "TIMESTAMP":
-            value += 1
-        token = statement.tokens[value] if value < len(statement.tokens) else None
-        if token is None or token.token_type not in {TokenType.NUMBER, TokenType.STRING}:
-            continue
-        first = index - 1 if statement.word(index - 1) == "FOR" else index
-        yield first, value, Version(_value(statement, kind, token), token)
-
-
-def _value(statement: Statement, kind: str, token: Token) -> int | str | datetime:
-    if kind == "TIMESTAMP":
-        try:
-            return parse_timestamp(token.text)
-        except InvalidRequestError as error:
-            raise InvalidRequestError(f"{statement.place(token)}: {error}") from error
-    if token.token_type is TokenType.STRING:
-        return token.text
-    if not token.text.isdecimal():
-        raise statement.error("a version is a whole number, or the name of a branch or tag in quotes", token)
-    return int(token.text)
-
-
-def _begin(statement: Statement, index: int, words: Iterable[str]) -> bool:
-    return all(statement.word(index + offset) == word for offset, word in enumerate(words))
 
 
 def _replaced(text: str, start: int, end: int, new: str) -> str:

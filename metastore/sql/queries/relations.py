@@ -33,7 +33,7 @@ from metastore.ground.suggestions import nearest
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.readable_columns import reasons_of_columns_left_out
 from metastore.lake.iceberg.rows.changelog import Changelog
-from metastore.lake.inspection import metadata_table, resolve_version
+from metastore.lake.inspection import METADATA_TABLES, metadata_table, resolve_version
 from metastore.lake.inspection.of_changes import CHANGES, changelog_up_to
 from metastore.lake.inspection.of_partitions import partitions, partitions_schema
 from metastore.lake.inspection.tables import PARTITIONS
@@ -167,7 +167,7 @@ class Relations:
                     f"{parts[0]} has no versions: a changelog view shows the snapshots that it was created from"
                 )
             return _of_changelog(log)
-        full = self._target.catalogs.full(parts)
+        full = self._with_kind(parts) or self._target.catalogs.full(parts)
         info = self.plugin_name(full)
         try:
             if info is not None:
@@ -191,6 +191,16 @@ class Relations:
         if parts[0].lower() in {name.lower() for name in self._target.catalogs.names()}:
             return None
         return TableInfo(parts[0], parts[1], ".".join(parts[2:]))
+
+    def _with_kind(self, parts: Sequence[str]) -> Sequence[str] | None:
+        """Returns ``t.snapshots``, as Spark names a metadata table, as ``t$snapshots``; None for any other name."""
+        catalogs = self._target.catalogs
+        if len(parts) < 2 or parts[-1].lower() not in (*METADATA_TABLES, CHANGES):
+            return None
+        table = catalogs.full(parts[:-1])
+        if catalogs.has_table(catalogs.full(parts)) or not catalogs.has_table(table):
+            return None
+        return [*table[:-1], f"{table[-1]}${parts[-1]}"]
 
     def _changelog(self, parts: Sequence[str]) -> Changelog | None:
         return self._target.catalogs.changelogs.get(parts[0].lower()) if len(parts) == 1 else None

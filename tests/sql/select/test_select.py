@@ -199,7 +199,7 @@ ERRORS = {
         InvalidRequestError,
         "column 15: .* no earlier versions",
     ),
-    "SELECT * FROM lake.default.sales\nFOR TIMESTAMP AS OF '2024-01-01'": (InvalidRequestError, "line 2, column 21: "),
+    "SELECT * FROM lake.default.sales\nFOR TIMESTAMP AS OF 'soon'": (InvalidRequestError, "line 2, column 21: "),
     "SELECT * FROM range(3) FOR VERSION AS OF 7": (InvalidRequestError, "column 42: only tables have versions"),
     "SELECT 1; SELECT 2": (InvalidRequestError, "line 1, column 9: one statement at a time"),
     "SELECT id + name FROM lake.default.sales": (InvalidRequestError, "line 1, column "),

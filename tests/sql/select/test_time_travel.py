@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from metastore.config import Settings
+from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.lake.inspection import METADATA_TABLES
 from metastore.session import Session, connect
 
 HISTORIES = {
@@ -90,3 +94,66 @@ def test_a_branch_is_read_by_the_tables_schema(session: Session) -> None:
         assert session.sql(f"{query} WHERE b = 'x'").num_rows == 0
     old = session.sql("SELECT * FROM lake.db.t FOR VERSION AS OF 'v1' WHERE a = 'two' AND b > 10")
     assert old.to_pylist() == [{"id": 2, "a": "two", "b": 20}]
+
+
+@pytest.mark.parametrize(
+    ("clause", "rows"),
+    [
+        ("FOR SYSTEM_VERSION AS OF {first}", 1),
+        ("FOR VERSION AS OF 'main'", 2),
+        ("FOR SYSTEM_TIME AS OF current_timestamp", 2),
+        ("FOR TIMESTAMP AS OF now()", 2),
+        ("TIMESTAMP AS OF current_timestamp + INTERVAL '1' DAY - INTERVAL 1 HOUR", 2),
+        ("TIMESTAMP AS OF (current_timestamp - INTERVAL '0 seconds')", 2),
+        ("FOR TIMESTAMP AS OF TIMESTAMP '{between}'", 1),
+        ("TIMESTAMP AS OF '{between}'", 1),
+        ("TIMESTAMP AS OF '{between}+00:00'", 1),
+        ("FOR SYSTEM_TIME AS OF TIMESTAMP '{between}' + INTERVAL '0' MINUTE", 1),
+        ("FOR TIMESTAMP AS OF date_trunc('microsecond', TIMESTAMP '{between}')", 1),
+    ],
+)
+def test_times_are_constants_in_the_zone_of_the_session(session: Session, clause: str, rows: int) -> None:
+    """As Trino, Spark and the standard write them; without a zone it is UTC. What follows the clause is read, too."""
+    table = session.catalogs.open("lake").create_table("db.t", pa.schema([("id", pa.int64())]))
+    made = []
+    for number in (1, 2):
+        table.append(pa.table({"id": [number]}))
+        made.append(table.metadata.snapshots[-1])
+        while time.time_ns() // 1_000_000 <= made[-1].timestamp_ms:
+            pass  # the next snapshot is of a later millisecond
+    between = datetime.fromtimestamp(made[0].timestamp_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+    text = clause.format(first=made[0].snapshot_id, between=between)
+    query = f"SELECT count(*) AS n FROM lake.db.t {text} AS x JOIN range(1) r(i) ON x.id > r.i WHERE x.id > 0"
+    assert session.sql(query).to_pylist() == [{"n": rows}]
+
+
+@pytest.mark.parametrize(
+    ("clause", "problem"),
+    [
+        ("FOR TIMESTAMP AS OF id", "column 45: id is no time: Referenced column"),
+        ("FOR TIMESTAMP AS OF INTERVAL '1' DAY", "column 45: INTERVAL '1' DAY is no time"),
+        ("FOR SYSTEM_TIME AS OF CAST(NULL AS TIMESTAMP)", "column 47: .* is NULL, and no time"),
+        ("FOR TIMESTAMP AS OF now() - INTERVAL '9' YEAR", "column 15: table db.t had no version at"),
+    ],
+)
+def test_what_is_no_time_is_said_at_its_place(session: Session, clause: str, problem: str) -> None:
+    """The text of the expression is in the message."""
+    session.catalogs.open("lake").create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1]}))
+    with pytest.raises((InvalidRequestError, NotFoundError), match=f"line 1, {problem}"):
+        session.sql(f"SELECT * FROM lake.db.t {clause}")
+
+
+def test_metadata_tables_have_the_names_of_spark(session: Session) -> None:
+    """``t.snapshots`` is ``t$snapshots``, unless a table has that name; also after USE."""
+    catalog = session.catalogs.open("lake")
+    catalog.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1]}))
+    for kind in METADATA_TABLES:
+        expected = session.sql(f'SELECT * FROM lake.db."t${kind}"')
+        assert session.sql(f"SELECT * FROM lake.db.t.{kind}").equals(expected)
+    session.sql("USE lake.db")
+    assert session.sql("SELECT count(*) AS n FROM t.Snapshots s WHERE s.operation = 'append'").to_pylist() == [{"n": 1}]
+    catalog.create_namespace(("db", "t"))
+    catalog.create_table(("db", "t", "files"), pa.schema([("own", pa.int64())]))
+    assert session.sql("SELECT * FROM lake.db.t.files").column_names == ["own"]
+    with pytest.raises(NotFoundError, match=r"schema lake\.db\.u does not exist"):
+        session.sql("SELECT * FROM lake.db.u.files")
