@@ -196,6 +196,7 @@ def load(component: Path) -> Table:
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
+@pytest.mark.exhaustive
 def test_a_kill_at_any_operation(
     tmp_path: Path, restore: Callable[[], None], forks: ForkServerContext, task: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -388,6 +388,7 @@ def test_rows_that_are_deleted_elsewhere_are_not_counted(shop: Others, asked: st
         assert shop.session.tables.scan(name, where).count() == expected
 
 
+@pytest.mark.exhaustive
 def test_every_library_gets_the_same_rows(shop: Others) -> None:
     """With questions that Arrow judges, and that DuckDB has to; in SQL, too."""
     for where, expected in (("id > 11", [12, 13]), ("abs(id) = 3 OR kind LIKE '%d'", [3, 10, 11, 12, 13])):
@@ -468,6 +469,7 @@ def test_a_file_with_values_that_do_not_fit_is_named(shop: Others) -> None:
         list(reader.rows(list(tasks), pa.schema([("id", pa.int8())]), threads=False))
 
 
+@pytest.mark.exhaustive
 def test_rows_that_cannot_be_had_in_the_types_asked_for_are_an_error(shop: Others) -> None:
     """Of the table, for its files are as they should be."""
     chunk = shop.session.tables.scan("lake.shop.t", columns=["kind"]).chunk

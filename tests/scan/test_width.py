@@ -85,7 +85,7 @@ def test_information_schema_tells_all_columns(session: Session) -> None:
     assert found.column(1).to_pylist() == [str(number) for number in range(WIDE)]
 
 
-@pytest.mark.parametrize("kind", [And, Or])
+@pytest.mark.parametrize("kind", [And, pytest.param(Or, marks=pytest.mark.exhaustive)])
 def test_a_chain_of_many_terms_is_a_condition_like_any_other(session: Session, kind: Any) -> None:
     """PyIceberg's expressions, one inside the other 1,100 deep, as programs build them, at every door."""
     terms = [EqualTo("c1", 1), *(EqualTo("c1", -n) if kind is Or else NotEqualTo("c1", n) for n in range(2, 1_100))]

@@ -127,7 +127,14 @@ def test_without_ansi_mode_a_question_means_what_it_means_to_spark(
         spark.conf.unset("spark.sql.ansi.enabled")
 
 
-@pytest.mark.parametrize("zone", ["+02:00", "Z", "GMT+2", "UTC-05:30", "+2:00", "-12:00", "Europe/Berlin"])
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "+02:00",
+        "Europe/Berlin",
+        *(pytest.param(zone, marks=pytest.mark.exhaustive) for zone in ("Z", "GMT+2", "UTC-05:30", "+2:00", "-12:00")),
+    ],
+)
 def test_times_without_zone_are_in_the_sessions(
     spark: SparkSession, ms: Session, unpruned: DataFrame, zone: str
 ) -> None:

@@ -104,6 +104,7 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_answers_are_those_of_the_unpruned_table(spark: SparkSession, ms: Session, unpruned: DataFrame) -> None:
     """For every kind of question, by Spark's reader and by tasks, NaN included; all asked in one job."""
     judged = unpruned.selectExpr("id", *(f"({question}) AS q{n}" for n, question in enumerate(QUESTIONS))).collect()

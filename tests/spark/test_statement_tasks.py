@@ -146,8 +146,13 @@ def test_each_statement_writes_what_it_writes_here(
     "statement",
     [
         "INSERT INTO lake.db.s SELECT * REPLACE (CASE WHEN id = 13 THEN NULL ELSE id END AS id) FROM lake.db.s",
-        "CREATE TABLE lake.db.bad PARTITIONED BY (k) AS SELECT id, CAST(k AS BIGINT) AS k FROM lake.db.s",
-        "UPDATE lake.db.s SET id = CAST(coalesce(k, '1') AS BIGINT)",
+        *(
+            pytest.param(text, marks=pytest.mark.exhaustive)
+            for text in (
+                "CREATE TABLE lake.db.bad PARTITIONED BY (k) AS SELECT id, CAST(k AS BIGINT) AS k FROM lake.db.s",
+                "UPDATE lake.db.s SET id = CAST(coalesce(k, '1') AS BIGINT)",
+            )
+        ),
         """MERGE INTO lake.db.s t USING (SELECT 13 AS id FROM range(2)) v ON t.id = v.id
         WHEN MATCHED THEN UPDATE SET x = 1""",
     ],

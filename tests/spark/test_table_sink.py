@@ -142,12 +142,14 @@ def test_overwriting_replaces_everything_or_the_partitions_of_the_new_rows(
     [
         ("1L AS id, 1 AS nam", "lake.shop.sales", {}, "no column nam; did you mean name"),
         ("'x' AS id", "lake.shop.sales", {}, "column id is long, and the query gives string"),
-        ("'x' AS name", "lake.shop.sales", {}, "requires a value in id"),
-        ("1L AS id, 'a' AS name, 'b' AS name", "lake.shop.sales", {}, "name"),
-        ("1L AS id", "lake.shop.sale", {}, "did you mean sales"),
-        ("1L AS id", "sales", {}, "is not a table of a catalog"),
+        pytest.param("'x' AS name", "lake.shop.sales", {}, "requires a value in id", marks=pytest.mark.exhaustive),
+        pytest.param("1L AS id, 'a' AS name, 'b' AS name", "lake.shop.sales", {}, "name", marks=pytest.mark.exhaustive),
+        pytest.param("1L AS id", "lake.shop.sale", {}, "did you mean sales", marks=pytest.mark.exhaustive),
+        pytest.param("1L AS id", "sales", {}, "is not a table of a catalog", marks=pytest.mark.exhaustive),
         ("1L AS id", "metastore.components.tables", {}, "the metastore's own"),
-        ("1L AS id", "lake.shop.sales", {"where": "id = 1"}, "unknown option where"),
+        pytest.param(
+            "1L AS id", "lake.shop.sales", {"where": "id = 1"}, "unknown option where", marks=pytest.mark.exhaustive
+        ),
         ("1L AS id", "lake.shop.sales", {"partitionOverwriteMode": "dynamic"}, "for mode overwrite"),
     ],
 )
@@ -204,7 +206,7 @@ def test_a_commit_after_other_columns_is_refused(spark: SparkSession, ms: Sessio
     assert table_of(ms).snapshots() == []
 
 
-@pytest.mark.parametrize("overwrites", [None, "dynamic"])
+@pytest.mark.parametrize("overwrites", [pytest.param(None, marks=pytest.mark.exhaustive), "dynamic"])
 def test_a_commit_in_between_is_kept(spark: SparkSession, ms: Session, overwrites: str | None) -> None:
     """An append to another partition neither fails a write nor is lost."""
     sink(ms, spark).commit([sink(ms, spark).write(iter([batch(1, 1)]))])
@@ -262,6 +264,7 @@ spark.stop()
 """
 
 
+@pytest.mark.exhaustive
 def test_a_worker_that_dies_while_it_writes_leaves_nothing(
     run_driver: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:

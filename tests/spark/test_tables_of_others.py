@@ -106,7 +106,9 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    "name", [TABLES[0], *(pytest.param(each, marks=pytest.mark.exhaustive) for each in TABLES[1:])]
+)
 def test_answers_are_those_of_the_unpruned_table(spark: SparkSession, ms: Session, name: str) -> None:
     """For every kind of question; all asked in one job."""
     expected = []

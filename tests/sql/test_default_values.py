@@ -318,6 +318,7 @@ KINDS: dict[str, str] = {
 }
 
 
+@pytest.mark.exhaustive
 def test_conditions_on_columns_that_files_lack(session: Session) -> None:
     """A file without the column is read, or not, by its initial default: PyIceberg compares days, not dates."""
     session.sql("INSERT INTO lake.db.t (id) VALUES (1), (2)")

@@ -73,7 +73,7 @@ def written(folder: Path) -> set[str]:
     return {str(path) for path in (folder / "lake").rglob("data/**/*") if path.is_file()}
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(PARTITIONINGS),
     st.sampled_from([1, 2, 3]),

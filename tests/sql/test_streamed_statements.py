@@ -44,7 +44,7 @@ def test_rows_beyond_the_memory_go_to_files() -> None:
         duck.run("SELECT length(string_agg(repeat('x', 100), '')) FROM range(4000000)")
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("mode", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.exhaustive)])
 def test_a_large_change_is_the_change_of_all_its_rows(session: Session, mode: str) -> None:
     """Rows of several files, found in several pieces; new rows of MERGE come with the last of them."""
     modes = ", ".join(f"'write.{kind}.mode' = '{mode}'" for kind in ("update", "merge"))
