@@ -64,6 +64,26 @@ def test_every_statement_takes_short_names(session: Session) -> None:
     assert session.catalogs.tables("lake", "db") == ["t"]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SHOW TABLES",
+        "SHOW CREATE TABLE t",
+        "SHOW COLUMNS FROM t",
+        "SHOW STATS FOR t",
+        "SHOW TBLPROPERTIES t",
+        "DESCRIBE EXTENDED t",
+        "SELECT count(*) FROM t.snapshots",
+    ],
+)
+def test_short_names_are_shown_as_the_whole_ones(session: Session, statement: str) -> None:
+    """Each SHOW means the table of the chosen schema."""
+    whole = statement.replace(" t", " lake.db.t").replace("TABLES", "TABLES FROM lake.db")
+    expected = session.sql(whole).to_pylist()
+    session.sql("USE lake.db")
+    assert session.sql(statement).to_pylist() == expected
+
+
 def test_names_of_a_workspace(session: Session) -> None:
     """ANALYZE, SELECT and views of plain files; names of three parts mean what they meant."""
     assert session.sql("USE dfs.shop").to_pylist() == [{"ok": True, "summary": "names begin with dfs.shop"}]

@@ -349,7 +349,7 @@ def test_explain_says_where_a_statement_runs(
     assert lines[0].startswith(line)
     assert any(each.startswith("Fetch lake.db.t") for each in lines) is ("VALUES (1)" not in statement)
     assert (written(tmp_path), engine.tasks) == (before, 0)
-    with pytest.raises(InvalidRequestError, match="line 1, column 37: Referenced"):
+    with pytest.raises(InvalidRequestError, match="line 1, column 37: there is no column nope; there are id, k, n"):
         session.sql("EXPLAIN DELETE FROM lake.db.t WHERE nope = 1")
 
 

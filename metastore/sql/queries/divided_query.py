@@ -17,9 +17,10 @@ import pyarrow as pa
 from metastore.config.sql import SqlSettings
 from metastore.duck.queries import Duck, Failure
 from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.query_errors import Hints, error_of
 from metastore.sql.queries.relations import Relation, Relations
 from metastore.sql.queries.row_parts import HeldRows, RowPart, in_schema
-from metastore.sql.queries.select import PreparedQuery, QueryTable, QueryView, error_of, prepared_query, rows_of
+from metastore.sql.queries.select import PreparedQuery, QueryTable, QueryView, prepared_query, rows_of
 from metastore.sql.statement import Statement
 
 MOST_HELD_BYTES: Final = 32 << 20
@@ -42,7 +43,7 @@ class DividedQuery:
     statement: Statement
     text: str
     registered: Sequence[TaskTable | QueryView]
-    left_out: Mapping[str, str]
+    hints: Hints
 
     def rows(self, parts: Mapping[int, RowPart]) -> Iterator[pa.RecordBatch]:
         """Yields the rows of the query over ``parts`` of the divided tables, by their numbers; others have no rows.
@@ -61,7 +62,7 @@ class DividedQuery:
             try:
                 yield from duck.stream(self.text).batches
             except Failure as failure:
-                raise error_of(self.statement, failure, self.text, self.left_out) from failure.__cause__
+                raise error_of(self.statement, failure, self.text, self.hints) from failure.__cause__
 
 
 def register(duck: Duck, prepared: PreparedQuery, streams: Sequence[int]) -> None:

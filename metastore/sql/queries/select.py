@@ -11,7 +11,7 @@ OF 'time'`` may follow a name. Only the columns and rows that the query can need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -33,7 +33,8 @@ from metastore.scan.pruning.row_id import ROW_ID
 from metastore.sql.queries.asked_through_views import Through, asked_through
 from metastore.sql.queries.narrowed import Narrowed
 from metastore.sql.queries.push_down import AskedRows, asked_of, condition_text
-from metastore.sql.queries.query_text import QueryText, Reference, placed_error
+from metastore.sql.queries.query_errors import Hints, error_of
+from metastore.sql.queries.query_text import QueryText, Reference
 from metastore.sql.queries.relations import Relation, Relations
 from metastore.sql.queries.unlisted import stars_without
 from metastore.sql.statement import Statement
@@ -79,7 +80,7 @@ def streamed_rows(statement: Statement, relations: Relations, order: str = "") -
             try:
                 return read()
             except Failure as failure:
-                raise error_of(statement, failure, text, preparation.left_out) from failure.__cause__
+                raise error_of(statement, failure, text, preparation.hints) from failure.__cause__
 
         rows = noting_columns(lambda: duck.stream(text, order))
         batches = iter(lambda: noting_columns(lambda: next(rows.batches, None)), None)
@@ -108,13 +109,13 @@ class QueryView:
 class PreparedQuery:
     """A query for DuckDB: its ``text``, and the tables and views that are registered before, in order.
 
-    ``left_out`` are columns that cannot be read, with the reasons.
+    ``hints`` are for its errors.
     """
 
     statement: Statement
     text: str
     registered: Sequence[QueryTable | QueryView]
-    left_out: Mapping[str, str]
+    hints: Hints
 
 
 def prepared_query(statement: Statement, relations: Relations) -> PreparedQuery:
@@ -123,16 +124,7 @@ def prepared_query(statement: Statement, relations: Relations) -> PreparedQuery:
         query = QueryText.parse(statement, duck.check)
         preparation = _Preparation(duck, relations)
         text = preparation.prepared(query)
-        return PreparedQuery(statement, text, preparation.registered, preparation.left_out)
-
-
-def error_of(statement: Statement, failure: Failure, text: str, left_out: Mapping[str, str]) -> InvalidRequestError:
-    """Returns the error for a ``failure`` in ``text``, made of ``statement``; it says why a column cannot be read."""
-    error = placed_error(statement, text, failure)
-    for name, reason in left_out.items():
-        if f'"{name}"'.lower() in failure.message.lower():
-            return InvalidRequestError(f"{error}. Column {name} is left out of all reads: {reason}")
-    return error
+        return PreparedQuery(statement, text, preparation.registered, preparation.hints)
 
 
 def fetch_lines(statement: Statement, relations: Relations) -> list[str]:
@@ -143,7 +135,7 @@ def fetch_lines(statement: Statement, relations: Relations) -> list[str]:
         try:
             duck.bind(text)
         except Failure as failure:
-            raise error_of(statement, failure, text, preparation.left_out) from failure.__cause__
+            raise error_of(statement, failure, text, preparation.hints) from failure.__cause__
         return preparation.fetched
 
 
@@ -177,12 +169,21 @@ class _Preparation:
         self.left_out: dict[str, str] = {}
         self.registered: list[QueryTable | QueryView] = []
 
+    @property
+    def hints(self) -> Hints:
+        """What an error of the query may name."""
+        tables = [each for each in self.registered if isinstance(each, QueryTable)]
+        names = dict.fromkeys(
+            name for each in tables for name in each.relation.schema.names if name not in each.relation.unlisted
+        )
+        return Hints(tuple(names), dict(self.left_out))
+
     def run(self, query: QueryText, text: str) -> pa.Table:
         """Run ``text``, which was made of ``query``; an error says why a column of a table cannot be read."""
         try:
             return self._duck.run(text)
         except Failure as failure:
-            raise error_of(query.statement, failure, text, self.left_out) from failure.__cause__
+            raise error_of(query.statement, failure, text, self.hints) from failure.__cause__
 
     def prepared(self, query: QueryText, through: Through | None = None) -> str:
         """Returns the text of ``query`` with the names that its tables have in DuckDB.

@@ -3,9 +3,10 @@
 ::
 
     SHOW CATALOGS
-    SHOW SCHEMAS | DATABASES [FROM | IN catalog] [LIKE 'pattern']
-    SHOW TABLES [FROM | IN schema] [LIKE 'pattern']
-    DESCRIBE | DESC [TABLE] name
+    SHOW SCHEMAS | DATABASES | NAMESPACES [FROM | IN catalog] [LIKE 'pattern']
+    SHOW TABLES | VIEWS [FROM | IN schema] [LIKE 'pattern']
+    SHOW FUNCTIONS [LIKE 'pattern']
+    DESCRIBE | DESC [TABLE] [EXTENDED | FORMATTED] name
     USE catalog[.schema] | plugin.workspace
 
 A schema is ``plugin.workspace``, ``catalog.schema``, ``metastore.components`` or ``information_schema``. Without FROM,
@@ -15,7 +16,7 @@ only the schemas and tables that the metastore itself knows are listed; no other
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from sqlglot import TokenType
 
 from metastore.components.information_schema import InformationSchema
 from metastore.components.information_schema.relations import NAME
+from metastore.duck.queries import Duck
 from metastore.errors import NotFoundError
 from metastore.ground.suggestions import did_you_mean
 from metastore.sql.queries.relations import Relation, Relations
@@ -53,32 +55,91 @@ def show_schemas(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def show_tables(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Returns the tables and views of one schema, or all that the metastore knows."""
+    """Returns the tables and views of one schema, by default that of USE; else all that the metastore knows."""
     cursor = Cursor(statement, 2)
     schema = _from(cursor, "the name of a schema")
     pattern = like(cursor)
-    if schema is None:
-        known = InformationSchema(target.metastore).tables(["TABLE_SCHEMA", "TABLE_NAME"])
-        pairs = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in known.to_pylist()]
-    else:
+    if schema is not None:
         with statement.at(schema[0].token):
             pairs = _tables_of(target, [part.text for part in schema])
-    pairs = sorted(pair for pair in pairs if pattern is None or pattern.fullmatch(pair[1]))
-    return pa.table(
-        {
-            "TABLE_SCHEMA": pa.array([schema for schema, _ in pairs], pa.string()),
-            "TABLE_NAME": pa.array([name for _, name in pairs], pa.string()),
-        }
-    )
+    elif len(target.catalogs.current) > 1:
+        pairs = _tables_of(target, list(target.catalogs.current))
+    else:
+        known = InformationSchema(target.metastore).tables(["TABLE_SCHEMA", "TABLE_NAME"])
+        pairs = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in known.to_pylist()]
+    return _named(pairs, pattern)
+
+
+def show_views(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the views of one schema, or all that the metastore knows; materialized ones, too."""
+    cursor = Cursor(statement, 2)
+    schema = _from(cursor, "the name of a schema")
+    pattern = like(cursor)
+    if schema is not None and schema[0].text.lower() in {each.lower() for each in target.catalogs.names()}:
+        with statement.at(schema[0].token):
+            namespace = tuple(part.text for part in schema[1:])
+            views = target.catalogs.views_in(schema[0].text, namespace)
+            if views is None:
+                raise NotFoundError(f"schema {_dotted(schema)} does not exist")
+        return _named([(_dotted(schema), each) for each in views], pattern)
+    known = InformationSchema(target.metastore).views(["TABLE_SCHEMA", "TABLE_NAME"]).to_pylist()
+    pairs = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in known]
+    return _named([pair for pair in pairs if schema is None or pair[0] == _dotted(schema)], pattern)
+
+
+def _named(pairs: Iterable[tuple[str, str]], pattern: re.Pattern[str] | None) -> pa.Table:
+    """Returns the schemas and names, in order, whose name fits."""
+    rows = sorted(pair for pair in pairs if pattern is None or pattern.fullmatch(pair[1]))
+    names = ("TABLE_SCHEMA", "TABLE_NAME")
+    return pa.table({name: pa.array([row[place] for row in rows], pa.string()) for place, name in enumerate(names)})
+
+
+def show_functions(_target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the names of the functions that a query can call."""
+    pattern = like(Cursor(statement, 2))
+    with Duck() as duck:
+        names = _texts(
+            duck.run("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type <> 'pragma'")
+        )
+    return pa.table({"FUNCTION_NAME": pa.array(_matching(names, pattern), pa.string())})
 
 
 def describe(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns the columns of a table or view; for an Iceberg table, in Iceberg's types."""
     start = 2 if statement.word(1) == "TABLE" and len(statement.tokens) > 2 else 1
-    cursor = Cursor(statement, start)
+    extended = statement.word(start) in {"EXTENDED", "FORMATTED"} and len(statement.tokens) > start + 1
+    cursor = Cursor(statement, start + extended)
     name = cursor.names("the name of a table")
     cursor.end()
-    return described_columns(target, statement, name)
+    columns = described_columns(target, statement, name)
+    if not extended:
+        return columns
+    facts = _facts(target, [part.text for part in name])
+    rows = [{"COLUMN_NAME": f"# {label}", "DATA_TYPE": value} for label, value in facts.items() if value]
+    return pa.concat_tables([columns, pa.Table.from_pylist(rows, DESCRIPTION)])
+
+
+def _facts(target: StatementTarget, parts: list[str]) -> Mapping[str, str | None]:
+    """Returns what EXTENDED adds of a table of a catalog, or of a plugin."""
+    relations = Relations(target)
+    info = relations.plugin_name(parts)
+    if info is not None:
+        unit = relations.meaning(info).unit
+        kind, location = getattr(unit, "tableType", None), getattr(unit, "location", None)
+        return {"Name": str(info), "Format": kind, "Location": location}
+    full = target.catalogs.full(parts)
+    table = target.catalogs.table(full[0], ".".join(full[1:-1]), full[-1])
+    metadata = table.load().metadata
+    snapshot = metadata.current_snapshot()
+    return {
+        "Name": str(table),
+        "Format": f"Iceberg, version {metadata.format_version}",
+        "Location": metadata.location,
+        "Partitioning": ", ".join(map(str, metadata.spec().fields)),
+        "Sort order": ", ".join(map(str, metadata.sort_order().fields)),
+        "Snapshot": None if snapshot is None else str(snapshot.snapshot_id),
+        "Properties": ", ".join(f"{key}={value}" for key, value in sorted(metadata.properties.items())),
+    }
 
 
 def described_columns(target: StatementTarget, statement: Statement, name: list[Name]) -> pa.Table:
@@ -172,7 +233,10 @@ HANDLERS: Final = {
     ("SHOW", "CATALOGS"): show_catalogs,
     ("SHOW", "SCHEMAS"): show_schemas,
     ("SHOW", "DATABASES"): show_schemas,
+    ("SHOW", "NAMESPACES"): show_schemas,
     ("SHOW", "TABLES"): show_tables,
+    ("SHOW", "VIEWS"): show_views,
+    ("SHOW", "FUNCTIONS"): show_functions,
     ("DESCRIBE",): describe,
     ("DESC",): describe,
 }

@@ -6,6 +6,7 @@
     SHOW COLUMNS {FROM | IN} name [LIKE 'pattern']
     SHOW STATS FOR catalog.schema.table
     SHOW PARTITIONS catalog.schema.table
+    SHOW TBLPROPERTIES catalog.schema.table [('key')]
 
 They read metadata and no data file. SHOW COLUMNS takes any table or view, as DESCRIBE does. The others take Iceberg
 tables of catalogs.
@@ -13,7 +14,7 @@ tables of catalogs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from metastore.errors import InvalidRequestError, StorageError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.inspection.column_statistics import column_statistics
 from metastore.lake.inspection.partition_names import partition_names
-from metastore.sql.statement import Cursor, Statement
+from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.show import described_columns, like
 from metastore.sql.tables.table_definition import quoted, table_definition
 from metastore.sql.target import StatementTarget
@@ -75,12 +76,25 @@ def show_partitions(target: StatementTarget, statement: Statement) -> pa.Table:
     return _from_manifests(table, read)
 
 
-def _table(target: StatementTarget, cursor: Cursor, otherwise: str) -> TargetTable:
+def show_properties(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the properties of a table, or the one that is asked for."""
+    cursor = Cursor(statement, 2)
+    names, key = cursor.names("catalog.schema.table"), None
+    if cursor.accept(TokenType.L_PAREN):
+        key = cursor.expect(TokenType.STRING, "the name of a property in quotes").text
+        cursor.expect(TokenType.R_PAREN, ")")
+    table = _table(target, cursor, "storage plugins have properties in the configuration", names)
+    found = sorted(table.load().metadata.properties.items())
+    rows = [{"KEY": name, "VALUE": value} for name, value in found if key in (None, name)]
+    return pa.Table.from_pylist(rows, pa.schema({"KEY": pa.string(), "VALUE": pa.string()}))
+
+
+def _table(target: StatementTarget, cursor: Cursor, otherwise: str, names: Sequence[Name] | None = None) -> TargetTable:
     """Read the name of a table of a catalog, and the end; ``otherwise`` is the next step for other tables."""
-    names = cursor.names("catalog.schema.table")
+    names = names or cursor.names("catalog.schema.table")
     cursor.end()
     with cursor.statement.at(names[0].token):
-        parts = [name.text for name in names]
+        parts = target.catalogs.full([name.text for name in names])
         if len(parts) < 3 or parts[0].lower() not in {name.lower() for name in target.catalogs.names()}:
             raise InvalidRequestError(
                 f"{'.'.join(parts)} is no Iceberg table of a catalog (catalog.schema.table); {otherwise}"
@@ -101,4 +115,5 @@ HANDLERS: Final = {
     ("SHOW", "COLUMNS"): show_columns,
     ("SHOW", "STATS"): show_stats,
     ("SHOW", "PARTITIONS"): show_partitions,
+    ("SHOW", "TBLPROPERTIES"): show_properties,
 }

@@ -21,9 +21,10 @@ import pyarrow as pa
 from metastore.duck.queries import Failure
 from metastore.engines.engine import Engine
 from metastore.sql.queries.divided_query import DividedQuery, TaskTable, prepared_columns
+from metastore.sql.queries.query_errors import error_of
 from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.row_parts import RowPart
-from metastore.sql.queries.select import QueryView, error_of, prepared_query
+from metastore.sql.queries.select import QueryView, prepared_query
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.division_choice import Choice, Chosen, Whole
@@ -114,7 +115,7 @@ def _divided(target: StatementTarget, statement: Statement, relations: Relations
         else TaskTable(each.name, each.relation.part(each.asked.columns), chosen.held.get(number))
         for number, each in enumerate(prepared.registered)
     ]
-    query = DividedQuery(statement, prepared.text, tuple(registered), dict(prepared.left_out))
+    query = DividedQuery(statement, prepared.text, tuple(registered), prepared.hints)
     return Division(query, columns, chosen)
 
 
@@ -124,4 +125,4 @@ def columns_of(statement: Statement, relations: Relations) -> pa.Schema:
     try:
         return prepared_columns(prepared)
     except Failure as failure:
-        raise error_of(statement, failure, prepared.text, prepared.left_out) from failure.__cause__
+        raise error_of(statement, failure, prepared.text, prepared.hints) from failure.__cause__

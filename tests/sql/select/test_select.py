@@ -186,7 +186,10 @@ def test_column_types_come_through(lake: Lake) -> None:
 
 
 ERRORS = {
-    "SELECT nope\nFROM lake.default.sales": (InvalidRequestError, 'line 1, column 8: Referenced column "nope"'),
+    "SELECT nope\nFROM lake.default.sales": (
+        InvalidRequestError,
+        "line 1, column 8: there is no column nope; there are id, small, price",
+    ),
     "SELECT id FROM lake.default.sales\nWHERE  nope = 1": (InvalidRequestError, "line 2, column 8: "),
     "SELECT id,\n FROM x y z": (InvalidRequestError, "line 2, column 11: syntax error"),
     "SELECT *\n  FROM lake.default.salez": (NotFoundError, "line 2, column 8: .*did you mean sales"),
@@ -204,7 +207,10 @@ ERRORS = {
     "SELECT 1; SELECT 2": (InvalidRequestError, "line 1, column 9: one statement at a time"),
     "SELECT id + name FROM lake.default.sales": (InvalidRequestError, "line 1, column "),
     "SELECT 'a": (InvalidRequestError, "line 1, column "),
-    "SELECT " + "id, " * 60 + "nope FROM lake.default.sales": (InvalidRequestError, 'line 1, column 248: .*"nope"'),
+    "SELECT " + "id, " * 60 + "nope FROM lake.default.sales": (
+        InvalidRequestError,
+        "line 1, column 248: there is no column nope",
+    ),
 }
 
 

@@ -65,3 +65,46 @@ def test_what_is_not_there_is_said_at_its_place(lake: Lake, statement: str, kind
     """With what is near."""
     with pytest.raises(kind, match=said):
         lake.session.sql(statement)
+
+
+def test_views(lake: Lake) -> None:
+    """Of plugins, with their schemas; of a catalog that has none."""
+    lake.session.sql("CREATE VIEW dfs.tmp.shown AS SELECT id FROM dfs.shop.sales")
+    try:
+        assert ("dfs.tmp", "shown") in listed(lake, "SHOW VIEWS")
+        assert listed(lake, "SHOW VIEWS IN dfs.tmp LIKE 'sh%'") == [("dfs.tmp", "shown")]
+        assert listed(lake, "SHOW VIEWS FROM dfs.shop") == []
+        assert listed(lake, "SHOW VIEWS FROM lake.default") == []
+        with pytest.raises(NotFoundError, match=r"column 17: schema lake\.no does not exist"):
+            lake.session.sql("SHOW VIEWS FROM lake.no")
+    finally:
+        lake.session.sql("DROP VIEW dfs.tmp.shown")
+
+
+def test_functions_are_those_of_queries(lake: Lake) -> None:
+    """Each that is listed can be called, and none reads files."""
+    assert listed(lake, "SHOW FUNCTIONS LIKE 'approx_count_d%'") == ["approx_count_distinct"]
+    assert len(listed(lake, "SHOW FUNCTIONS")) > 500
+
+
+def test_namespaces_are_schemas(lake: Lake) -> None:
+    """The word of Spark."""
+    assert listed(lake, "SHOW NAMESPACES IN lake") == listed(lake, "SHOW SCHEMAS IN lake")
+
+
+def test_properties_and_facts_of_a_table(lake: Lake) -> None:
+    """DESCRIBE EXTENDED has the columns first, then what Iceberg's metadata says."""
+    table = lake.session.catalogs.open("lake").load_table("default.sales")
+    properties = sorted(table.properties.items())
+    assert listed(lake, "SHOW TBLPROPERTIES lake.default.sales") == properties
+    assert listed(lake, "SHOW TBLPROPERTIES lake.default.sales ('no')") == []
+    plain = lake.session.sql("DESCRIBE lake.default.sales").to_pylist()
+    for words in ("DESCRIBE EXTENDED", "DESC TABLE FORMATTED"):
+        found = lake.session.sql(f"{words} lake.default.sales").to_pylist()
+        assert found[: len(plain)] == plain
+        facts = {row["COLUMN_NAME"]: row["DATA_TYPE"] for row in found[len(plain) :]}
+        assert facts["# Location"] == table.location()
+        assert facts["# Snapshot"] == str(table.metadata.current_snapshot_id)
+    of_files = {row[0]: row[1] for row in listed(lake, "DESCRIBE EXTENDED dfs.shop.sales")}
+    assert of_files["# Name"] == "dfs.shop.sales"
+    assert "# Location" in of_files

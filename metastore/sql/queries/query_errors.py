@@ -1,0 +1,56 @@
+"""Errors of a query in the words of its tables: which columns there are, and why one cannot be read.
+
+DuckDB knows only the columns that are fetched, and its texts name settings and columns that the caller does not have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from metastore.duck.queries import Failure
+from metastore.errors import InvalidRequestError
+from metastore.ground.suggestions import did_you_mean
+from metastore.lake.writes.row_changes import FILE
+from metastore.sql.queries.query_text import placed_error
+from metastore.sql.statement import Statement
+
+_NO_COLUMN: Final = re.compile(
+    r'(?:Referenced column "(?P<name>.+?)" not found in FROM clause!'
+    r'|Table "(?P<table>.+?)" does not have a column named "(?P<other>.+?)").*',
+    re.DOTALL,
+)
+_SETTING: Final = re.compile(r';[; ]*Use "SET .*', re.DOTALL)
+_SHOWN: Final = 20
+"""The most columns that an error lists."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """The columns of all tables of a query, and those that are left out of all reads, with the reasons."""
+
+    columns: tuple[str, ...]
+    left_out: Mapping[str, str]
+
+
+def error_of(statement: Statement, failure: Failure, text: str, hints: Hints) -> InvalidRequestError:
+    """Returns the error for a ``failure`` in ``text``, made of ``statement``, with its place."""
+    told = placed_error(statement, text, failure)
+    place, _, message = str(told).partition(": ")
+    for name, reason in hints.left_out.items():
+        if f'"{name}"'.lower() in message.lower():
+            return InvalidRequestError(f"{told}. Column {name} is left out of all reads: {reason}")
+    return InvalidRequestError(f"{place}: {_in_words_of_tables(message, hints.columns)}")
+
+
+def _in_words_of_tables(message: str, columns: tuple[str, ...]) -> str:
+    if (missing := _NO_COLUMN.fullmatch(message)) and columns:
+        name = missing["name"] or missing["other"]
+        listed = ", ".join(columns[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")
+        of = f" in {missing['table']}" if missing["table"] else ""
+        return f"there is no column {name}{of}{did_you_mean(name, columns, otherwise=f'there are {listed}')}"
+    if f'"{FILE}"' in message:
+        return "an aggregate has one value for many rows, and a change needs one for each row: compute it in a subquery"
+    return _SETTING.sub("", message)
