@@ -67,7 +67,7 @@ def show_tables(target: StatementTarget, statement: Statement) -> pa.Table:
     else:
         known = InformationSchema(target.metastore).tables(["TABLE_SCHEMA", "TABLE_NAME"])
         pairs = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in known.to_pylist()]
-    return _named(pairs, pattern)
+    return _schemas_and_names(pairs, pattern)
 
 
 def show_views(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -81,13 +81,13 @@ def show_views(target: StatementTarget, statement: Statement) -> pa.Table:
             views = target.catalogs.views_in(schema[0].text, namespace)
             if views is None:
                 raise NotFoundError(f"schema {_dotted(schema)} does not exist")
-        return _named([(_dotted(schema), each) for each in views], pattern)
+        return _schemas_and_names([(_dotted(schema), each) for each in views], pattern)
     known = InformationSchema(target.metastore).views(["TABLE_SCHEMA", "TABLE_NAME"]).to_pylist()
     pairs = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in known]
-    return _named([pair for pair in pairs if schema is None or pair[0] == _dotted(schema)], pattern)
+    return _schemas_and_names([pair for pair in pairs if schema is None or pair[0] == _dotted(schema)], pattern)
 
 
-def _named(pairs: Iterable[tuple[str, str]], pattern: re.Pattern[str] | None) -> pa.Table:
+def _schemas_and_names(pairs: Iterable[tuple[str, str]], pattern: re.Pattern[str] | None) -> pa.Table:
     """Returns the schemas and names, in order, whose name fits."""
     rows = sorted(pair for pair in pairs if pattern is None or pattern.fullmatch(pair[1]))
     names = ("TABLE_SCHEMA", "TABLE_NAME")
