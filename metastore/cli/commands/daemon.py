@@ -13,10 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from metastore.cli.formats import plural
 from metastore.cli.incomplete import Incomplete
 from metastore.cli.invocation import Invocation
-from metastore.cli.results import Ended, Rows
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.policy_effects import values_without_effect
 from metastore.config.units import spelled
@@ -34,6 +32,8 @@ from metastore.daemon.unmatched import unmatched
 from metastore.daemon.workspaces import tables_of
 from metastore.errors import NotFoundError
 from metastore.model.run_unit import RunUnit
+from metastore.overview.formats import plural
+from metastore.overview.results import Ended, Rows
 from metastore.session import Session
 
 _log: Final = logging.getLogger(__name__)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from metastore.cli.invocation import Invocation
-from metastore.cli.results import Ended
 from metastore.daemon.logs import JsonLines, TextLines
 from metastore.ground.optional import library
+from metastore.overview.results import Ended
 
 
 def serve(invocation: Invocation, *, as_json_lines: bool) -> Ended:

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.cli.commands.natural_order import naturally_sorted
 from metastore.ground.epoch import moment_of_millis
 from metastore.model.bounds.units import LENGTH, ROW_COUNT
 from metastore.model.vocabulary import MetadataType
+from metastore.overview.natural_order import naturally_sorted
 
 SUMMARY_FACTS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", ROW_COUNT, LENGTH)
 """The facts of FILE and ROW_GROUP units from which summaries are made."""

@@ -14,9 +14,6 @@ import pyarrow.compute as pc
 
 from metastore.analyze.states import TableState
 from metastore.analyze.unprunable import columns_without_bounds
-from metastore.cli.commands.file_summaries import SUMMARY_FACTS, FileSummaries, summaries
-from metastore.cli.commands.natural_order import natural_order
-from metastore.cli.commands.time_travel import version_at
 from metastore.components.operations.read import Read
 from metastore.components.requests import Request, of_names, of_table
 from metastore.errors import NotFoundError
@@ -30,6 +27,9 @@ from metastore.model.statistics_json import read_column_holders, read_level, rea
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType, Statistic
+from metastore.overview.file_summaries import SUMMARY_FACTS, FileSummaries, summaries
+from metastore.overview.natural_order import natural_order
+from metastore.overview.time_travel import version_at
 from metastore.session import Session
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from metastore.cli.commands.natural_order import natural_order
-from metastore.cli.results import KeptFile, Pruned, SegmentDecision, SkippedFile, Skipping
+from metastore.overview.natural_order import natural_order
+from metastore.overview.results import KeptFile, Pruned, SegmentDecision, SkippedFile, Skipping
 from metastore.predicates.condition import SparkCondition
 from metastore.scan.pruning.result import PruneResult
 from metastore.session import Session
