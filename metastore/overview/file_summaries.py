@@ -73,6 +73,13 @@ class FileSummaries(Sequence[FileSummary]):
         """Total size of all files whose size is known."""
         return pc.sum(self._columns["bytes"]).as_py() or 0
 
+    @property
+    def size_counts(self) -> dict[int, int]:
+        """Number of files of known size, by the largest power of two up to the size; 0 for empty files."""
+        sizes = self._columns["bytes"].drop_null().to_numpy()
+        powers, counts = np.unique(np.where(sizes > 0, np.frexp(sizes)[1] - 1, -1), return_counts=True)
+        return {2 ** int(power) if power >= 0 else 0: int(count) for power, count in zip(powers, counts, strict=True)}
+
 
 def summaries(facts: Iterable[pa.Table], are_wanted: Callable[[pa.ChunkedArray[Any]], Any]) -> FileSummaries:
     """Returns the files in ``facts`` (in :data:`SUMMARY_FACTS`, each file with its row groups) by name.

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
-from metastore.cli import formats
+from metastore.overview import formats
 from metastore.model.statistics import Value
 
 
