@@ -17,6 +17,8 @@ from markupsafe import Markup, escape
 _BAR: Final = 14
 _LANE: Final = 22
 _STEP: Final = 30
+_CHARACTER: Final = 7.4
+"""Width of a character beside a node."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def graph(title: str, nodes: Sequence[Node], width: int = 640) -> Markup:
         drawn += Markup('<circle class="{}" cx="{}" cy="{}" r="6"/><text x="{}" y="{}">{}</text>').format(
             kind, x, y, beside, y + 4, each.text
         )
+    width = max(width, int(beside + _CHARACTER * max((len(each.text) for each in nodes), default=0)))
     text = "; ".join(f"{each.text}, after {each.parent or 'nothing'}" for each in nodes)
     return _svg(title, text, width, _STEP * len(nodes), drawn)
 

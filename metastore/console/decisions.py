@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from metastore.console.query import Query
@@ -13,6 +14,7 @@ from metastore.overview.results import Pruned
 from metastore.session import Session
 
 _SHOWN: Final = 100
+_SPECIAL: Final = re.compile(r'["$`\\!]')
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,16 @@ class ReadPage:
     command: str
     pruned: Pruned | None = None
     wrong: str | None = None
-    shown: int = field(default=_SHOWN)
+    shown: int = _SHOWN
 
     def as_document(self) -> Any:
         """Returns the decision alone."""
         return {"error": self.wrong} if self.pruned is None else self.pruned
+
+
+def in_shell(word: str) -> str:
+    """Returns a word for a shell, in double quotes if it has apostrophes and nothing that is special in them."""
+    return f'"{word}"' if "'" in word and not _SPECIAL.search(word) else shlex.quote(word)
 
 
 def read_page(session: Session, query: Query) -> ReadPage:
@@ -45,9 +52,9 @@ def read_page(session: Session, query: Query) -> ReadPage:
     trusted, as_json = query.flag("trust"), query.text("format") == "json"
     with_files = query.flag("files") or not as_json
     name = str(session.table_info(table))
-    command = ["metastore", "prune", name, where or "…"]
-    command += [*(["--no-list"] if trusted else []), *(["--time-zone", zone] if zone else []), "--files"]
-    page = ReadPage(name, where, zone, trusted, shlex.join(command))
+    options = [*(["--no-list"] if trusted else []), *(["--time-zone", zone] if zone else []), "--files"]
+    command = " ".join(map(in_shell, ["metastore", "prune", name, where or "…", *options]))
+    page = ReadPage(name, where, zone, trusted, command)
     if not where:
         return page
     try:
@@ -61,5 +68,5 @@ def read_page(session: Session, query: Query) -> ReadPage:
             most_files=None if as_json else _SHOWN,
         )
     except InvalidRequestError as error:
-        return ReadPage(name, where, zone, trusted, page.command, wrong=str(error))
-    return ReadPage(name, where, zone, trusted, page.command, pruned)
+        return replace(page, wrong=str(error))
+    return replace(page, pruned=pruned)

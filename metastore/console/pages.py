@@ -41,6 +41,7 @@ _JSON: Final = "application/json"
 _STATIC: Final[Mapping[str, str]] = {
     "console.css": "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
 }
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
