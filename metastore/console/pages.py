@@ -38,6 +38,7 @@ _log: Final = logging.getLogger(__name__)
 
 _HTML: Final = "text/html; charset=utf-8"
 _JSON: Final = "application/json"
+_ROUNDED: Final = 1 << 53
 _STATIC: Final[Mapping[str, str]] = {
     "console.css": "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
@@ -143,7 +144,22 @@ class Console:
 
 
 def _document(status: HTTPStatus, facts: Any) -> Answer:
-    return Answer(status, _JSON, json.dumps(document(facts), ensure_ascii=True).encode() + b"\n")
+    return Answer(status, _JSON, json.dumps(_exact(document(facts))).encode() + b"\n")
+
+
+def _exact(value: Any) -> Any:
+    """Returns a document with texts for whole numbers that browsers would round."""
+    match value:
+        case bool():
+            return value
+        case int() if abs(value) >= _ROUNDED:
+            return str(value)
+        case dict():
+            return {name: _exact(each) for name, each in value.items()}
+        case list():
+            return [_exact(each) for each in value]
+        case _:
+            return value
 
 
 def _static(name: str) -> Answer:
