@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ from support.served_lake import Lake
 
 from metastore.console.pages import Console
 from metastore.model.run_unit import RunUnit
-from metastore.serve.server import RestServer
 
 
 @pytest.fixture(scope="module")
@@ -54,19 +52,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 def console(lake: Lake) -> Console:
     """The console over the lake."""
     return Console(lambda: lake.session, no_daemon)
-
-
-@pytest.fixture(scope="module")
-def serve(lake: Lake) -> Iterator[Callable[..., RestServer]]:
-    """Serves the lake with its console; keyword arguments are fields of its settings."""
-    with ExitStack() as opened:
-
-        def start(**settings: object) -> RestServer:
-            given = replace(lake.settings.serve, **settings)  # type: ignore[arg-type] # of the fields' own types
-            console = Console(lambda: lake.session, no_daemon)
-            return opened.enter_context(RestServer(given, lake.session.catalogs, console))
-
-        yield start
 
 
 @pytest.fixture
