@@ -39,6 +39,11 @@ def run(folder: str, tables: int, files: int, seed: int, pace: Pace, say: Callab
             say(f"building tables: {first:,} of {tables:,}")
             rows = content.tables(range(first, min(tables, first + _AT_ONCE)))
             session.metastore.tables.modify().overwrite(rows).execute()
+    return pages(settings, tables, pace, say)
+
+
+def pages(settings: Settings, tables: int, pace: Pace, say: Callable[[str], None]) -> list[Series]:
+    """Measure each kind of page of a metastore with ``tables`` of :class:`Content`."""
     series = measure(QUESTION, OPENED, tables, [Contender(OURS, _opened(settings))], pace)
     with connect(settings) as session:
         console = Console(lambda: session, _no_daemon)
