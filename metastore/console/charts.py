@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 _BAR: Final = 14
 _LANE: Final = 22
 _STEP: Final = 30
+_LABEL: Final = 36
 _CHARACTER: Final = 7.4
 """Width of a character beside a node."""
 
@@ -41,7 +42,7 @@ class Node:
 
 
 def bars(title: str, values: Sequence[Bar], width: int = 640, height: int = 120) -> Markup:
-    """Returns columns of equal width, each as high as its share of the largest value."""
+    """Returns columns of equal width, as high as their share of the largest value; the first and last have labels."""
     most = max((each.value for each in values), default=0) or 1
     step = width / max(1, len(values))
     drawn = Markup().join(
@@ -49,8 +50,11 @@ def bars(title: str, values: Sequence[Bar], width: int = 640, height: int = 120)
         for place, each in enumerate(values)
     )
     largest = max(values, key=lambda each: each.value, default=Bar("", 0, ""))
+    for each, at, anchor in ((values[:1], 0, "start"), (values[1:][-1:], width, "end")):
+        label = "".join(one.label[:_LABEL] for one in each)
+        drawn += Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(at, height + 14, anchor, label)
     text = f"{len(values):,} bars; the highest is {largest.label} with {largest.shown}"
-    return _svg(title, text, width, height, drawn)
+    return _svg(title, text, width, height + 18, drawn)
 
 
 def histogram(title: str, borders: Sequence[float], width: int = 160, height: int = 34) -> Markup:

@@ -95,6 +95,7 @@ def iceberg_page(session: Session, query: Query) -> IcebergPage:
     name, target = _target(session, query)
     metadata = target.load().metadata
     snapshots, part = part_of(list(_snapshots(metadata)), query.number("page"), _SNAPSHOTS)
+    current = metadata.current_snapshot()
     specs = [(each.spec_id, [str(field) for field in each.fields]) for each in metadata.partition_specs]
     schemas = [(each.schema_id, [str(field) for field in each.fields]) for each in metadata.schemas]
     return IcebergPage(
@@ -106,7 +107,7 @@ def iceberg_page(session: Session, query: Query) -> IcebergPage:
         snapshots=snapshots,
         schemas=list(_history(schemas, metadata.current_schema_id)),
         specs=list(_history(specs, metadata.default_spec_id)),
-        upkeep=upkeep_of(session, name, metadata),
+        upkeep=upkeep_of(session, name, current.timestamp_ms if current else None),
     )
 
 

@@ -26,7 +26,7 @@ from metastore.console.iceberg import iceberg_page, inspection_page
 from metastore.console.one_table import files_page, row_groups_page, table_page
 from metastore.console.query import Query, link
 from metastore.console.table_list import CatalogNames, list_page
-from metastore.console.upkeep import Health, daemon_page, health_page, preview_page
+from metastore.console.upkeep import Health, daemon_page, health_page, policy_page, preview_page
 from metastore.console.versions import difference_page, versions_page
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.distribution import VERSION
@@ -91,6 +91,7 @@ class Console:
             "/inspect": ("inspect.html", inspection_page),
             "/daemon": ("daemon.html", partial(daemon_page, health=health)),
             "/health": ("health.html", health_page),
+            "/policy": ("policy.html", policy_page),
             "/preview": ("preview.html", preview_page),
         }
         self._templates = Environment(

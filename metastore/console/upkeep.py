@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pyiceberg.table.metadata import TableMetadata
-
 from metastore.config.units import spelled
 from metastore.console.query import Part, Query, part_of
 from metastore.daemon.actions import Actions
@@ -60,7 +58,15 @@ class Upkeep:
     """Maintenance of one table: its actions, and the values of its policy."""
 
     actions: Sequence[ActionState]
-    values: Sequence[PolicyValue]
+    settings: Sequence[PolicyValue]
+
+
+@dataclass(frozen=True)
+class PolicyPage:
+    """The maintenance of one table of a storage plugin or catalog, which need not exist yet."""
+
+    table: str
+    upkeep: Upkeep
 
 
 @dataclass(frozen=True)
@@ -116,18 +122,26 @@ class HealthPage:
     parts: Sequence[tuple[str, str, float, int]]
 
 
-def upkeep_of(session: Session, table: TableName, metadata: TableMetadata) -> Upkeep:
-    """Returns the maintenance of a table of a catalog, from its policy and the runs of the last days."""
+def policy_page(session: Session, query: Query) -> PolicyPage:
+    """Returns the maintenance of the table ``name``; a recent commit to it, which may delay it, is not looked at."""
+    name = TableName.parse(query.required("name"))
+    return PolicyPage(str(name), upkeep_of(session, name))
+
+
+def upkeep_of(session: Session, table: TableName, committed_ms: int | None = None) -> Upkeep:
+    """Returns the maintenance of a table, from its policy and the runs of the last days.
+
+    ``committed_ms`` is the time of its newest commit.
+    """
+    is_of_catalog = table.catalog in session.catalogs.names()
     now_ms = session.metastore.clock.now_ms()
     known = last_runs(_recent(session))
-    snapshot = metadata.current_snapshot()
-    committed = None if snapshot is None else snapshot.timestamp_ms
     actions = []
     for policy in policies(session.settings.policies, table):
-        if policy.action in WORKSPACE_ACTIONS:
+        if is_of_catalog is (policy.action in WORKSPACE_ACTIONS):
             continue
         last = known.get((str(table), policy.action.value))
-        decided = decide(Situation(table, policy, last, committed), session.settings.daemon, now_ms)
+        decided = decide(Situation(table, policy, last, committed_ms), session.settings.daemon, now_ms)
         actions.append(
             ActionState(
                 action=policy.action.value,

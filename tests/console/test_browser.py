@@ -37,6 +37,7 @@ PAGES = [
     f"/inspect?{ORDERS}&list=files",
     f"/inspect?{ORDERS}&list=properties",
     "/daemon",
+    f"/policy?name={SALES}",
     f"/health?{ORDERS}",
     f"/preview?{ORDERS}&action=expire_snapshots",
     "/nope",

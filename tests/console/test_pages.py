@@ -46,6 +46,8 @@ PAGES = [
     "/daemon",
     f"/daemon?search={quote(BAD)}",
     f"/health?{ORDERS}",
+    f"/policy?name={SALES}",
+    f"/policy?name={quote(HOSTILE)}",
     *(f"/preview?{ORDERS}&action={each}" for each in ("expire_snapshots", "remove_orphan_files", "rewrite_data_files")),
 ]
 
