@@ -47,6 +47,6 @@ def publications(
     catalog: Annotated[str | None, typer.Argument(help="A configured catalog; all without it.")] = None,
 ) -> object:
     """List the published tables: what each publishes, since when, and whether it is behind its source."""
-    from metastore.cli.results import Rows  # noqa: PLC0415 - `--help` answers at once
+    from metastore.overview.results import Rows  # noqa: PLC0415 - `--help` answers at once
 
     return Rows.of(invocation.session.call("metastore.system.publications", catalog=catalog))

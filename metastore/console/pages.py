@@ -25,7 +25,7 @@ from metastore.console.drawn import counts_as_bars, segments_as_bars, snapshots_
 from metastore.console.iceberg import iceberg_page, inspection_page
 from metastore.console.one_table import files_page, row_groups_page, table_page
 from metastore.console.query import Query, link
-from metastore.console.table_list import CatalogNames, list_page
+from metastore.console.table_list import Listings, list_page
 from metastore.console.upkeep import Health, daemon_page, health_page, policy_page, preview_page
 from metastore.console.versions import difference_page, versions_page
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
@@ -80,7 +80,7 @@ class Console:
     def __init__(self, session: Callable[[], Session], health: Health) -> None:
         self._session = session
         self._pages: Mapping[str, tuple[str, Facts]] = {
-            "/": ("tables.html", partial(list_page, names=CatalogNames())),
+            "/": ("tables.html", partial(list_page, listings=Listings())),
             "/table": ("table.html", table_page),
             "/files": ("files.html", files_page),
             "/row-groups": ("row_groups.html", row_groups_page),

@@ -6,11 +6,11 @@ Names come from manifests; only what a part shows is opened. A catalog's names a
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cachetools import TTLCache
 
@@ -27,6 +27,8 @@ from metastore.overview.segment_sizes import TableSize, table_sizes
 from metastore.overview.tables import TableDescription, described
 from metastore.procedures.files.guards import PUBLISHED
 from metastore.session import Session
+
+T = TypeVar("T")
 
 _ON_A_PAGE: Final = 50
 _AT_ONCE: Final = 8
@@ -66,7 +68,7 @@ class ViewRow:
 
 @dataclass(frozen=True)
 class ListPage:
-    """One part of the list ``kind``: ``tables``, ``views``, ``materialized`` or a catalog. ``rows`` are of one type.
+    """One part of the list ``kind``: tables, views, materialized, published or a catalog. ``rows`` are of one type.
 
     ``kinds`` are all lists. ``wrong`` are parts of a catalog that cannot be listed.
     """
@@ -81,31 +83,34 @@ class ListPage:
 
 
 @dataclass
-class CatalogNames:
-    """Names of the tables of each catalog, listed at most once a minute. Threads may share it."""
+class Listings:
+    """Lists of catalogs, each made at most once a minute. Threads may share it."""
 
-    _known: TTLCache[str, tuple[list[TableName], list[str]]] = field(default_factory=lambda: TTLCache(32, 60))
+    _known: TTLCache[str, Any] = field(default_factory=lambda: TTLCache(32, 60))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, session: Session, catalog: str) -> tuple[list[TableName], list[str]]:
+    def tables(self, session: Session, catalog: str) -> tuple[list[TableName], list[str]]:
         """Returns the tables of a catalog by name, and a sentence for each part that cannot be listed."""
+        return self._kept(catalog, lambda: _listed(session, catalog))
+
+    def publications(self, session: Session) -> Sequence[TableRow]:
+        """Returns the published tables of all catalogs, by name."""
+        return self._kept("", lambda: sorted(_published(session), key=lambda row: row.name))
+
+    def _kept(self, key: str, make: Callable[[], T]) -> T:
         with self._lock:
-            if (known := self._known.get(catalog)) is not None:
-                return known
-        wrong: list[str] = []
-        listed = catalog_of(
-            session.catalogs, catalog, lambda place, error: wrong.append(f"{place}: {message_of(error)}")
-        )
-        found = (sorted((each for each in listed if isinstance(each, TableName)), key=str), wrong)
-        with self._lock:
-            self._known[catalog] = found
-        return found
+            known: T | None = self._known.get(key)
+        if known is None:
+            known = make()
+            with self._lock:
+                self._known[key] = known
+        return known
 
 
-def list_page(session: Session, query: Query, names: CatalogNames) -> ListPage:
+def list_page(session: Session, query: Query, listings: Listings) -> ListPage:
     """Returns the part of a list that the query names. Raises NotFoundError for a catalog that is not configured."""
     kind, search, page = query.text("kind") or "tables", query.text("search"), query.number("page")
-    kinds = ["tables", "views", "materialized", *session.catalogs.names()]
+    kinds = ["tables", "views", "materialized", "published", *session.catalogs.names()]
     if kind == "tables":
         version = session.metastore.tables.metadata.version
         tables, part = part_of(_matching(_analyzed(session, version), search), page, _ON_A_PAGE)
@@ -114,7 +119,11 @@ def list_page(session: Session, query: Query, names: CatalogNames) -> ListPage:
         views = _views(session) if kind == "views" else _materialized(session)
         rows, part = part_of([row for row in views if search.lower() in row.name.lower()], page, _ON_A_PAGE)
         return ListPage(kind, kinds, search, part, rows)
-    every, wrong = names.of(session, session.catalogs.canonical(kind))
+    if kind == "published":
+        published = [row for row in listings.publications(session) if search.lower() in row.name.lower()]
+        tables_shown, part = part_of(published, page, _ON_A_PAGE)
+        return ListPage(kind, kinds, search, part, tables_shown)
+    every, wrong = listings.tables(session, session.catalogs.canonical(kind))
     shown, part = part_of(_matching(every, search), page, _ON_A_PAGE)
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         found = list(threads.map(lambda each: _catalog_row(session, each), shown))
@@ -173,6 +182,24 @@ def wrong_with(table: TableDescription, size: TableSize) -> list[str]:
     if size.files and size.bytes is not None and size.files >= _MANY_FILES and size.bytes / size.files < _SMALL_FILE:
         found.append(f"small files: {size.bytes / size.files / 1e6:.1f} MB on average")
     return found
+
+
+def _listed(session: Session, catalog: str) -> tuple[list[TableName], list[str]]:
+    wrong: list[str] = []
+    found = catalog_of(session.catalogs, catalog, lambda place, error: wrong.append(f"{place}: {message_of(error)}"))
+    return sorted((each for each in found if isinstance(each, TableName)), key=str), wrong
+
+
+def _published(session: Session) -> Iterator[TableRow]:
+    for each in session.call("metastore.system.publications").to_pylist():
+        yield TableRow(
+            name=each["published_as"],
+            what=each["state"],
+            files=each["files"],
+            modified=each["published_at"],
+            wrong=(each["message"],) if each["message"] else (),
+            published_from=each["table"],
+        )
 
 
 def _views(session: Session) -> list[ViewRow]:

@@ -3,8 +3,9 @@
 On any other address it requires the token, which is compared in constant time; without a configured token it does not
 start there. Without a token, the header ``Host`` must name this machine (:mod:`metastore.ground.endpoints`). It answers
 GET and reads no body. The two paths show no configuration, and no data except names of actions and tables; other paths
-are pages that the caller gives. Metrics are made by prometheus_client (extra ``daemon``) on request. The number of connections and the time of each are bounded,
-so clients that wait, send slowly or go away cost the daemon's work nothing.
+are pages that the caller gives. Metrics are made by prometheus_client (extra ``daemon``) on request. The number of
+connections and the time of each are bounded, so clients that wait, send slowly or go away cost the daemon's work
+nothing.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Endpoint:
     """Serves ``state`` in threads until it is closed; a context manager.
 
     ``monotonic`` is the loop's clock; a connection ends after ``seconds``; ``others`` answers paths beside the two.
-    Raises ConfigError for an address beyond the loopback without a token, InvalidRequestError if the library is missing,
-    and StorageError if the address is not available.
+    Raises ConfigError for an address beyond the loopback without a token, InvalidRequestError if the library is
+    missing, and StorageError if the address is not available.
     """
 
     def __init__(

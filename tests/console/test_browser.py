@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
@@ -16,6 +16,9 @@ from support.served_lake import Lake
 
 from metastore.console.pages import Console
 from metastore.serve.server import RestServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 pytestmark = [pytest.mark.browser]
 
@@ -45,7 +48,7 @@ PAGES = [
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
+def chromium() -> Iterator[Browser]:
     """A browser that asks nobody but the page's own server."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - comes with the service
 
@@ -69,12 +72,12 @@ def url(lake: Lake) -> Iterator[str]:
 
 
 @pytest.fixture
-def open_page(chromium: Any, url: str) -> Iterator[Callable[..., Any]]:
+def open_page(chromium: Browser, url: str) -> Iterator[Callable[[str], Page]]:
     """Opens an address of the console; fails in the end if a script said anything or a request went elsewhere."""
     said: list[str] = []
-    contexts = []
+    contexts: list[BrowserContext] = []
 
-    def go(target: str) -> Any:
+    def go(target: str) -> Page:
         context = chromium.new_context(viewport={"width": 1200, "height": 800})
         contexts.append(context)
         page = context.new_page()
@@ -92,7 +95,7 @@ def open_page(chromium: Any, url: str) -> Iterator[Callable[..., Any]]:
 
 
 @pytest.mark.parametrize("target", PAGES)
-def test_axe_finds_nothing(open_page: Callable[..., Any], target: str) -> None:
+def test_axe_finds_nothing(open_page: Callable[[str], Page], target: str) -> None:
     """In light and in dark, with every part open that can be folded; and the page is no wider than a phone."""
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - comes with the service
 
@@ -110,7 +113,7 @@ def test_axe_finds_nothing(open_page: Callable[..., Any], target: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_from_the_search_to_what_would_be_read(open_page: Callable[..., Any]) -> None:
+def test_from_the_search_to_what_would_be_read(open_page: Callable[[str], Page]) -> None:
     """A person finds a table, asks a condition, and shares the address, which answers the same as JSON."""
     page = open_page("/")
     page.get_by_label("Search tables").fill("sales")
@@ -127,7 +130,7 @@ def test_from_the_search_to_what_would_be_read(open_page: Callable[..., Any]) ->
     page.get_by_role("button", name=re.compile("Copy the command")).click()
 
 
-def test_by_the_keyboard_alone(open_page: Callable[..., Any]) -> None:
+def test_by_the_keyboard_alone(open_page: Callable[[str], Page]) -> None:
     """The first key leads past the head; a slash finds the search; what has the focus is seen."""
     page = open_page("/")
     page.keyboard.press("Tab")
@@ -150,7 +153,7 @@ def test_by_the_keyboard_alone(open_page: Callable[..., Any]) -> None:
     assert page.title() == f"{SALES} – metastore"
 
 
-def test_hostile_names_are_texts(open_page: Callable[..., Any]) -> None:
+def test_hostile_names_are_texts(open_page: Callable[[str], Page]) -> None:
     """No element comes of them; the pages that have them say them."""
     for target in (f"/table?name={quote(HOSTILE)}", "/?kind=views", "/daemon", f"/inspect?{ORDERS}&list=properties"):
         page = open_page(target)
@@ -158,7 +161,7 @@ def test_hostile_names_are_texts(open_page: Callable[..., Any]) -> None:
         assert BAD in page.inner_text("main")
 
 
-def test_a_hundred_thousand_tables_have_pages(chromium: Any, make_own: Callable[[], Lake]) -> None:
+def test_a_hundred_thousand_tables_have_pages(chromium: Browser, make_own: Callable[[], Lake]) -> None:
     """From the first to the last, and by search; only the tables of a page are loaded."""
     own = make_own()
     own.sql("CREATE SCHEMA lake.shop", "CREATE TABLE lake.shop.t (id BIGINT)")

@@ -8,8 +8,10 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.console_pages import BAD, HOSTILE, SALES, document, no_daemon, page, write
@@ -27,6 +29,7 @@ PAGES = [
     "/?kind=views",
     "/?kind=materialized",
     "/?kind=lake",
+    "/?kind=published",
     "/?kind=metastore",
     f"/table?name={SALES}",
     f"/table?name={quote(HOSTILE)}",
@@ -264,6 +267,29 @@ def test_an_iceberg_table_shows_snapshots_refs_schemas_and_what_is_due(console: 
     assert {each["reason"] for each in found["upkeep"]["actions"]} == {"not enabled"}
     text = page(console, f"/iceberg?{ORDERS}").text
     assert all(str(each.snapshot_id) in text for each in metadata.snapshots)
+
+
+def test_published_tables_say_whether_they_are_behind(make_own: Callable[[], Lake]) -> None:
+    """After an ANALYZE that found a new file; the catalog's list names the source, too."""
+    own = make_own()
+    pq.write_table(pq.read_table(_one(own)), own.folder / "data" / "plain" / "b.parquet")
+    own.session.analyze("dfs.w.plain")
+    own.sql("CREATE SCHEMA lake.shop")
+    own.session.publish("dfs.w.plain", "lake.shop.plain")
+    _one(own, "c.parquet")
+    own.session.analyze("dfs.w.plain")
+    console = Console(lambda: own.session, no_daemon)
+    [row] = document(console, "/?kind=published")["rows"]
+    assert (row["what"], row["published_from"], row["files"]) == ("behind", "dfs.w.plain", 2)
+    [listed] = document(console, "/?kind=lake")["rows"]
+    assert listed["published_from"] == "dfs.w.plain"
+
+
+def _one(lake: Lake, name: str = "a.parquet") -> Path:
+    path = lake.folder / "data" / "plain" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": [1, 2]}), path)
+    return path
 
 
 def test_a_preview_changes_nothing(console: Console, lake: Lake) -> None:
