@@ -59,20 +59,23 @@ def bars(title: str, values: Sequence[Bar], width: int = 640, height: int = 120)
 
 def histogram(title: str, borders: Sequence[float], width: int = 160, height: int = 34) -> Markup:
     """Returns buckets with equal numbers of rows: the narrower a bucket, the higher it is drawn."""
-    low, high = borders[0], borders[-1]
-    span = (high - low) or 1.0
-    parts = [(start, end) for start, end in itertools.pairwise(borders) if end > start]
-    most = max((1 / (end - start) for start, end in parts), default=1.0)
+    halves = [each / 2 for each in borders]  # A difference of two numbers may be larger than every number.
+    span = (halves[-1] - halves[0]) or 1.0
+    parts = [
+        (place, wide) for place, (start, end) in enumerate(itertools.pairwise(halves)) if (wide := end - start) > 0
+    ]
+    least = min((wide for _, wide in parts), default=1.0)
     drawn = Markup().join(
         _column(
-            width * (start - low) / span,
-            max(width * (end - start) / span - 0.5, 0.5),
-            max(1.0, height / (end - start) / most),
+            width * ((halves[place] - halves[0]) / span),
+            max(width * (wide / span) - 0.5, 0.5),
+            max(1.0, height * (least / wide)),
             height,
-            f"{start:g} to {end:g}",
+            f"{borders[place]:g} to {borders[place + 1]:g}",
         )
-        for start, end in parts
+        for place, wide in parts
     )
+    low, high = borders[0], borders[-1]
     text = f"{len(parts)} buckets with equal numbers of rows, from {low:g} to {high:g}"
     return _svg(title, text, width, height, drawn)
 

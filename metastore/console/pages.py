@@ -30,6 +30,7 @@ from metastore.console.upkeep import Health, daemon_page, health_page, policy_pa
 from metastore.console.versions import difference_page, versions_page
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.distribution import VERSION
+from metastore.ground.epoch import moment_of_millis
 from metastore.overview import formats
 from metastore.overview.document import document
 from metastore.session import Session
@@ -102,7 +103,7 @@ class Console:
             lstrip_blocks=True,
         )
         shown = {name: getattr(formats, name) for name in ("number", "size", "moment", "bound", "plural", "seconds")}
-        self._templates.filters |= shown
+        self._templates.filters |= {**shown, "of_millis": moment_of_millis}
         self._templates.globals |= {"charts": charts, "link": link, "version": VERSION, "unknown": formats.UNKNOWN}
         self._templates.globals |= {
             each.__name__: each for each in (segments_as_bars, counts_as_bars, snapshots_as_nodes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -70,23 +69,6 @@ class PolicyPage:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run of the daemon; ``result`` has what it counted."""
-
-    table: str | None
-    action: str | None
-    status: str | None
-    started: datetime | None
-    milliseconds: int | None
-    reason: str | None
-    error: str | None
-    result: Mapping[str, Any]
-    requests: int | None
-    bytes_received: int | None
-    bytes_sent: int | None
-
-
-@dataclass(frozen=True)
 class DaemonPage:
     """The daemon's state as names and texts, or why it is not known; one part of its runs of the last days.
 
@@ -98,7 +80,7 @@ class DaemonPage:
     search: str
     days: int
     part: Part
-    runs: Sequence[Run]
+    runs: Sequence[RunUnit]
     failing: Sequence[tuple[str, str, int]]
 
 
@@ -173,7 +155,7 @@ def daemon_page(session: Session, query: Query, health: Health) -> DaemonPage:
     failing = sorted((*key, last.failures) for key, last in last_runs(runs).items() if last.failures)
     wanted = [run for run in reversed(runs) if search.lower() in f"{run.table} {run.action} {run.status}".lower()]
     shown, part = part_of(wanted, query.number("page"), _RUNS)
-    return DaemonPage(state, unknown, search, _DAYS, part, list(map(_run, shown)), failing)
+    return DaemonPage(state, unknown, search, _DAYS, part, shown, failing)
 
 
 def preview_page(session: Session, query: Query) -> PreviewPage:
@@ -206,20 +188,3 @@ def _recent(session: Session) -> Sequence[RunUnit]:
 
 def _readable(value: Any) -> str:
     return spelled(value) if isinstance(value, timedelta) else setting_value(value)
-
-
-def _run(run: RunUnit) -> Run:
-    result = json.loads(run.result) if run.result else {}
-    return Run(
-        table=run.table,
-        action=run.action,
-        status=run.status,
-        started=moment_of_millis(run.started or 0),
-        milliseconds=run.milliseconds,
-        reason=run.reason,
-        error=run.error,
-        result={name: value for name, value in result.items() if value},
-        requests=run.requests,
-        bytes_received=run.bytes_received,
-        bytes_sent=run.bytes_sent,
-    )
