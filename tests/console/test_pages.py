@@ -17,6 +17,7 @@ import pytest
 from support.console_pages import BAD, HOSTILE, SALES, document, no_daemon, page, write
 from support.served_lake import Lake
 
+from benchmarks.content import Content
 from metastore.console.pages import Console
 from metastore.overview.document import document as as_document
 from metastore.overview.pruning import prune
@@ -313,3 +314,18 @@ def test_the_page_of_the_daemon_shows_failures(console: Console) -> None:
     assert found["failing"] == [["lake.shop.orders", "expire_snapshots", 1]]
     assert BAD in page(console, "/daemon?search=failed").text
     assert json.dumps(found).count("2099-01-01") == 1
+
+
+def test_a_part_of_the_list_opens_the_tables_that_it_shows(make_own: Callable[[], Lake]) -> None:
+    """The stored units of all others can be gone; the part that shows those tables says that a file is missing."""
+    own = make_own()
+    own.session.metastore.tables.modify().overwrite(Content(7).tables(range(60))).execute()
+    stored = {path for path in own.folder.rglob("*.parquet") if re.search(r"orders_0000(5\d)", str(path))}
+    assert len(stored) > 50
+    for path in stored:
+        path.unlink()
+    console = Console(lambda: own.session, no_daemon)
+    first = document(console, "/")
+    assert (first["part"], len(first["rows"])) == ({"page": 1, "pages": 2, "total": 60}, 50)
+    assert {each["files"] for each in first["rows"]} == {18}
+    document(console, "/?page=2", HTTPStatus.SERVICE_UNAVAILABLE)
