@@ -17,6 +17,7 @@ from rich.console import Console
 from benchmarks import (
     analyze,
     compare,
+    console,
     deletes,
     endurance,
     expire_files,
@@ -86,6 +87,8 @@ class Run:
     tables: int
     migrated_files: Sequence[int]
     published_files: int
+    console_tables: int
+    console_files: int
     pace: Pace
     seed: int
     folder: str
@@ -181,6 +184,11 @@ def _publish(run: Run, folder: str) -> Measured:
     return _judged(publish.run(folder, run.published_files, run.pace, run.say), publish.verdicts)
 
 
+def _console(run: Run, folder: str) -> Measured:
+    series = console.run(folder, run.console_tables, run.console_files, run.seed, run.pace, run.say)
+    return _judged(series, console.verdicts)
+
+
 def _wide(run: Run, folder: str) -> Measured:
     series = wide_tables.run(folder, wide_tables.COLUMNS, wide_tables.ROWS, run.seed, run.pace, run.say)
     return _judged(series, wide_tables.verdicts)
@@ -204,6 +212,7 @@ ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "maintenance": _maintenance,
     "migrate": _migrate,
     "publish": _publish,
+    "console": _console,
     "wide_tables": _wide,
 }
 """Benchmarks that build their own data in the folder that they are given."""
@@ -217,10 +226,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["compare"]:
         return compare.main(given[1:])
     options = _parser().parse_args(given)
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    runs = [_read(file) for file in options.join] if options.join else [_measure(options, console)]
+    screen = Console(width=None if sys.stdout.isatty() else 120)
+    runs = [_read(file) for file in options.join] if options.join else [_measure(options, screen)]
     for results in runs:
-        show(results, console)
+        show(results, screen)
         if options.plots:
             plot(results, options.plots)
     if options.json:
@@ -236,12 +245,12 @@ def _read(path: str) -> Results:
         return Results.from_json(file.read())
 
 
-def _measure(options: argparse.Namespace, console: Console) -> Results:
+def _measure(options: argparse.Namespace, screen: Console) -> Results:
     with tempfile.TemporaryDirectory(prefix="benchmarks-", dir=options.folder) as folder:
         rounds = options.rounds or (2 if options.quick else 5)
         sizes = options.sizes or (QUICK_SIZES if options.quick else SIZES)
         pace = Pace(rounds, thorough=options.thorough)
-        with console.status("") as status:
+        with screen.status("") as status:
             chosen = Run(
                 options.names or NAMES,
                 sizes,
@@ -256,6 +265,8 @@ def _measure(options: argparse.Namespace, console: Console) -> Results:
                 options.tables,
                 [options.migrated_files] if options.migrated_files else migrate.FILES,
                 options.published_files,
+                options.console_tables,
+                options.console_files,
                 pace,
                 options.seed,
                 folder,
@@ -283,6 +294,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tables", type=int, default=maintenance.TABLES, help="tables of a pass (1000)")
     parser.add_argument("--migrated-files", type=int, help="files of Hive tables (2000, then 20000)")
     parser.add_argument("--published-files", type=int, default=publish.FILES, help="files to publish (10000)")
+    parser.add_argument("--console-tables", type=int, default=console.TABLES, help="tables behind pages (10000)")
+    parser.add_argument("--console-files", type=int, default=console.FILES, help="files behind pages (1000000)")
     parser.add_argument("--rounds", type=int, help="rounds of each contender after its warm-up (5)")
     parser.add_argument("--quick", action="store_true", help="1,000 partitions, 2 rounds")
     parser.add_argument("--thorough", action="store_true", help="also the peers and sizes that take many minutes")

@@ -51,8 +51,9 @@ class Content:
     Another ``edition`` of a table differs in its times, as a table that was analyzed again does.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, files_of_a_segment: int = FILES_OF_A_SEGMENT) -> None:
         self.seed = seed
+        self._files_of_a_segment = files_of_a_segment
 
     def tables(self, numbers: Iterable[int], edition: int = 0) -> pa.Table:
         """All rows of the tables with these numbers, in on-disk columns."""
@@ -92,7 +93,7 @@ class Content:
             "last_modified_time": _EPOCH_MS + number * 1_000 + edition,
             "schema": self._schema,
         }
-        files = [f"part-{file:05d}-{chance.getrandbits(64):016x}.parquet" for file in range(FILES_OF_A_SEGMENT)]
+        files = [f"part-{file:05d}-{chance.getrandbits(64):016x}.parquet" for file in range(self._files_of_a_segment)]
         units = [
             TableMetadataUnit(
                 **shared,

@@ -17,8 +17,8 @@ from rich.markup import escape
 from demos import chapters
 from demos.flights import months
 from demos.story import ClaimError, Story
-from metastore.cli.formats import seconds
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.overview.formats import seconds
 from metastore.spark.session import active_session
 
 

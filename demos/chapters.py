@@ -16,10 +16,12 @@ from rich.table import Table
 from demos.flights import LATE, Day, Written, days, load, write_day
 from demos.queries import ROUNDS, AskedQuery, over_everything, over_pruned
 from demos.story import Story
-from metastore.cli.commands import explore, pruning, versions
-from metastore.cli.formats import number, plural, seconds, size
+from metastore.cli.commands import versions
 from metastore.cli.screens import screen
 from metastore.errors import NotFoundError
+from metastore.overview import pruning
+from metastore.overview import tables as explore
+from metastore.overview.formats import number, plural, seconds, size
 from metastore.session import Session
 from metastore.spark import connect, spark_session
 

@@ -16,8 +16,8 @@ from demos.flights import months
 from demos.s3 import chapters
 from demos.s3.process import s3_server
 from demos.story import ClaimError, Story
-from metastore.cli.formats import seconds
 from metastore.errors import MetastoreError
+from metastore.overview.formats import seconds
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -18,7 +18,7 @@ from demos.s3.cost import Cost
 from demos.s3.process import S3Server
 from demos.s3.questions import QUESTIONS, AskedQuestion, Question, ask_arrow, ask_metastore
 from demos.story import Story
-from metastore.cli.formats import number, plural, seconds, size
+from metastore.overview.formats import number, plural, seconds, size
 from metastore.session import Session, connect
 
 T = TypeVar("T")

@@ -157,7 +157,7 @@ def tables(
     at: At = None,
 ) -> object:
     """List the tables that were analyzed."""
-    from metastore.cli.commands import explore
+    from metastore.overview import tables as explore
 
     return explore.tables(invocation.session, pattern, at)
 
@@ -165,7 +165,7 @@ def tables(
 @command
 def describe(invocation: Invocation, table: TableArgument, at: At = None) -> object:
     """Show a table's columns with their types and statistics."""
-    from metastore.cli.commands import explore
+    from metastore.overview import tables as explore
 
     return explore.describe(invocation.session, table, at)
 
@@ -173,7 +173,7 @@ def describe(invocation: Invocation, table: TableArgument, at: At = None) -> obj
 @command
 def segments(invocation: Invocation, table: TableArgument, at: At = None) -> object:
     """List the directories of a table."""
-    from metastore.cli.commands import explore
+    from metastore.overview import tables as explore
 
     return explore.segments(invocation.session, table, at)
 
@@ -186,7 +186,7 @@ def files(
     at: At = None,
 ) -> object:
     """List the files of a table, or of one of its segments."""
-    from metastore.cli.commands import explore
+    from metastore.overview import tables as explore
 
     return explore.files(invocation.session, table, segment, at)
 
@@ -208,7 +208,7 @@ def prune(
     ] = False,
 ) -> object:
     """Tell which files and row groups a query must read, and why not the others."""
-    from metastore.cli.commands import pruning
+    from metastore.overview import pruning
 
     return pruning.prune(
         invocation.session,

@@ -55,11 +55,15 @@ def daemon(
 
 
 @command
-def serve(invocation: Invocation, log_format: LogFormatOption = LogFormat.TEXT) -> object:
-    """Serve tables to other engines, as a read-only Iceberg REST catalog."""
+def serve(
+    invocation: Invocation,
+    console: Annotated[bool, typer.Option("--console/--no-console", help="Also serve pages for people, at /.")] = True,
+    log_format: LogFormatOption = LogFormat.TEXT,
+) -> object:
+    """Serve tables to other engines, as a read-only Iceberg REST catalog, and a console to browsers."""
     from metastore.cli.commands import serving
 
-    return serving.serve(invocation, as_json_lines=log_format is LogFormat.JSON)
+    return serving.serve(invocation, as_json_lines=log_format is LogFormat.JSON, with_console=console)
 
 
 @command

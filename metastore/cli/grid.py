@@ -20,7 +20,7 @@ from rich.style import StyleType
 from rich.table import Column, Table
 from rich.text import Text
 
-from metastore.cli.formats import visible
+from metastore.overview.formats import visible
 
 LEAST: Final = 10
 """Minimum width of a column of texts, in characters. A date fits, so it is never folded."""

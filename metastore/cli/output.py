@@ -24,9 +24,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from metastore.cli.document import document
-from metastore.cli.formats import visible
 from metastore.errors import InvalidRequestError, StorageError
+from metastore.overview.document import document
+from metastore.overview.formats import visible
 from metastore.redaction import without_secrets
 
 OnProgress = Callable[[int, int], None]

@@ -27,7 +27,7 @@ def publish(
     ] = False,
 ) -> object:
     """Make or renew an Iceberg table over the files of an analyzed table, for other engines."""
-    from metastore.cli.results import Rows  # noqa: PLC0415 - `--help` answers at once
+    from metastore.overview.results import Rows  # noqa: PLC0415 - `--help` answers at once
 
     options = {"dry_run": dry_run, "replace": replace, "milliseconds": milliseconds}
     return Rows.of(invocation.session.publish(table, to, format_version=format_version, **options))
@@ -36,7 +36,7 @@ def publish(
 @command
 def unpublish(invocation: Invocation, name: Name, dry_run: DryRun = False) -> object:
     """Remove a published table from its catalog; every file stays."""
-    from metastore.cli.results import Rows  # noqa: PLC0415 - `--help` answers at once
+    from metastore.overview.results import Rows  # noqa: PLC0415 - `--help` answers at once
 
     return Rows.of(invocation.session.unpublish(name, dry_run=dry_run))
 
@@ -47,6 +47,6 @@ def publications(
     catalog: Annotated[str | None, typer.Argument(help="A configured catalog; all without it.")] = None,
 ) -> object:
     """List the published tables: what each publishes, since when, and whether it is behind its source."""
-    from metastore.cli.results import Rows  # noqa: PLC0415 - `--help` answers at once
+    from metastore.overview.results import Rows  # noqa: PLC0415 - `--help` answers at once
 
     return Rows.of(invocation.session.call("metastore.system.publications", catalog=catalog))

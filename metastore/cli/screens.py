@@ -12,14 +12,14 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from metastore.analyze.result import AnalyzeResult
-from metastore.cli.commands.explore import FileList, SegmentList, TableDescription, TableList
 from metastore.cli.commands.integrity import Checked, Repaired
 from metastore.cli.commands.setup import Configuration, Initialized, Registration
 from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
-from metastore.cli.document import document
-from metastore.cli.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.cli.grid import Grid
-from metastore.cli.results import Ended, HiveTables, Left, Pruned, Results, Rows
+from metastore.overview.document import document
+from metastore.overview.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
+from metastore.overview.results import Ended, HiveTables, Left, Pruned, Results, Rows
+from metastore.overview.tables import FileList, SegmentList, TableDescription, TableList
 
 _MOST_ROWS = 50
 """Maximum number of lines of a list on a screen; the JSON document has all."""

@@ -1,10 +1,11 @@
 """The endpoint: ``/metrics`` for Prometheus and ``/healthz``, on the loopback address unless a token protects it.
 
 On any other address it requires the token, which is compared in constant time; without a configured token it does not
-start there. Without a token, the header ``Host`` must name this machine (:mod:`metastore.ground.endpoints`). It serves
-two paths by GET and reads no body. It shows no configuration, and no data except names of actions and tables. Metrics
-are made by prometheus_client (extra ``daemon``) on request. The number of connections and the time of each are bounded,
-so clients that wait, send slowly or go away cost the daemon's work nothing.
+start there. Without a token, the header ``Host`` must name this machine (:mod:`metastore.ground.endpoints`). It answers
+GET and reads no body. The two paths show no configuration, and no data except names of actions and tables; other paths
+are pages that the caller gives. Metrics are made by prometheus_client (extra ``daemon``) on request. The number of
+connections and the time of each are bounded, so clients that wait, send slowly or go away cost the daemon's work
+nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
@@ -29,6 +30,9 @@ from metastore.ground.optional import library
 
 _log: Final = logging.getLogger(__name__)
 
+Pages = Callable[[str], tuple[HTTPStatus, Mapping[str, str], bytes]]
+"""Returns status, headers and body for the path and query of a request. Threads may share it."""
+
 _PATIENCE: Final = 3
 """A loop that works on no table is unhealthy after this number of intervals without a sign of life."""
 
@@ -42,9 +46,9 @@ _CONNECTIONS: Final = 32
 class Endpoint:
     """Serves ``state`` in threads until it is closed; a context manager.
 
-    ``monotonic`` is the loop's clock; a connection ends after ``seconds``. Raises ConfigError for an address beyond the
-    loopback without a token, InvalidRequestError if the library is missing, and StorageError if the address is not
-    available.
+    ``monotonic`` is the loop's clock; a connection ends after ``seconds``; ``others`` answers paths beside the two.
+    Raises ConfigError for an address beyond the loopback without a token, InvalidRequestError if the library is
+    missing, and StorageError if the address is not available.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Endpoint:
         settings: EndpointSettings,
         state: State,
         monotonic: Callable[[], float],
+        others: Pages | None = None,
         *,
         seconds: float = _CONNECTION_SECONDS,
     ) -> None:
@@ -59,10 +64,10 @@ class Endpoint:
             raise ConfigError("drill.metastore.daemon.http.port is null: there is no endpoint")
         require_protection(settings)
         text = partial(Metrics(library("prometheus_client", "daemon"), state, monotonic).text)
-        health = partial(_health, state, monotonic)
+        health = partial(_health_page, state, monotonic)
         pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {"/metrics": text, "/healthz": health}
         self._host = settings.host
-        handler = partial(_Handler, pages, settings.token)
+        handler = partial(_Handler, pages, settings.token, others)
         try:
             self._server = _Server(settings.host, settings.port, handler, seconds)
         except OSError as error:
@@ -139,10 +144,15 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def __init__(
-        self, pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]], token: str | None, *args: Any
+        self,
+        pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]],
+        token: str | None,
+        others: Pages | None,
+        *args: Any,
     ) -> None:
         self._pages = pages
         self._token = token
+        self._others = others
         super().__init__(*args)
 
     def do_GET(self) -> None:
@@ -151,14 +161,17 @@ class _Handler(BaseHTTPRequestHandler):
         if self._token is None and host is not None and not endpoints.names_this(host, ()):
             self._send(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", b"without a token, Host must be this machine\n")
             return
-        if not self._may_see():
-            self._send(HTTPStatus.UNAUTHORIZED, "text/plain", b"a token is needed\n", {"WWW-Authenticate": "Bearer"})
-            return
         page = self._pages.get(self.path.partition("?")[0])
-        if page is None:
+        if not self._may_see():
+            asks = endpoints.BROWSERS if page is None and self._others is not None else "Bearer"
+            self._send(HTTPStatus.UNAUTHORIZED, "text/plain", b"a token is needed\n", {"WWW-Authenticate": asks})
+        elif page is not None:
+            self._send(*page())
+        elif self._others is None:
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there are /metrics and /healthz\n")
-            return
-        self._send(*page())
+        else:
+            status, headers, body = self._others(self.path)
+            self._send(status, headers["Content-Type"], body, headers)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: requests are not worth a line."""
@@ -168,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
         # The library decodes headers as Latin-1.
         return endpoints.carries(self.headers.get("Authorization", "").encode("latin-1", "replace"), self._token)
 
-    def _send(self, status: HTTPStatus, kind: str, body: bytes, headers: dict[str, str] | None = None) -> None:
+    def _send(self, status: HTTPStatus, kind: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)
         for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
@@ -176,8 +189,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _health(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStatus, str, bytes]:
-    now, seen, since = monotonic(), state.seen, state.since
+def health_of_state(state: State, now: float) -> dict[str, Any]:
+    """Returns the document of ``/healthz``; ``now`` is of the loop's clock."""
+    seen, since = state.seen, state.since
     is_waiting_too_long = (
         state.token is not None
         and state.working_on is None
@@ -186,7 +200,7 @@ def _health(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStatus, s
         and now - seen > _PATIENCE * state.interval.total_seconds()
     )
     troubles = state.troubles_at(now)
-    document = {
+    return {
         "status": "stuck" if is_waiting_too_long else "trouble" if troubles else "ok",
         "troubles": troubles,
         "leader": state.token is not None,
@@ -204,7 +218,11 @@ def _health(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStatus, s
         "trouble": state.trouble,
         "configuration_refused": state.refused is not None,
     }
-    status = HTTPStatus.SERVICE_UNAVAILABLE if is_waiting_too_long else HTTPStatus.OK
+
+
+def _health_page(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStatus, str, bytes]:
+    document = health_of_state(state, monotonic())
+    status = HTTPStatus.SERVICE_UNAVAILABLE if document["status"] == "stuck" else HTTPStatus.OK
     return status, "application/json", json.dumps(document).encode() + b"\n"
 
 

@@ -14,13 +14,14 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from metastore.config.settings import Settings
-from metastore.daemon.endpoint import Endpoint, require_protection
+from metastore.daemon.endpoint import Endpoint, Pages, health_of_state, require_protection
 from metastore.daemon.lease import Election, LeaseStore
 from metastore.daemon.lease_stores import lease_store
 from metastore.daemon.logs import message_of, unforeseen
@@ -61,7 +62,13 @@ def run_once(session: Session, *, dry_run: bool, state: State | None = None) -> 
             return daemon.once()
 
 
-def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Session]) -> None:
+PagesOf = Callable[[Callable[[], Session], Callable[[], Mapping[str, Any]]], Pages]
+"""Makes further pages of the endpoint, from what returns the open session and what returns the state of health."""
+
+
+def serve(
+    load: Callable[[], Settings], open_session: Callable[[Settings], Session], pages_of: PagesOf | None = None
+) -> None:
     """Run the daemon until a signal ends it. ``load`` reads the configuration, at first and after each SIGHUP.
 
     Raises ConfigError if the first configuration is wrong, InvalidRequestError if a library is missing.
@@ -76,7 +83,8 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
         store = opened.enter_context(lease_store(settings))
         daemon = _daemon(session, store, signals, state, int(time.time() * 1000))
         if settings.daemon.endpoint.port is not None:
-            endpoint = Endpoint(settings.daemon.endpoint, state, time.monotonic)
+            pages = None if pages_of is None else pages_of(lambda: current[0], partial(_health, state))
+            endpoint = Endpoint(settings.daemon.endpoint, state, time.monotonic, pages)
             opened.enter_context(endpoint)
             _log.info("metrics at %s/metrics, health at %s/healthz", endpoint.url, endpoint.url)
 
@@ -105,6 +113,10 @@ def serve(load: Callable[[], Settings], open_session: Callable[[Settings], Sessi
         _log.info("the daemon of %s starts", settings.iceberg.base_location)
         daemon.run(between)
         _log.info("the daemon ends")
+
+
+def _health(state: State) -> Mapping[str, Any]:
+    return health_of_state(state, time.monotonic())
 
 
 def _close_all(sessions: Sequence[Session]) -> None:

@@ -6,6 +6,8 @@ page can reach the endpoint by a name of its own that resolves to this machine (
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
 import ipaddress
 import re
@@ -13,6 +15,9 @@ from collections.abc import Collection
 from typing import Final
 
 from metastore.errors import ConfigError
+
+BROWSERS: Final = 'Basic realm="metastore", charset="UTF-8"'
+"""Value of ``WWW-Authenticate`` by which a browser asks its user for the token."""
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^\[\]:/?#@\s]+)(?::\d{0,5})?")
 
@@ -36,8 +41,19 @@ def is_loopback(host: str) -> bool:
 
 
 def carries(authorization: bytes, token: str | None) -> bool:
-    """Returns whether the header ``Authorization`` has the token, compared in constant time. Without a token: True."""
-    return token is None or hmac.compare_digest(authorization, f"Bearer {token}".encode())
+    """Returns whether the header ``Authorization`` has the token, compared in constant time. Without a token: True.
+
+    A browser sends it as the password of any user, for which ``WWW-Authenticate`` must have asked (:data:`BROWSERS`).
+    """
+    if token is None:
+        return True
+    scheme, _, given = authorization.partition(b" ")
+    if scheme.lower() == b"basic":
+        try:
+            authorization = b"Bearer " + base64.b64decode(given, validate=True).partition(b":")[2]
+        except binascii.Error:
+            return False
+    return hmac.compare_digest(authorization, f"Bearer {token}".encode())
 
 
 def names_this(host: str, names: Collection[str]) -> bool:

@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from metastore.components.catalogs import Catalogs
 from metastore.config.serve import ServeSettings
+from metastore.console.pages import Console
 from metastore.errors import MetastoreError
 from metastore.ground import endpoints
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
@@ -37,6 +38,7 @@ _THREADS: Final = 8
 
 _SHOWN: Final = 300
 _READS: Final = ("GET", "HEAD")
+_CATALOG: Final = "/v1/"
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -44,21 +46,24 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class Application:
-    """The ASGI application. ``close`` gives its threads up."""
+    """The ASGI application, with the pages of ``console`` outside of ``/v1/``. ``close`` gives its threads up."""
 
-    def __init__(self, settings: ServeSettings, catalogs: Catalogs) -> None:
+    def __init__(self, settings: ServeSettings, catalogs: Catalogs, console: Console | None = None) -> None:
         self._settings = settings
+        self._console = console
+        self._of_console = ThreadPoolExecutor(_THREADS, "serve-console")
         cache = FileCache(settings.cache_bytes)
         self._served = {name: ServedCatalog(name, catalogs, cache) for name in settings.catalogs}
         self._threads = {name: ThreadPoolExecutor(_THREADS, f"serve-{name}") for name in settings.catalogs}
         routes = [Route("/v1/config", self._config, methods=["GET"])]
         routes += [Route(path, self._endpoint(handler), methods=[method]) for method, path, handler in handlers.ROUTES]
+        routes += [] if console is None else [Route("/{page:path}", self._page, methods=["GET"])]
         self._starlette = Starlette(routes=routes, exception_handlers={HTTPException: _unrouted})
         self._starlette.router.redirect_slashes = False
 
     def close(self) -> None:
         """Begin no more work; a look at a catalog that does not end is left behind."""
-        for pool in self._threads.values():
+        for pool in (*self._threads.values(), self._of_console):
             pool.shutdown(wait=False, cancel_futures=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,7 +78,7 @@ class Application:
         # Names are matched as they were sent: an escaped slash is part of a name.
         path = scope["raw_path"].decode("ascii")
         headers = {name.decode("latin-1"): value for name, value in scope["headers"]}
-        refusal = self._refusal(headers)
+        refusal = self._refusal(headers, path)
         if refusal is None:
             await self._starlette({**scope, "path": path}, receive, sending)
         else:
@@ -82,15 +87,16 @@ class Application:
         request = {"method": scope["method"], "path": path[:_SHOWN], "status": status, "ms": round(seconds * 1000, 1)}
         _log.info("%(method)s %(path)s: %(status)s in %(ms)s ms", request, extra={"request": request})
 
-    def _refusal(self, headers: Mapping[str, bytes]) -> Refusal | None:
+    def _refusal(self, headers: Mapping[str, bytes], path: str) -> Refusal | None:
         """Return why this caller gets no answer; None if it may ask."""
         host = headers.get("host", b"").decode("latin-1")
         if not endpoints.names_this(host, (self._settings.host, *self._settings.host_names)):
             text = "this Host is unknown; if clients reach the server by it, add it to drill.metastore.serve.host_names"
             return Refusal(HTTPStatus.FORBIDDEN, "ForbiddenException", text)
         if not endpoints.carries(headers.get("authorization", b""), self._settings.token):
-            text, ask = "the token is missing or wrong", {"WWW-Authenticate": "Bearer"}
-            return Refusal(HTTPStatus.UNAUTHORIZED, "NotAuthorizedException", text, ask)
+            text = "the token is missing or wrong"
+            asks = "Bearer" if self._console is None or path.startswith(_CATALOG) else endpoints.BROWSERS
+            return Refusal(HTTPStatus.UNAUTHORIZED, "NotAuthorizedException", text, {"WWW-Authenticate": asks})
         return None
 
     async def _config(self, request: Request) -> Response:
@@ -98,6 +104,20 @@ class Application:
             return handlers.config(self._settings, _asked(request))
 
         return _response(await _guarded(answer))
+
+    async def _page(self, request: Request) -> Response:
+        path = request.scope["path"]
+        if self._console is None or path.startswith(_CATALOG):
+            return await _unrouted(request, HTTPException(HTTPStatus.NOT_FOUND))
+        target = f"{path}?{request.url.query}"
+        work = asyncio.get_running_loop().run_in_executor(self._of_console, self._console.answer, target)
+        try:
+            page = await asyncio.wait_for(work, self._settings.limits.request.total_seconds())
+        except asyncio.TimeoutError:
+            text = "the page was not made in time (drill.metastore.serve.limits.request)"
+            late = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailableException", text)
+            return _response(answers.refused(late))
+        return Response(page.body, page.status, page.headers)
 
     def _endpoint(self, handler: handlers.Handler) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:

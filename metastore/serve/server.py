@@ -19,6 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from metastore.components.catalogs import Catalogs
 from metastore.config.serve import ServeLimits, ServeSettings
+from metastore.console.pages import Console
 from metastore.errors import ConfigError, StorageError
 from metastore.ground import endpoints
 from metastore.serve.application import Application
@@ -31,16 +32,16 @@ _HEADER_BYTES: Final = 32 << 10
 
 
 class RestServer:
-    """Serves ``catalogs`` until it is closed; a context manager.
+    """Serves ``catalogs``, and the pages of ``console`` if there is one, until it is closed; a context manager.
 
     Raises ConfigError for settings with which no server can run, and StorageError if the address is not available.
     """
 
-    def __init__(self, settings: ServeSettings, catalogs: Catalogs) -> None:
+    def __init__(self, settings: ServeSettings, catalogs: Catalogs, console: Console | None = None) -> None:
         endpoints.require_protection(_KEY, settings.host, settings.token)
         if not settings.catalogs:
             raise ConfigError(f"{_KEY}.catalogs is empty: name the catalogs to serve")
-        self._application = Application(settings, catalogs)
+        self._application = Application(settings, catalogs, console)
         config = _config(settings, self._application)
         self._socket = _listening(settings)
         self._server = uvicorn.Server(config)
@@ -71,9 +72,9 @@ class RestServer:
         self.close()
 
 
-def serve(settings: ServeSettings, catalogs: Catalogs) -> None:
+def serve(settings: ServeSettings, catalogs: Catalogs, console: Console | None = None) -> None:
     """Serve until SIGINT or SIGTERM; call it from the main thread. Raises as :class:`RestServer`."""
-    with RestServer(settings, catalogs) as server:
+    with RestServer(settings, catalogs, console) as server:
 
         def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signal.signal calls it
             server.stop()
@@ -81,6 +82,8 @@ def serve(settings: ServeSettings, catalogs: Catalogs) -> None:
         before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             _log.info("the Iceberg REST catalog is at %s, with %s", server.url, ", ".join(settings.catalogs))
+            if console is not None:
+                _log.info("the console is at %s/", server.url)
             if settings.tls is None and not endpoints.is_loopback(settings.host):
                 _log.warning(
                     "requests and the token are not encrypted: set %s.tls, or put a proxy with TLS before it", _KEY

@@ -129,7 +129,7 @@ def test_tasks_load_little(module: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["import metastore.session", "import metastore.cli.screens, metastore.cli.commands.explore"]
+    "code", ["import metastore.session", "import metastore.cli.screens, metastore.overview.tables"]
 )
 def test_a_session_loads_what_opens_it(code: str, tmp_path: Path) -> None:
     """What a call is about comes with the call: a command that lists tables waits for no SQL parser or Hive client."""

@@ -37,8 +37,10 @@ LAYERS = (
     {"procedures", "sql.views"},
     {"sql"},
     {"session"},
-    {"spark"},
-    {"daemon", "serve"},
+    {"overview", "spark"},
+    {"daemon"},
+    {"console"},
+    {"serve"},
     {"cli"},
     {"__main__"},
 )
@@ -59,6 +61,7 @@ DOORS = {
     "typer": {"cli"},
     "starlette": {"serve"},
     "uvicorn": {"serve"},
+    "jinja2": {"console"},
     "pyiceberg": set().union(*LAYERS[4:]),
     "pyarrow": set().union(*LAYERS[4:]),
 }

@@ -58,7 +58,7 @@ def test_every_command_that_a_document_names_is_there() -> None:
             found = typer.main.get_command(app)
             while words and words[0] in getattr(found, "commands", {}):
                 found = found.commands[words.pop(0)]  # type: ignore[attr-defined] # a group, as it has commands
-            options = {name for option in found.params for name in option.opts}
+            options = {name for option in found.params for name in (*option.opts, *option.secondary_opts)}
             assert not hasattr(found, "commands") or line.startswith("--"), (path.name, line)
             assert {word for word in words if word.startswith("--")} <= options, (path.name, line)
             named += 1

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from metastore.cli.commands.explore import ColumnSummary, TableDescription, TableSummary
 from metastore.cli.grid import fitted
-from metastore.cli.results import Rows
 from metastore.cli.screens import screen
+from metastore.overview.results import Rows
+from metastore.overview.tables import ColumnSummary, TableDescription, TableSummary
 
 COLUMNS = tuple(
     ColumnSummary(name, kind, 8_255, low, high, min_exact=True, max_exact=True, rows=336_776, distinct=86_464)

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from metastore.cli.commands.explore import TableList, TableSummary
 from metastore.cli.output import Output
 from metastore.errors import InvalidRequestError
+from metastore.overview.tables import TableList, TableSummary
 
 
 class Terminal(io.StringIO):

@@ -26,10 +26,10 @@ from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 from support import delete_files, delta_log
 from support.questions import FIELDS, LITERALS, Question, questions, rows, unsigned
 
-from metastore.cli.commands import explore
 from metastore.config.settings import Settings
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.ground.epoch import EPOCH_UTC
+from metastore.overview import tables as explore
 from metastore.scan.rows import read_rows
 from metastore.session import Session, connect
 from metastore.sources.iceberg_rows import IcebergRows

@@ -6,20 +6,20 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from metastore.cli.formats import plural
 from metastore.cli.incomplete import Incomplete
 from metastore.cli.invocation import Invocation
-from metastore.cli.results import Ended, Rows
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.policy_effects import values_without_effect
 from metastore.config.units import spelled
+from metastore.daemon.endpoint import Pages
 from metastore.daemon.health import COLUMNS, health_of
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.listing import look_at
@@ -34,6 +34,8 @@ from metastore.daemon.unmatched import unmatched
 from metastore.daemon.workspaces import tables_of
 from metastore.errors import NotFoundError
 from metastore.model.run_unit import RunUnit
+from metastore.overview.formats import plural
+from metastore.overview.results import Ended, Rows
 from metastore.session import Session
 
 _log: Final = logging.getLogger(__name__)
@@ -76,8 +78,20 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
         counts = Counter(place.partition(" ")[0] for place in state.passed_over)
         wrong += [f"{plural(count, kind)} passed over" for kind, count in sorted(counts.items())]
         return Incomplete(_runs(found), "; ".join(wrong)) if wrong else _runs(found)
-    serve(invocation.load, invocation.open_session)
+    serve(invocation.load, invocation.open_session, _console if find_spec("jinja2") else None)
     return Ended()
+
+
+def _console(session: Callable[[], Session], health: Callable[[], Mapping[str, Any]]) -> Pages:
+    from metastore.console.pages import Console  # noqa: PLC0415 - needs the extra `serve`
+
+    console = Console(session, health)
+
+    def page(target: str) -> tuple[HTTPStatus, Mapping[str, str], bytes]:
+        answer = console.answer(target)
+        return answer.status, answer.headers, answer.body
+
+    return page
 
 
 def ask(invocation: Invocation, *, only_health: bool) -> Rows:

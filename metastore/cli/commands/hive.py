@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from metastore.cli.results import HiveTables
 from metastore.config import Settings
 from metastore.config.settings import StoragePluginSettings
 from metastore.errors import NotFoundError
+from metastore.overview.results import HiveTables
 from metastore.sources.hive.client import HiveClient
 from metastore.sources.hive.discovery import discover
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from metastore.cli.commands.time_travel import moment
-from metastore.cli.results import Rows
 from metastore.errors import InvalidRequestError
 from metastore.lake.inspection import METADATA_TABLES, metadata_table, resolve_version
+from metastore.overview.results import Rows
+from metastore.overview.time_travel import moment
 from metastore.session import Session
 
 

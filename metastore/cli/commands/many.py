@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from metastore.analyze.worklist import TableOutcome, is_pattern
 from metastore.cli.incomplete import Incomplete
-from metastore.cli.results import Rows
 from metastore.errors import InvalidRequestError
+from metastore.overview.results import Rows
 from metastore.session import Session
 
 _COLUMNS: Final = ("table", "status", "files", "new", "changed", "removed", "rows", "seconds", "error")

@@ -14,8 +14,8 @@ from typing import Final
 
 from metastore.cli.commands import scripts
 from metastore.cli.output import Output
-from metastore.cli.results import Left
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.overview.results import Left
 from metastore.session import Session
 from metastore.sql.statement import split
 

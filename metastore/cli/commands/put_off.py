@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Final
 
 from metastore.cli.incomplete import Incomplete
-from metastore.cli.results import Rows
 from metastore.errors import MetastoreError
 from metastore.ground.epoch import moment_of_millis
+from metastore.overview.results import Rows
 from metastore.session import Session
 
 _COLUMNS: Final = ("table", "path", "bytes", "since", "due", "reason")

@@ -9,10 +9,10 @@ from typing import Final, TextIO
 
 from metastore.cli.commands.statements import OnProgress
 from metastore.cli.commands.statements import sql as one
-from metastore.cli.document import document
 from metastore.cli.output import Verbatim
-from metastore.cli.results import Results, Rows
 from metastore.errors import InvalidRequestError, NotFoundError
+from metastore.overview.document import document
+from metastore.overview.results import Results, Rows
 from metastore.session import Session
 from metastore.sql.statement import split
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from metastore.cli.results import Rows
 from metastore.errors import InvalidRequestError
+from metastore.overview.results import Rows
 from metastore.session import Session
 from metastore.sql.statement import Statement
 

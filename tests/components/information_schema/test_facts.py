@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from metastore.cli.commands.explore import files, segments
 from metastore.components.information_schema import InformationSchema
 from metastore.config.settings import Settings
 from metastore.errors import FormatError
@@ -21,6 +20,7 @@ from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalo
 from metastore.model.statistics_json import holder_json
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
+from metastore.overview.tables import files, segments
 from metastore.session import Session, connect
 
 INEXACT = '{"statisticsValue":{"java.lang.Long":7},"statisticsKind":{"name":"rowCount"}}'

@@ -21,10 +21,10 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DecimalType, LongType, NestedField, StringType, TimestamptzType, UUIDType
 from support.delete_files import delete_positions, delete_where_equal
 
-from metastore.cli.results import Rows
 from metastore.errors import FormatError, InvalidRequestError, StorageError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.inspection import metadata_table
+from metastore.overview.results import Rows
 from metastore.session import Session
 
 FILES = ["files", "data_files", "delete_files", "all_files", "all_data_files", "all_delete_files"]

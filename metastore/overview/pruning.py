@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from metastore.cli.commands.natural_order import natural_order
-from metastore.cli.results import KeptFile, Pruned, SegmentDecision, SkippedFile, Skipping
+from itertools import islice
+
+from metastore.overview.natural_order import natural_order
+from metastore.overview.results import KeptFile, Pruned, SegmentDecision, SkippedFile, Skipping
 from metastore.predicates.condition import SparkCondition
-from metastore.scan.pruning.result import PruneResult
 from metastore.session import Session
 
 
@@ -17,11 +18,13 @@ def prune(
     list_files: bool = True,
     time_zone: str | None = None,
     with_files: bool = False,
+    most_files: int | None = None,
     spark_quotes: bool = False,
 ) -> Pruned:
     """Decide by the metadata of ``table``; ``with_files`` lists each file. Raises what :meth:`Session.prune` raises.
 
-    With ``spark_quotes``, double quotes enclose texts, even a column's name.
+    ``most_files`` limits the list of files to read and that of skipped files. With ``spark_quotes``, double quotes
+    enclose texts, even a column's name.
     """
     where = SparkCondition(where) if spark_quotes else where
     result = session.prune(table, where, list_files=list_files, time_zone=time_zone)
@@ -42,14 +45,12 @@ def prune(
             SegmentDecision(each.identifier, each.kept, each.reason)
             for each in sorted(result.segments, key=lambda each: natural_order(each.identifier))
         ),
-        kept_files=_kept_files(result) if with_files else None,
-        skipped_files=_skipped(result) if with_files else None,
+        kept_files=tuple(
+            KeptFile(each.path, each.reason, each.size, each.row_groups) for each in islice(result.files, most_files)
+        )
+        if with_files
+        else None,
+        skipped_files=tuple(SkippedFile(each.path, each.reason) for each in islice(result.skipped_files, most_files))
+        if with_files
+        else None,
     )
-
-
-def _kept_files(result: PruneResult) -> tuple[KeptFile, ...]:
-    return tuple(KeptFile(each.path, each.reason, each.size, each.row_groups) for each in result.files)
-
-
-def _skipped(result: PruneResult) -> tuple[SkippedFile, ...]:
-    return tuple(SkippedFile(each.path, each.reason) for each in result.skipped_files)

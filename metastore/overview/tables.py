@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,9 +14,6 @@ import pyarrow.compute as pc
 
 from metastore.analyze.states import TableState
 from metastore.analyze.unprunable import columns_without_bounds
-from metastore.cli.commands.file_summaries import SUMMARY_FACTS, FileSummaries, summaries
-from metastore.cli.commands.natural_order import natural_order
-from metastore.cli.commands.time_travel import version_at
 from metastore.components.operations.read import Read
 from metastore.components.requests import Request, of_names, of_table
 from metastore.errors import NotFoundError
@@ -30,6 +27,9 @@ from metastore.model.statistics_json import read_column_holders, read_level, rea
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType, Statistic
+from metastore.overview.file_summaries import SUMMARY_FACTS, FileSummaries, summaries
+from metastore.overview.natural_order import natural_order
+from metastore.overview.time_travel import version_at
 from metastore.session import Session
 
 
@@ -59,6 +59,7 @@ class ColumnSummary:
     """One leaf column of the table; unknown values are None.
 
     ``distinct`` is an estimate; ``cannot_prune`` is the reason why no condition on the column skips files.
+    ``histogram`` has the borders of buckets with equal numbers of rows; it is empty if none was made.
     """
 
     name: str
@@ -71,6 +72,7 @@ class ColumnSummary:
     rows: int | None
     distinct: int | None = None
     cannot_prune: str | None = None
+    histogram: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,14 @@ _SUMMARY_COLUMNS: Final = (
     "lastModifiedTime",
     "metadataStatistics",
 )
+_DESCRIBED: Final = (
+    *_SUMMARY_COLUMNS,
+    "tableType",
+    "schema",
+    "columnsStatistics",
+    "partitionKeys",
+    "additionalMetadata",
+)
 
 
 def tables(session: Session, pattern: str | None = None, at: str | None = None) -> TableList:
@@ -142,10 +152,8 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
     """Returns one table with its columns. Raises NotFoundError if the version does not have it."""
     version = version_at(session, at)
     info = session.table_info(table)
-    asked = (*_SUMMARY_COLUMNS, "tableType", "schema", "columnsStatistics", "partitionKeys", "additionalMetadata")
-    read = session.metastore.tables.read().metadata_types(MetadataType.TABLE).filter(of_table(info))
-    units = read.columns(*asked).at(version).to_arrow().to_pylist()
-    if not units:
+    found = described(session, [info], version)
+    if not found:
         raise session.no_metadata(info)
     every = (
         session.metastore.tables.read().metadata_types(MetadataType.ALL).filter(of_table(info)).columns("metadataType")
@@ -154,14 +162,17 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
     for batch in every.at(version).to_batches():
         named: list[Any] = batch["metadataType"].to_pylist()
         kinds.update(named)
-    unit = units[0]
-    return TableDescription(
-        version=version,
-        summary=_table_summary(unit),
-        type=unit["tableType"],
-        units={str(kind): kinds[kind] for kind in MetadataType if kinds[kind]},
-        partition_keys=dict(unit["partitionKeys"] or ()),
-        columns=tuple(_columns(unit)),
+    return replace(found[0], units={str(kind): kinds[kind] for kind in MetadataType if kinds[kind]})
+
+
+def described(session: Session, tables: Collection[TableInfo], version: int) -> list[TableDescription]:
+    """Returns those of ``tables`` that the version has, by name, in one read; ``units`` of each is empty."""
+    read = session.metastore.tables.read().metadata_types(MetadataType.TABLE).at(version)
+    read = read.filter(of_table(next(iter(tables))) if len(tables) == 1 else of_names(each.name for each in tables))
+    units = read.columns(*_DESCRIBED).to_arrow().to_pylist()
+    wanted = {str(each) for each in tables}
+    return sorted(
+        (_described(unit, version) for unit in units if _name(unit) in wanted), key=lambda each: each.summary.table
     )
 
 
@@ -212,6 +223,17 @@ def _matches(unit: Mapping[str, Any], pattern: str) -> bool:
     return fnmatch.fnmatchcase(_name(unit), pattern)
 
 
+def _described(unit: Mapping[str, Any], version: int) -> TableDescription:
+    return TableDescription(
+        version=version,
+        summary=_table_summary(unit),
+        type=unit["tableType"],
+        units={},
+        partition_keys=dict(unit["partitionKeys"] or ()),
+        columns=tuple(_columns(unit)),
+    )
+
+
 def _table_summary(unit: Mapping[str, Any]) -> TableSummary:
     return TableSummary(
         table=_name(unit),
@@ -231,6 +253,7 @@ def _columns(unit: Mapping[str, Any]) -> Iterable[ColumnSummary]:
     reasons = columns_without_bounds(schema, statistics, bounds, unit["tableType"] or PARQUET)
     for key in (*types, *(key for key in statistics if key not in types)):
         known = ColumnStatistics.from_json(statistics[key]) if key in statistics else ColumnStatistics("")
+        distinct, histogram = _descriptive(statistics.get(key))
         yield ColumnSummary(
             name=".".join(parse(key)),
             type=types.get(key, known.type),
@@ -240,16 +263,18 @@ def _columns(unit: Mapping[str, Any]) -> Iterable[ColumnSummary]:
             min_exact=known.min_exact,
             max_exact=known.max_exact,
             rows=known.rows,
-            distinct=_distinct(statistics.get(key)),
+            distinct=distinct,
             cannot_prune=reasons.get(".".join(parse(key))),
+            histogram=histogram,
         )
 
 
-def _distinct(statistics: str | None) -> int | None:
-    """Returns the number that COMPUTE STATISTICS estimated, if it ran."""
+def _descriptive(statistics: str | None) -> tuple[int | None, tuple[float, ...]]:
+    """Returns the number of distinct values and a histogram's borders, as COMPUTE STATISTICS estimated them."""
     if statistics is None or Statistic.DISTINCT not in statistics:
-        return None
-    return int(read_column_holders(statistics)[Statistic.DISTINCT])
+        return None, ()
+    holders = read_column_holders(statistics)
+    return int(holders[Statistic.DISTINCT]), tuple((holders.get(Statistic.HISTOGRAM) or {}).get("buckets", ()))
 
 
 def _moment(epoch_ms: int | None) -> datetime | None:

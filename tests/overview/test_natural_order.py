@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.cli.commands.natural_order import natural_order, naturally_sorted
+from metastore.overview.natural_order import natural_order, naturally_sorted
 
 PIECES = st.sampled_from(
     ["month=", "/", "ä", "a", "\x00", "1", "2", "10", "010", "0", "00", "9" * 19, "1" * 21, "0" * 25]

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.cli.document import document
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
+from metastore.overview.document import document
 
 VALUES = st.one_of(
     st.none(),

@@ -6,8 +6,8 @@ from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
-from metastore.cli import formats
 from metastore.model.statistics import Value
+from metastore.overview import formats
 
 
 @pytest.mark.parametrize(

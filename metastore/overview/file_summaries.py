@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.cli.commands.natural_order import naturally_sorted
 from metastore.ground.epoch import moment_of_millis
 from metastore.model.bounds.units import LENGTH, ROW_COUNT
 from metastore.model.vocabulary import MetadataType
+from metastore.overview.natural_order import naturally_sorted
 
 SUMMARY_FACTS: Final = ("metadataType", "metadataIdentifier", "path", "lastModifiedTime", ROW_COUNT, LENGTH)
 """The facts of FILE and ROW_GROUP units from which summaries are made."""
@@ -72,6 +72,13 @@ class FileSummaries(Sequence[FileSummary]):
     def bytes(self) -> int:
         """Total size of all files whose size is known."""
         return pc.sum(self._columns["bytes"]).as_py() or 0
+
+    @property
+    def size_counts(self) -> dict[int, int]:
+        """Number of files of known size, by the largest power of two up to the size; 0 for empty files."""
+        sizes = self._columns["bytes"].drop_null().to_numpy()
+        powers, counts = np.unique(np.where(sizes > 0, np.frexp(sizes)[1] - 1, -1), return_counts=True)
+        return {2 ** int(power) if power >= 0 else 0: int(count) for power, count in zip(powers, counts, strict=True)}
 
 
 def summaries(facts: Iterable[pa.Table], are_wanted: Callable[[pa.ChunkedArray[Any]], Any]) -> FileSummaries:
