@@ -7,8 +7,9 @@ from typing import Literal
 
 from sqlglot import Token, TokenType
 
-from metastore.sql.expressions import assigned_column, assignments, expression
+from metastore.sql.expressions import expression
 from metastore.sql.queries.named_table import NamedTable, accept_alias
+from metastore.sql.rows.assignments import Value, assigned_column, assignments
 from metastore.sql.statement import Cursor, Name
 
 
@@ -21,7 +22,7 @@ class MergeClause:
     action: Literal["update", "delete", "insert"]
     token: Token
     columns: list[Name] = field(default_factory=list)
-    values: list[tuple[Token, ...]] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
     takes_all: bool = False
 
 
