@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,31 @@ CHANGES: list[tuple[str, list[dict[str, Any]]]] = [
     ("DELETE FROM {t} USING {u} u WHERE t.id = u.id", [EMPTY]),
     ("DELETE FROM {t} c USING {t} o WHERE c.id > o.id", [ROW]),
     ("DELETE FROM {t} USING {u}, {u} AS v", []),
+    ("INSERT INTO {t} DEFAULT VALUES", [ROW, EMPTY, EMPTY | {"id": None}]),
+    ("WITH x AS (SELECT 3 AS id) INSERT INTO {t} (id) SELECT id FROM x", [ROW, EMPTY, EMPTY | {"id": 3}]),
+    (
+        "WITH x(i) AS (VALUES (3)), y AS (SELECT i+1 FROM x) INSERT INTO {t} (id)\nWITH z AS (FROM y) SELECT * FROM z",
+        [ROW, EMPTY, EMPTY | {"id": 4}],
+    ),
+    ("WITH x AS (SELECT 3 AS id) INSERT OVERWRITE {t} BY NAME SELECT id FROM x", [EMPTY | {"id": 3}]),
+    (
+        "INSERT INTO {t} (id) REPLACE WHERE id < 2 SELECT n FROM {u}",
+        [EMPTY, *(EMPTY | {"id": n} for n in (10, 30, 40))],
+    ),
+    ("INSERT INTO {t} (id) REPLACE WHERE s.a IN (SELECT id FROM {u}) VALUES (7)", [EMPTY, EMPTY | {"id": 7}]),
+    ("INSERT INTO {t} REPLACE WHERE true SELECT * FROM {t} WHERE id = 2", [EMPTY]),
+    *(
+        (
+            f"INSERT INTO {{t}} REPLACE WHERE true {query}",
+            [{"id": 3, "s": {"a": 4, "b": "z"}, "m": {"k": 5}, "l": [6, 7]}],
+        )
+        for query in (
+            "VALUES (3, ROW(4, 'z'), MAP(ARRAY['k'], ARRAY[5]), ARRAY[6, 7])",
+            "VALUES (3, named_struct('a', 4, 'b', 'z'), map('k', 5), array(6, 7))",
+            "SELECT id, Named_Struct ( 'a', 1 + id, 'b', 'z' ), map('k', n // 6), array(6, 7) FROM {u} WHERE id = 3",
+            "VALUES (3, {{'a': 4, 'b': 'z'}}, map(array('k'), array(5)), array(SELECT 6 UNION ALL SELECT 7))",
+        )
+    ),
 ]
 
 REFUSED = [
@@ -39,6 +66,14 @@ REFUSED = [
     ("UPDATE {t} SET s.a = DEFAULT", "DEFAULT is for a whole column"),
     ("UPDATE {t} SET s.a = 'x'", "column s is struct"),
     ("UPDATE {t} SET s.a = u.n FROM {u} u WHERE t.id < u.id", "column 37: several rows of the source change one row"),
+    ("INSERT INTO {t} (id) DEFAULT VALUES", "DEFAULT VALUES takes no columns"),
+    ("INSERT OVERWRITE {t} REPLACE WHERE id = 1 FROM {t}", "leave OVERWRITE and PARTITION out"),
+    ("INSERT INTO {t} REPLACE WHERE nope = 1 SELECT * FROM {t}", 'column 37: Referenced column "nope" not found'),
+    ("INSERT INTO {t} REPLACE WHERE id = 1", "a query, or VALUES is expected, not the end"),
+    ("WITH x AS (SELECT 1 AS i) INSERT INTO {t} (id) SELECT j FROM x", 'column 61: Referenced column "j" not found'),
+    ("INSERT INTO {t} (id, s) VALUES (3, ROW(1))", "column s is struct"),
+    ("INSERT INTO {t} (id, l) VALUES (3, array(4, nope))", 'column 51: Referenced column "nope" was not found'),
+    ("INSERT INTO {t} (id, s) VALUES (3, named_struct('a', 1, 'b'))", "named_struct takes pairs"),
     ("DELETE FROM {t} USING {u} u WHERE id = u.id", 'Ambiguous reference to column name "id"'),
 ]
 
@@ -94,3 +129,25 @@ def test_a_refused_statement_leaves_nothing(session: Session, tmp_path: Path, st
     assert message in str(refused.value)
     assert session.catalogs.open("lake").load_table("db.t").metadata_location == before
     assert {path for path in (tmp_path / "lake").rglob("*") if path.is_file()} == files
+
+
+PARTITIONS = [
+    ("INTEGER", "7", 7),
+    ("BIGINT", "-8", -8),
+    ("DECIMAL(5, 2)", "1.5", Decimal("1.50")),
+    ("BOOLEAN", "true", True),
+    ("DATE", "2021-04-01", date(2021, 4, 1)),
+    ("VARCHAR", "7", "7"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), PARTITIONS)
+def test_a_text_in_partition_is_cast(session: Session, kind: str, text: str, value: object) -> None:
+    """As Spark does it, whatever the column's type; a text that is no value of the type is refused."""
+    session.sql(f"CREATE TABLE lake.db.p (id BIGINT, p {kind}) PARTITIONED BY (p)")
+    session.sql(f"INSERT INTO lake.db.p PARTITION (p = '{text}') VALUES (1)")
+    session.sql(f"INSERT OVERWRITE lake.db.p PARTITION (p = '{text}') SELECT 2")
+    assert rows(session, "db.p") == [{"id": 2, "p": value}]
+    if kind != "VARCHAR":
+        with pytest.raises(InvalidRequestError, match="line 1, column 1: (Could not convert string|invalid date)"):
+            session.sql("INSERT INTO lake.db.p PARTITION (p = 'x') VALUES (1)")

@@ -38,7 +38,7 @@ from metastore.lake.writes.written_change import RowPlan, WrittenChange
 from metastore.sql.expressions import expression, positions_of
 from metastore.sql.queries.default_keyword import without_defaults
 from metastore.sql.queries.named_table import NamedTable, named_table
-from metastore.sql.queries.select import fetch_lines, select, streamed_rows
+from metastore.sql.queries.select import explain, fetch_lines, select, streamed_rows
 from metastore.sql.rows.delete_update import deletion
 from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, inserted
 from metastore.sql.rows.partition_clause import PartitionClause, PartitionValue, partition_clause
@@ -70,14 +70,15 @@ def insert_overwrite(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 def with_query(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run a statement that begins with WITH: an INSERT, or a query."""
+    """Run, or explain, a statement that begins with WITH: an INSERT, or a query."""
+    explains = statement.word(0) == "EXPLAIN"
+    whole = statement.explained() if explains else statement
     depth = 0
-    for index, token in enumerate(statement.tokens):
+    for index, token in enumerate(whole.tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if not depth and statement.word(index) == "INSERT":
-            into = statement.word(index + 1)
-            return _run(target, statement, overwrites=into == "OVERWRITE", first=index)
-    return select(target, statement)
+        if not depth and whole.word(index) == "INSERT":
+            return _run(target, whole, overwrites=whole.word(index + 1) == "OVERWRITE", first=index)
+    return explain(target, statement) if explains else select(target, statement)
 
 
 def _run(target: StatementTarget, statement: Statement, *, overwrites: bool, first: int = 0) -> pa.Table:
@@ -132,11 +133,12 @@ class _Insertion:
         new = self._new(reading)
         if not self.replaced:
             return new
+        alone = not reading.relations.has_read(self.named.table)
         gone = deletion(self.target, self.cursor.statement, self.named, self.replaced, reading)
         return replace(
             gone,
             written=gone.written + new.written,
-            condition=None if reading.relations.has_read(self.named.table) else gone.condition,
+            condition=gone.condition if alone and self.cursor.statement.engine is None else None,
             counts={**(gone.counts or {}), **(new.counts or {})},
             engine=new.engine,
             lines=[*new.lines, *gone.lines[1:]],
@@ -187,7 +189,7 @@ class _Insertion:
         if not query.begins_with(_DEFAULT_ROW):
             return query
         if self.columns or self.by_name or len(query.tokens) > len(_DEFAULT_ROW):
-            raise statement.error("DEFAULT VALUES stands alone, without columns and without a query", self.start)
+            raise statement.error("DEFAULT VALUES takes no columns and no query", self.start)
         left = len(reading.table.schema().fields) - len(fixed)
         text = query.text[: self.start.start] + f"VALUES ({', '.join(['DEFAULT'] * left)})"
         return replace(Statement.parse(text), on_progress=statement.on_progress)
@@ -272,6 +274,7 @@ HANDLERS: Final = {
     ("WITH",): with_query,
     ("INSERT", "INTO"): insert,
     ("INSERT", "OVERWRITE"): insert_overwrite,
+    ("EXPLAIN", "WITH"): with_query,
     ("EXPLAIN", "INSERT", "INTO"): lambda target, statement: insert(target, statement.explained()),
     ("EXPLAIN", "INSERT", "OVERWRITE"): lambda target, statement: insert_overwrite(target, statement.explained()),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,7 +23,7 @@ class MergeClause:
     action: Literal["update", "delete", "insert"]
     token: Token
     columns: list[Name] = field(default_factory=list)
-    values: list[Value] = field(default_factory=list)
+    values: Sequence[Value] = field(default_factory=list)
     takes_all: bool = False
 
 
