@@ -1,7 +1,9 @@
 """``PARTITION (column [= value], …)`` of INSERT, as Spark writes it.
 
 A column with a value gets it in every new row, and the query does not give it. A column without a value comes from the
-query. A text is cast to the type of its column, as Spark casts it. Each must be a column that the table is partitioned by itself: a value of a transform, such as a day of a
+query. A text is cast to the type of its column, as Spark casts it.
+
+Each must be a column that the table is partitioned by itself: a value of a transform, such as a day of a
 timestamp, does not say what the column's value is.
 """
 

@@ -1,17 +1,19 @@
-"""CREATE SCHEMA and CREATE TABLE in a catalog.
+"""CREATE SCHEMA, CREATE TABLE and REPLACE TABLE in a catalog.
 
 ::
 
     CREATE {SCHEMA | DATABASE | NAMESPACE} [IF NOT EXISTS] catalog.schema
     [EXPLAIN] CREATE TABLE [IF NOT EXISTS] catalog.schema.table … [AS query]      -- see metastore.sql.new_table
+    [EXPLAIN] {CREATE OR REPLACE | REPLACE} TABLE catalog.schema.table … [AS query]
 
 CREATE TABLE AS creates the table with its rows in one commit, or not at all. A catalog of type filesystem does not
-support that, so CREATE TABLE AS is refused there.
+support that, so CREATE TABLE AS is refused there. OR REPLACE keeps the table's history
+(:mod:`metastore.sql.tables.replacement`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -26,10 +28,12 @@ from pyiceberg.exceptions import (
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.table.update import (
     AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AddSortOrderUpdate,
+    TableUpdate,
     UpgradeFormatVersionUpdate,
 )
 from sqlglot import Token
@@ -40,8 +44,9 @@ from metastore.lake.iceberg.catalogs.iceberg_private import pending, schema_of_c
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.lake.iceberg.snapshots.valid_updates import require_valid
-from metastore.lake.writes.publication import publish_creation
+from metastore.lake.writes.publication import publish_creation, unchanged
 from metastore.lake.writes.table_writer import TableWriter, job_of
+from metastore.procedures.files.guards import require_written_version
 from metastore.sql.queries.column_types import VERSION_OF_NANOSECONDS
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.queries.relations import Relations
@@ -50,6 +55,7 @@ from metastore.sql.rows.insert import query_from
 from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, inserted
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.new_table import NewTable, new_table
+from metastore.sql.tables.replacement import replaced_table, replacing, with_ids_of
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.division import Division, columns_of, divided
 
@@ -88,8 +94,13 @@ def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
 
 def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one CREATE TABLE; returns one row that says what was done and, with AS, how many rows the table has."""
-    cursor = Cursor(statement, 2)
-    if_not_exists = accept_condition(cursor, "NOT")
+    cursor = Cursor(statement)
+    creates = cursor.accept_word("CREATE")
+    replaces = not creates or cursor.accept_word("OR")
+    if replaces:
+        cursor.expect_word("REPLACE")
+    cursor.expect_word("TABLE")
+    if_not_exists = not replaces and accept_condition(cursor, "NOT")
     names = table_name(target, cursor)
     made = new_table(cursor)
     query: Token | None = None
@@ -108,23 +119,36 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
                 raise _no_schema(place, str(error)) from error
             if place.source.settings.type != "filesystem":
                 raise _no_schema(place)
-        if place.newest_pointer() is not None:
+        replaced = None
+        if not creates or place.newest_pointer() is not None:
             if if_not_exists:
                 return done(False, f"{place}: exists already")
-            raise InvalidRequestError(f"table {place} exists already")
-        place.require_new_name()
-    creation = _Creation(target, cursor, names, place, made)
+            if not replaces:
+                raise InvalidRequestError(f"table {place} exists already")
+            replaced = target.catalogs.table(place.catalog_name, place.schema_name, place.name).load()
+            require_written_version(replaced, place)
+            made.format_version = max(made.format_version, replaced.metadata.format_version)
+        else:
+            place.require_new_name()
+    creation = _Creation(target, cursor, names, place, made, replaced)
     if statement.explains:
         return creation.explained(None if query is None else query_from(statement, query), query)
     return creation.empty() if query is None else creation.of_query(query_from(statement, query), query)
 
 
 class _Creation:
-    """One table that is about to be created."""
+    """One table that is about to be created, in place of ``replaced`` if there is one."""
 
     def __init__(
-        self, target: StatementTarget, cursor: Cursor, names: list[Name], place: TargetTable, made: NewTable
+        self,
+        target: StatementTarget,
+        cursor: Cursor,
+        names: list[Name],
+        place: TargetTable,
+        made: NewTable,
+        replaced: Table | None = None,
     ) -> None:
+        self._replaced = replaced
         self._target = target
         self._cursor = cursor
         self._token = names[0].token
@@ -135,6 +159,13 @@ class _Creation:
         """Create it without rows."""
         schema = self._made.schema
         assert schema is not None
+        if self._replaced is not None:
+            _, updates = self._replacement(self._replaced, self._arguments(schema))
+            try:
+                self._place.commit(self._replaced, unchanged(self._replaced), updates)
+            except CommitFailedException as error:
+                raise self._lost() from error
+            return done(True, f"{self._place}: is replaced")
         source, arguments = self._place.source, self._arguments(schema)
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
@@ -174,16 +205,35 @@ class _Creation:
         with streamed_rows(query, relations) as streamed:
             return self._created(streamed.schema, partial(inserted, streamed.batches), token)
 
-    def _created(self, columns: pa.Schema, write: _Write, token: Token, by: str = "") -> pa.Table:
+    def _replacement(self, replaced: Table, arguments: dict[str, Any]) -> tuple[Table, Sequence[TableUpdate]]:
+        """Returns the table that replaces ``replaced``, and the updates that make it."""
+        updates = replacing(
+            replaced.metadata,
+            self._made.format_version,
+            arguments["schema"],
+            arguments["partition_spec"],
+            arguments["sort_order"],
+            self._made.location,
+            self._made.properties,
+        )
+        return replaced_table(replaced, updates), updates
+
+    def _staged(self, arguments: dict[str, Any]) -> tuple[Table, Sequence[TableUpdate]]:
+        """Returns the table with ``arguments``, and the updates that create it, or replace the present one."""
+        if self._replaced is not None:
+            return self._replacement(self._replaced, arguments)
         source = self._place.source
-        stored = self._stored(columns)
-        arguments = self._arguments(self._schema(stored, token))
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
                 transaction = source.opened.create_table_transaction(self._place.identifier, **arguments)
             except _REFUSED as error:
                 raise self._refused(error) from error
         staged = transaction._table  # noqa: SLF001 - the transaction offers no other access to the table that it stages
+        return staged, pending(transaction)[1]
+
+    def _created(self, columns: pa.Schema, write: _Write, token: Token, by: str = "") -> pa.Table:
+        stored = self._stored(columns)
+        staged, updates = self._staged(self._arguments(self._schema(stored, token)))
         writer = TableWriter(job_of(str(self._place), staged.metadata, staged.io))
         schema = staged.metadata.schema()
         values = InsertValues(schema, range(len(schema.fields)), {}, "", stored)
@@ -191,22 +241,25 @@ class _Creation:
             files, count = write(values, writer)
             now_ms = self._target.metastore.clock.now_ms()
             with writer.committing():
-                publish_creation(self._place, staged, pending(transaction)[1], now_ms, files)
+                publish_creation(self._place, staged, updates, now_ms, files, self._replaced)
         except CommitFailedException as error:
             writer.remove()
-            if self._place.newest_pointer() is None:
-                raise ConflictError(
-                    f"{self._place} was not created, because another writer was faster; try again"
-                ) from error
+            if self._replaced is not None or self._place.newest_pointer() is None:
+                raise self._lost() from error
             raise self._cursor.statement.error(f"table {self._place} exists already", self._token) from error
         except BaseException:
             writer.remove()
             raise
-        return done(True, f"{self._place}: is created with {count} rows{by}")
+        done_so = "created" if self._replaced is None else "replaced"
+        return done(True, f"{self._place}: is {done_so} with {count} rows{by}")
+
+    def _lost(self) -> ConflictError:
+        change = "created" if self._replaced is None else "replaced"
+        return ConflictError(f"{self._place} was not {change}, because another writer was faster; try again")
 
     def _require_one_commit(self, token: Token) -> None:
         source = self._place.source
-        if source.settings.type == "filesystem":
+        if source.settings.type == "filesystem" and self._replaced is None:
             raise self._cursor.statement.error(
                 f"{source} cannot create a table and its rows at once: CREATE TABLE first, then INSERT INTO", token
             )
@@ -226,6 +279,8 @@ class _Creation:
             ) from error
 
     def _arguments(self, schema: Schema) -> dict[str, Any]:
+        if self._replaced is not None:
+            schema = with_ids_of(self._replaced.metadata, schema)
         try:
             if self._made.format_version >= VERSION_OF_LINEAGE:
                 with_lineage(schema)
@@ -304,6 +359,11 @@ HANDLERS: Final = {
     ("CREATE", "DATABASE"): create_schema,
     ("CREATE", "NAMESPACE"): create_schema,
     ("CREATE", "TABLE"): create_table,
-    ("EXPLAIN", "CREATE", "TABLE"): lambda target, statement: create_table(target, statement.explained()),
+    ("CREATE", "OR", "REPLACE", "TABLE"): create_table,
+    ("REPLACE", "TABLE"): create_table,
+    **{
+        ("EXPLAIN", *words, "TABLE"): lambda target, statement: create_table(target, statement.explained())
+        for words in (("CREATE",), ("CREATE", "OR", "REPLACE"), ("REPLACE",))
+    },
 }
 """Handlers by the first words of their statements."""
