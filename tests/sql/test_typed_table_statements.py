@@ -102,6 +102,62 @@ def test_comments_and_partitioning_by_default(session: Session) -> None:
     assert not loaded(session).spec().fields
 
 
+LIKES = [
+    ("(LIKE lake.db.t)", ["id", "k", "n"], 0),
+    ("LIKE lake.db.t", ["id", "k", "n"], 1),
+    ("(a DATE, LIKE lake.db.t, z DATE) PARTITIONED BY (a)", ["a", "id", "k", "n", "z"], 1),
+    ("AS SELECT k, id + 1 AS i FROM lake.db.t WITH NO DATA", ["k", "i"], 0),
+    ("PARTITIONED BY (k) AS (SELECT k FROM lake.db.t)\nWITH NO DATA", ["k"], 1),
+]
+
+
+@pytest.mark.parametrize(("columns", "names", "fields"), LIKES)
+def test_a_table_is_made_like_another(session: Session, columns: str, names: list[str], fields: int) -> None:
+    """With the columns of a table, or of a query, and no rows. LIKE without brackets takes the partitioning."""
+    session.sql(f"CREATE TABLE lake.db.like {columns}")
+    made = session.catalogs.open("lake").load_table("db.like")
+    assert [field.name for field in made.schema().fields] == names
+    assert len(made.spec().fields) == fields
+    assert not made.snapshots()
+    for field in made.schema().fields:
+        if field.name == "k" and "AS" not in columns:
+            assert field.doc == "key"
+
+
+def test_rows_of_a_query_with_data(session: Session) -> None:
+    """WITH DATA is what AS does."""
+    session.sql("CREATE TABLE lake.db.copy AS SELECT id FROM lake.db.t WITH DATA")
+    assert session.sql("SELECT count(*) AS n FROM lake.db.copy").to_pylist() == [{"n": 3}]
+
+
+def test_schemas_come_and_go(session: Session, tmp_path: Path) -> None:
+    """CASCADE drops entries of tables, and no file; a schema with schemas in it stays."""
+    session.sql(f"CREATE SCHEMA lake.own WITH (location = '{tmp_path}/elsewhere')")
+    session.sql("CREATE TABLE lake.own.t (a INTEGER)")
+    assert (tmp_path / "elsewhere" / "t" / "metadata").is_dir()
+    assert {"info_name": "location", "info_value": f"{tmp_path}/elsewhere"} in session.sql(
+        "DESCRIBE SCHEMA lake.own"
+    ).to_pylist()
+    shown = str(session.sql("SHOW CREATE SCHEMA lake.own").column(0)[0].as_py())
+    with pytest.raises(InvalidRequestError, match=r"line 1, column 13: schema lake.own has 1 tables, such as t"):
+        session.sql("DROP SCHEMA lake.own")
+    files = sorted(tmp_path.rglob("*.json"))
+    session.sql("DROP SCHEMA lake.own CASCADE")
+    assert sorted(tmp_path.rglob("*.json")) == files
+    assert session.catalogs.schemas("lake") == ["db"]
+    assert session.sql("DROP SCHEMA IF EXISTS lake.own").to_pylist()[0]["ok"] is False
+    with pytest.raises(NotFoundError, match="schema lake.own does not exist"):
+        session.sql("DROP DATABASE lake.own")
+    session.sql(shown)
+    session.sql("DROP NAMESPACE lake.own RESTRICT")
+    session.sql("CREATE SCHEMA lake.db.inner")
+    with pytest.raises(InvalidRequestError, match="has the schemas db.inner"):
+        session.sql("DROP SCHEMA lake.db CASCADE")
+    assert loaded(session).scan().to_arrow().num_rows == 3
+    with pytest.raises(InvalidRequestError, match="metastore is the metastore's own"):
+        session.sql("DROP SCHEMA metastore.components CASCADE")
+
+
 REFUSED = [
     ("REPLACE TABLE lake.db.nope (a INTEGER)", "table lake.db.nope does not exist"),
     ("CREATE OR REPLACE TABLE lake.db.t (a INTEGER) PARTITIONED BY (nope)", "there is no column nope"),

@@ -52,11 +52,11 @@ from metastore.sql.execute_procedure import execute_procedure, is_execute
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.alter_columns import add_columns, alter_column, comment_of, drop_columns, rename_column
-from metastore.sql.tables.create import accept_condition
 from metastore.sql.tables.identifier_fields import drop_identifier_fields, set_identifier_fields
 from metastore.sql.tables.partition_fields import Change, PartitionChange, partition_term
 from metastore.sql.tables.ref_actions import change_ref, is_ref_action
 from metastore.sql.tables.rename_table import is_rename, rename_table, stands_alone
+from metastore.sql.tables.schemas import accept_condition
 from metastore.sql.tables.sort_order import write_order
 from metastore.sql.tables.table_properties import set_properties, unset_properties
 from metastore.sql.target import StatementTarget

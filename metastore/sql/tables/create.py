@@ -1,8 +1,7 @@
-"""CREATE SCHEMA, CREATE TABLE and REPLACE TABLE in a catalog.
+"""CREATE TABLE and REPLACE TABLE in a catalog.
 
 ::
 
-    CREATE {SCHEMA | DATABASE | NAMESPACE} [IF NOT EXISTS] catalog.schema
     [EXPLAIN] CREATE TABLE [IF NOT EXISTS] catalog.schema.table … [AS query]      -- see metastore.sql.new_table
     [EXPLAIN] {CREATE OR REPLACE | REPLACE} TABLE catalog.schema.table … [AS query]
 
@@ -14,13 +13,13 @@ support that, so CREATE TABLE AS is refused there. OR REPLACE keeps the table's 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import (
     CommitFailedException,
-    NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     TableAlreadyExistsError,
     ValidationError,
@@ -56,44 +55,17 @@ from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, inser
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.new_table import NewTable, new_table
 from metastore.sql.tables.replacement import replaced_table, replacing, with_ids_of
+from metastore.sql.tables.schemas import accept_condition, done
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.division import Division, columns_of, divided
 
 _Write = Callable[[InsertValues, TableWriter], tuple[list[DataFile], int]]
 """Writes the rows of a query; returns the files, and the number of rows."""
 
-_DONE: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("summary", pa.string())]
-
-
-def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one CREATE SCHEMA; a SQLite database that does not exist is created."""
-    cursor = Cursor(statement, 2)
-    if_not_exists = accept_condition(cursor, "NOT")
-    names = cursor.names("catalog.schema")
-    cursor.end()
-    if len(names) < 2:
-        raise statement.error("a schema is named by its catalog and its name, catalog.schema", names[0].token)
-    with statement.at(names[0].token):
-        catalog = target.catalogs.open(names[0].text)
-        place = target.catalogs.target(names[0].text, ".".join(name.text for name in names[1:]), "_")
-        place.require_new_name()
-    shown = f"{place.catalog_name}.{place.schema_name}"
-    with failures_of(place.source, NamespaceAlreadyExistsError, NoSuchNamespaceError), place.source.turn:
-        try:
-            known = catalog.namespace_exists(place.identifier[:-1])
-            if not known:
-                catalog.create_namespace(place.identifier[:-1])
-        except NamespaceAlreadyExistsError:
-            known = True
-        except NoSuchNamespaceError as error:
-            raise NotFoundError(f"{statement.place(names[0].token)}: {error}") from error
-    if known and not if_not_exists:
-        raise statement.error(f"schema {shown} exists already", names[0].token)
-    return done(not known, f"{shown}: {'exists already' if known else 'is created'}")
-
 
 def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one CREATE TABLE; returns one row that says what was done and, with AS, how many rows the table has."""
+    statement, has_rows = _with_rows(statement)
     cursor = Cursor(statement)
     creates = cursor.accept_word("CREATE")
     replaces = not creates or cursor.accept_word("OR")
@@ -102,7 +74,7 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor.expect_word("TABLE")
     if_not_exists = not replaces and accept_condition(cursor, "NOT")
     names = table_name(target, cursor)
-    made = new_table(cursor)
+    made = new_table(target, cursor)
     query: Token | None = None
     if cursor.accept_word("AS"):
         query = cursor.advance()
@@ -112,13 +84,7 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
         raise cursor.unexpected("columns in brackets, or AS and a query")
     place = place_of(target, cursor, names)
     with statement.at(names[0].token):
-        if place.schema_name not in target.catalogs.schemas(place.catalog_name):
-            try:
-                target.catalogs.tables(place.catalog_name, place.schema_name)
-            except NotFoundError as error:
-                raise _no_schema(place, str(error)) from error
-            if place.source.settings.type != "filesystem":
-                raise _no_schema(place)
+        _require_schema(target, place)
         replaced = None
         if not creates or place.newest_pointer() is not None:
             if if_not_exists:
@@ -133,7 +99,19 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
     creation = _Creation(target, cursor, names, place, made, replaced)
     if statement.explains:
         return creation.explained(None if query is None else query_from(statement, query), query)
-    return creation.empty() if query is None else creation.of_query(query_from(statement, query), query)
+    if query is None or not has_rows:
+        return creation.empty(None if query is None else query_from(statement, query), query)
+    return creation.of_query(query_from(statement, query), query)
+
+
+def _with_rows(statement: Statement) -> tuple[Statement, bool]:
+    """Returns the statement without ``WITH [NO] DATA`` at its end, and whether the rows of its query are written."""
+    for words in (("WITH", "NO", "DATA"), ("WITH", "DATA")):
+        first = len(statement.tokens) - len(words)
+        if first > 0 and all(statement.word(first + at) == word for at, word in enumerate(words)):
+            text = statement.text[: statement.tokens[first].start]
+            return replace(statement, text=text, tokens=statement.tokens[:first]), "NO" not in words
+    return statement, True
 
 
 class _Creation:
@@ -155,9 +133,17 @@ class _Creation:
         self._place = place
         self._made = made
 
-    def empty(self) -> pa.Table:
-        """Create it without rows."""
+    def empty(self, query: Statement | None, token: Token | None) -> pa.Table:
+        """Create it without rows, in the columns of ``query`` if there is one."""
         schema = self._made.schema
+        if query is not None and token is not None:
+            engine = self._cursor.statement.engine
+            columns = (
+                columns_of(query, Relations(self._target))
+                if engine is None
+                else engine.queried(self._target, query.text).columns
+            )
+            schema = self._schema(self._stored(columns), token)
         assert schema is not None
         if self._replaced is not None:
             _, updates = self._replacement(self._replaced, self._arguments(schema))
@@ -319,6 +305,18 @@ class _Creation:
         return InvalidRequestError(f"{self._place} cannot be created: {error}")
 
 
+def _require_schema(target: StatementTarget, place: TargetTable) -> None:
+    """Raises NotFoundError without the schema; a catalog of type filesystem makes its folder with the table."""
+    if place.schema_name in target.catalogs.schemas(place.catalog_name):
+        return
+    try:
+        target.catalogs.tables(place.catalog_name, place.schema_name)
+    except NotFoundError as error:
+        raise _no_schema(place, str(error)) from error
+    if place.source.settings.type != "filesystem":
+        raise _no_schema(place)
+
+
 def _no_schema(place: TargetTable, problem: str = "") -> NotFoundError:
     """Returns the error for a schema that is not there; ``problem`` may end with a question about its name."""
     name = f"{place.catalog_name}.{place.schema_name}"
@@ -340,24 +338,7 @@ def _stored_type(kind: Any, *, nanoseconds: bool) -> Any:
     return kind
 
 
-def accept_condition(cursor: Cursor, *between: str) -> bool:
-    """Read ``IF [between] EXISTS``."""
-    if not cursor.accept_word("IF"):
-        return False
-    for word in (*between, "EXISTS"):
-        cursor.expect_word(word)
-    return True
-
-
-def done(changed: bool, summary: str) -> pa.Table:
-    """Returns the one row of a statement about a table or schema."""
-    return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_DONE))
-
-
 HANDLERS: Final = {
-    ("CREATE", "SCHEMA"): create_schema,
-    ("CREATE", "DATABASE"): create_schema,
-    ("CREATE", "NAMESPACE"): create_schema,
     ("CREATE", "TABLE"): create_table,
     ("CREATE", "OR", "REPLACE", "TABLE"): create_table,
     ("REPLACE", "TABLE"): create_table,
