@@ -20,13 +20,27 @@ from metastore.sql.limits import limited
 from metastore.sql.queries import select
 from metastore.sql.rows import delete_update, insert, merge
 from metastore.sql.statement import Statement
-from metastore.sql.tables import alter, create, drop, show, show_table
+from metastore.sql.tables import alter, create, drop, schemas, show, show_table
 from metastore.sql.target import Progress, StatementTarget
 
 Handler = Callable[[StatementTarget, Statement], pa.Table]
 """Runs one statement in a session: ``handler(target, statement)`` returns its rows."""
 
-_FAMILIES: Final = (alter, analyze, call, create, delete_update, drop, insert, merge, views, select, show, show_table)
+_FAMILIES: Final = (
+    alter,
+    analyze,
+    call,
+    create,
+    delete_update,
+    drop,
+    insert,
+    merge,
+    views,
+    schemas,
+    select,
+    show,
+    show_table,
+)
 _HANDLERS: Final[Mapping[tuple[str, ...], Handler]] = {
     words: handler for family in _FAMILIES for words, handler in family.HANDLERS.items()
 }

@@ -1,4 +1,4 @@
-"""Expressions of a statement as runs of its tokens, and assignments ``column = expression``."""
+"""Expressions of a statement as runs of its tokens, and columns by their names in it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from pyiceberg.schema import Schema
+from pyiceberg.types import StructType
 from sqlglot import Token, TokenType
 
 from metastore.sql.statement import Cursor, Name
@@ -33,37 +34,19 @@ def expression(cursor: Cursor, ends: Collection[str] = (), what: str = "an expre
     return tuple(found)
 
 
-def assignments(cursor: Cursor, alias: str, ends: Collection[str]) -> list[tuple[Name, tuple[Token, ...]]]:
-    """Read ``column = expression, …``; ``alias`` may qualify a column."""
-    found: list[tuple[Name, tuple[Token, ...]]] = []
-    while True:
-        name = assigned_column(cursor, alias)
-        cursor.expect(TokenType.EQ, "=")
-        found.append((name, expression(cursor, ends)))
-        if not cursor.accept(TokenType.COMMA):
-            return found
+def position_of(cursor: Cursor, schema: Schema | StructType, name: Name) -> int:
+    """Returns the position of a top-level column in ``schema``, or of a field in a struct.
 
-
-def assigned_column(cursor: Cursor, alias: str) -> Name:
-    """Read the name of a column, which ``alias`` may qualify. Refuses a field of a struct."""
-    names = cursor.names("the name of a column")
-    if len(names) > 1 and names[0].text.lower() == alias.lower():
-        names = names[1:]
-    if len(names) > 1:
-        shown = ".".join(name.text for name in names)
-        raise cursor.statement.error(f"{shown} is a field of a struct; assign the whole struct", names[0].token)
-    return names[0]
-
-
-def position_of(cursor: Cursor, schema: Schema, name: Name) -> int:
-    """Returns the position of a top-level column in ``schema``. Raises InvalidRequestError, at the name."""
+    Raises InvalidRequestError, at the name.
+    """
     exact = [place for place, field in enumerate(schema.fields) if field.name == name.text]
     loose = [place for place, field in enumerate(schema.fields) if field.name.lower() == name.text.lower()]
     found = exact or ([] if name.exact else loose)
     if len(found) == 1:
         return found[0]
     known = ", ".join(field.name for field in schema.fields)
-    problem = "may mean several columns" if found else "is no column of the table"
+    whole = "field of the struct" if isinstance(schema, StructType) else "column of the table"
+    problem = f"may mean more than one {whole}" if found else f"is no {whole}"
     raise cursor.statement.error(f"{name.text} {problem}; there are {known}", name.token)
 
 

@@ -156,7 +156,8 @@ def _is_widened(given: Any, wanted: Any) -> bool:
 def _is_widened_inside(given: Any, wanted: Any) -> bool:
     types = pa.types
     if types.is_struct(given) and types.is_struct(wanted):
-        return [field.name for field in given] == [field.name for field in wanted] and all(
+        names = [field.name for field in given]
+        return names in ([field.name for field in wanted], _of_row(wanted.num_fields)) and all(
             _is_widened(mine.type, other.type) for mine, other in zip(given, wanted, strict=True)
         )
     if types.is_map(given) and types.is_map(wanted):
@@ -164,6 +165,11 @@ def _is_widened_inside(given: Any, wanted: Any) -> bool:
     if _is_list(given) and _is_list(wanted):
         return _is_widened(given.value_type, wanted.value_type)
     return False
+
+
+def _of_row(length: int) -> list[str]:
+    """Returns the names of the fields of ROW(…), whose values go to the fields of a struct by place."""
+    return [f"element{number}" for number in range(1, length + 1)]
 
 
 def _is_text(kind: Any) -> bool:

@@ -13,8 +13,19 @@ from functools import partial
 
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
 from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
-from pyiceberg.table.update import AssertCreate, TableUpdate
+from pyiceberg.table.update import (
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    TableRequirement,
+    TableUpdate,
+)
 
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
@@ -38,17 +49,38 @@ def publish_change(
 
 
 def publish_creation(
-    target: TargetTable, staged: Table, updates: Sequence[TableUpdate], now_ms: int, new: Sequence[DataFile]
+    target: TargetTable,
+    staged: Table,
+    updates: Sequence[TableUpdate],
+    now_ms: int,
+    new: Sequence[DataFile],
+    replaced: Table | None = None,
 ) -> int:
     """Commit the table ``staged``, which ``updates`` create, with the files ``new``; returns its first snapshot's id.
 
-    Raises as :func:`publish_change`; CommitFailedException when a table of that name exists.
+    ``updates`` may also be those that make ``staged`` of the table ``replaced``. Raises as :func:`publish_change`;
+    CommitFailedException when a table of that name exists, or the replaced one has changed.
     """
     made = NewSnapshot(staged, now_ms)
     with made.taken_back_unless_published():
         first = made.updates(_manifests(made, new, ()), _summary(staged, new, ()))
-        target.commit(staged, (AssertCreate(),), (*updates, *first))
+        requirements = (AssertCreate(),) if replaced is None else unchanged(replaced)
+        target.commit(staged if replaced is None else replaced, requirements, (*updates, *first))
     return made.id
+
+
+def unchanged(table: Table) -> tuple[TableRequirement, ...]:
+    """Returns the requirements that the columns, partitioning, order and rows of ``table`` are as they were loaded."""
+    metadata = table.metadata
+    snapshot = metadata.current_snapshot_id
+    return (
+        AssertTableUUID(uuid=metadata.table_uuid),
+        AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=snapshot),
+        AssertLastAssignedFieldId(last_assigned_field_id=metadata.last_column_id),
+        AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
+        AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
+        AssertDefaultSortOrderId(default_sort_order_id=metadata.default_sort_order_id),
+    )
 
 
 def _manifests(made: NewSnapshot, new: Sequence[DataFile], gone: Sequence[LiveFile]) -> list[ManifestFile]:

@@ -51,6 +51,7 @@ _PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
     "STRING": StringType,
     "VARBINARY": BinaryType,
     "BINARY": BinaryType,
+    "BLOB": BinaryType,
     "UUID": UUIDType,
 }
 _MICROSECONDS: Final = 6

@@ -7,7 +7,7 @@ there afterwards (:func:`metastore.lake.writes.conforming.default_column`), so i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,9 +19,9 @@ from metastore.sql.statement import Cursor, Statement
 _WORD: Final = "DEFAULT"
 
 
-def is_default(value: Sequence[Token]) -> bool:
-    """Whether the tokens of a value are the word DEFAULT."""
-    return len(value) == 1 and value[0].token_type is TokenType.DEFAULT
+def is_default(value: object) -> bool:
+    """Whether a value is the tokens of the word DEFAULT, and nothing else."""
+    return isinstance(value, tuple) and len(value) == 1 and value[0].token_type is TokenType.DEFAULT
 
 
 def without_defaults(query: Statement) -> tuple[Statement, Mapping[int, list[int]]]:

@@ -22,6 +22,7 @@ from metastore.duck.queries import Failure
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
 from metastore.sql.queries.version_clauses import Version, version_clauses
+from metastore.sql.queries.written_values import in_duckdb_values
 from metastore.sql.statement import Statement
 from metastore.sql.views.text import ctes_seen_from
 
@@ -63,6 +64,7 @@ class QueryText:
         for token in reversed(tokens):
             if statement.text[token.start] == "`":
                 text = _replaced(text, token.start, token.end + 1, double_quoted(token.text))
+        text = in_duckdb_values(statement, text)
         try:
             check(text)
         except Failure as failure:

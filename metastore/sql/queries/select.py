@@ -291,7 +291,6 @@ def _require_told_apart(query: QueryText, reference: Reference, relation: Relati
 
 HANDLERS: Final = {
     ("SELECT",): select,
-    ("WITH",): select,
     ("FROM",): select,
     ("VALUES",): select,
     ("SUMMARIZE",): select,

@@ -2,14 +2,16 @@
 
 ::
 
-    [EXPLAIN] DELETE FROM catalog.schema.table [[AS] alias] [WHERE condition]
+    [EXPLAIN] DELETE FROM catalog.schema.table [[AS] alias] [USING tables] [WHERE condition]
     [EXPLAIN] TRUNCATE TABLE catalog.schema.table
-    [EXPLAIN] UPDATE catalog.schema.table [[AS] alias] SET column = {expression | DEFAULT}, … [WHERE condition]
+    [EXPLAIN] UPDATE catalog.schema.table [[AS] alias] SET column = {expression | DEFAULT}, … [FROM tables]
+                     [WHERE condition]
 
 A condition is any condition of SELECT, including subqueries; a row for which it is NULL does not change. Files without
 a matching row are not read if statistics prove it. Files with matching rows get deletes, or are rewritten, as the
 table's properties say (:mod:`metastore.lake.writes.row_modes`); they are dropped if no row is left. DELETE drops a file
-without reading it if the condition covers the file's partition.
+without reading it if the condition covers the file's partition. Tables after USING and FROM are joined with the table.
+UPDATE refuses several matches of one row.
 """
 
 from __future__ import annotations
@@ -22,24 +24,26 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
-from sqlglot import Token
+from sqlglot import Token, TokenType
 
 from metastore.ground.quoting import double_quoted
 from metastore.lake.writes.conforming import conformed_column, default_column
+from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.row_changes import FILE, ROW, RowChanges, Update
 from metastore.lake.writes.written_change import RowPlan
-from metastore.sql.expressions import assignments, expression, positions_of
+from metastore.sql.expressions import expression, positions_of
 from metastore.sql.queries.composed import Composed
 from metastore.sql.queries.default_keyword import is_default
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import rows_of
+from metastore.sql.rows.assignments import add_value, assignments
+from metastore.sql.rows.merged_rows import require_once, without_doubles
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.change_tasks import planned
 from metastore.sql.tasks.covered_files import covered_files, implied_condition
 from metastore.sql.tasks.row_writes import Reading, run_change
 
-_SELECT_ADDRESS: Final = f"SELECT {double_quoted(FILE)}, {double_quoted(ROW)}"
 _NO_ROWS: Final = pa.table({FILE: pa.array([], pa.int64()), ROW: pa.array([], pa.int64())})
 
 
@@ -47,8 +51,9 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one DELETE; returns the row of :func:`metastore.sql.tasks.row_writes.run_change`."""
     cursor = Cursor(statement, 2)
     named = named_table(target, cursor, alias=("WHERE", "USING"))
+    sources = _sources(cursor, "USING")
     where = _where(cursor)
-    if not where:
+    if not where and not sources:
         return run_change(
             target,
             named.table,
@@ -56,20 +61,29 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
             "delete",
             explains=statement.explains,
         )
-    composed = Composed(statement).add(f"{_SELECT_ADDRESS} FROM").part(named.tokens).add("WHERE").part(where)
-
-    negated = Composed(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
 
     def plan(reading: Reading) -> RowPlan:
-        covered = covered_files(negated, reading)
-        live = reading.live
-        reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)))
-        found = planned(target, composed, reading, _Deletion())
-        deleted = (found.counts or {}).get("deleted", 0) + sum(live.row_count(number) or 0 for number in covered)
-        condition = implied_condition(composed, reading)
-        return replace(found, dropped=covered, condition=condition, counts={"deleted": deleted})
+        if not sources:
+            return deletion(target, statement, named, where, reading)
+        composed = _found(Composed(statement).add(_addresses(named)), named, sources, where)
+        return planned(target, composed, reading, _Deletion(is_joined=True))
 
     return run_change(target, named.table, plan, "delete", explains=statement.explains)
+
+
+def deletion(
+    target: StatementTarget, statement: Statement, named: NamedTable, where: tuple[Token, ...], reading: Reading
+) -> RowPlan:
+    """Returns the plan that deletes the rows of the condition ``where``; covered files are dropped without reading."""
+    composed = _found(Composed(statement).add(_addresses(named)), named, (), where)
+    negated = Composed(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
+    covered = covered_files(negated, reading)
+    live = reading.live
+    reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)))
+    found = planned(target, composed, reading, _Deletion())
+    deleted = (found.counts or {}).get("deleted", 0) + sum(live.row_count(number) or 0 for number in covered)
+    condition = implied_condition(composed, reading)
+    return replace(found, dropped=covered, condition=condition, counts={"deleted": deleted})
 
 
 def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -92,20 +106,19 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
     named = named_table(target, cursor, alias=("SET",))
     cursor.expect_word("SET")
     assigned = assignments(cursor, named.alias, ("WHERE", "FROM"))
+    sources = _sources(cursor, "FROM")
     where = _where(cursor)
-    composed = Composed(statement).add(_SELECT_ADDRESS)
-    for _, value in assigned:
-        composed.add(",").value(value)
-    composed.add("FROM").part(named.tokens)
-    if where:
-        composed.add("WHERE").part(where)
 
     def plan(reading: Reading) -> RowPlan:
         schema = reading.table.schema()
         places = positions_of(cursor, schema, [name for name, _ in assigned])
+        composed = Composed(statement).add(_addresses(named))
+        for place, (_, value) in zip(places, assigned, strict=True):
+            add_value(composed.add(","), value, schema.fields[place])
+        _found(composed, named, sources, where)
         tokens = [name.token for name, _ in assigned]
         defaulted = frozenset(place for place, (_, value) in zip(places, assigned, strict=True) if is_default(value))
-        values = _NewValues(statement, tokens, places, schema, reading.job.arrow_schema, defaulted)
+        values = _NewValues(statement, tokens, places, schema, reading.job, defaulted, sources[:1])
         found = planned(target, composed, reading, values)
         return replace(found, condition=implied_condition(composed, reading))
 
@@ -114,39 +127,69 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Deletion:
-    """Deletes the rows that were found."""
+    """Deletes the rows that were found; with ``is_joined`` a row may be found several times."""
+
+    is_joined: bool = False
 
     def plan(self, rows: pa.Table) -> RowPlan:
         """Returns the change."""
-        return RowPlan(changes=RowChanges(rows), counts={"deleted": rows.num_rows})
+        once = without_doubles(rows) if self.is_joined else rows
+        return RowPlan(changes=RowChanges(once), counts={"deleted": once.num_rows})
 
 
 @dataclass(frozen=True)
 class _NewValues:
     """Gives the rows that were found new values, in the columns at ``places``; ``tokens`` name these columns.
 
-    The columns at ``defaulted`` get their write defaults.
+    The columns at ``defaulted`` get their write defaults. ``source`` is the first token of joined tables, if any.
     """
 
     statement: Statement
     tokens: Sequence[Token]
     places: Sequence[int]
     schema: Schema
-    arrow: pa.Schema
+    job: RewriteJob
     defaulted: AbstractSet[int]
+    source: Sequence[Token] = ()
 
     def plan(self, rows: pa.Table) -> RowPlan:
         """Returns the change. Raises InvalidRequestError, at the column, for a value that does not fit."""
         new = {}
         for at, (place, token) in enumerate(zip(self.places, self.tokens, strict=True), start=2):
-            field, arrow, values = self.schema.fields[place], self.arrow.field(place), rows.column(at)
+            field, arrow, values = self.schema.fields[place], self.job.arrow_schema.field(place), rows.column(at)
             if place in self.defaulted:
                 values = default_column(field, arrow, rows.num_rows)
             with self.statement.at(token):
                 new[place] = conformed_column(field, arrow, values)
         addresses = rows.select([0, 1]).rename_columns([FILE, ROW])
+        for token in self.source:
+            with self.statement.at(token):
+                require_once(self.job.name, addresses)
         changes = RowChanges(_NO_ROWS, (Update(addresses, new),))
         return RowPlan(changes=changes, counts={"updated": rows.num_rows})
+
+
+def _addresses(named: NamedTable) -> str:
+    """Returns SELECT with the address of a row of the table; other tables of the query may have one, too."""
+    return f"SELECT {named.quoted_alias}.{double_quoted(FILE)}, {named.quoted_alias}.{double_quoted(ROW)}"
+
+
+def _found(composed: Composed, named: NamedTable, sources: tuple[Token, ...], where: tuple[Token, ...]) -> Composed:
+    """Add FROM, with the table and the ``sources`` that it is joined with, and WHERE."""
+    composed.add("FROM").part(named.tokens)
+    if sources:
+        composed.add(",").part(sources)
+    return composed.add("WHERE").part(where) if where else composed
+
+
+def _sources(cursor: Cursor, word: str) -> tuple[Token, ...]:
+    """Read the tables after ``word``, up to WHERE or the end; none without the word."""
+    found: tuple[Token, ...] = ()
+    if cursor.accept_word(word):
+        found = expression(cursor, ("WHERE",), "a table")
+        while cursor.accept(TokenType.COMMA):
+            found += expression(cursor, ("WHERE",), "a table")
+    return found
 
 
 def _where(cursor: Cursor) -> tuple[Token, ...]:

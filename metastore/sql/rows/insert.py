@@ -4,6 +4,9 @@
 
     [EXPLAIN] INSERT INTO      [TABLE] catalog.schema.table [PARTITION (…)] [BY NAME] [(column, …)] {query | VALUES …}
     [EXPLAIN] INSERT OVERWRITE [TABLE] catalog.schema.table [PARTITION (…)] [BY NAME] [(column, …)] {query | VALUES …}
+    [EXPLAIN] INSERT INTO      [TABLE] catalog.schema.table [PARTITION (…)] DEFAULT VALUES
+    [EXPLAIN] INSERT INTO      [TABLE] catalog.schema.table [BY NAME] [(column, …)] REPLACE WHERE condition query
+    [EXPLAIN] WITH name AS (…), … INSERT …                                  -- the query may use these names
 
 Values go to the columns in the brackets, or to all columns by position. With BY NAME they go to the columns with the
 names of the query's columns. A column without a value has its write default, or NULL; DEFAULT means the same in VALUES
@@ -14,10 +17,12 @@ an engine that the caller has chosen for the query.
 
 INSERT OVERWRITE replaces rows in the same commit: those that match the values in PARTITION; without values, the
 partitions that the new rows have; in an unpartitioned table all rows (:mod:`metastore.lake.writes.replaced_rows`).
+REPLACE WHERE deletes the rows of the condition in the same commit, as DELETE finds them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -30,10 +35,11 @@ from metastore.lake.writes.replaced_rows import Partitions, replaced_rows
 from metastore.lake.writes.row_changes import RowChanges
 from metastore.lake.writes.row_modes import Kind
 from metastore.lake.writes.written_change import RowPlan, WrittenChange
-from metastore.sql.expressions import positions_of
+from metastore.sql.expressions import expression, positions_of
 from metastore.sql.queries.default_keyword import without_defaults
 from metastore.sql.queries.named_table import NamedTable, named_table
-from metastore.sql.queries.select import fetch_lines, streamed_rows
+from metastore.sql.queries.select import explain, fetch_lines, select, streamed_rows
+from metastore.sql.rows.delete_update import deletion
 from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, inserted
 from metastore.sql.rows.partition_clause import PartitionClause, PartitionValue, partition_clause
 from metastore.sql.statement import Cursor, Name, Statement
@@ -43,6 +49,11 @@ from metastore.sql.tasks.row_writes import Reading, run_change
 
 _WITH_DEFAULTS: Final = Undivided("DEFAULT stands among the rows of VALUES")
 """Defaults are put in by the numbers of rows, which tasks do not know."""
+
+_QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
+"""First words of queries."""
+
+_DEFAULT_ROW: Final = ("DEFAULT", "VALUES")
 
 
 def insert(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -58,8 +69,22 @@ def insert_overwrite(target: StatementTarget, statement: Statement) -> pa.Table:
     return _run(target, statement, overwrites=True)
 
 
-def _run(target: StatementTarget, statement: Statement, *, overwrites: bool) -> pa.Table:
-    cursor = Cursor(statement, 2)
+def with_query(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run, or explain, a statement that begins with WITH: an INSERT, or a query."""
+    explains = statement.word(0) == "EXPLAIN"
+    whole = statement.explained() if explains else statement
+    depth = 0
+    for index, token in enumerate(whole.tokens):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if not depth and whole.word(index) == "INSERT":
+            return _run(target, whole, overwrites=whole.word(index + 1) == "OVERWRITE", first=index)
+    return explain(target, statement) if explains else select(target, statement)
+
+
+def _run(target: StatementTarget, statement: Statement, *, overwrites: bool, first: int = 0) -> pa.Table:
+    """Run the statement, whose word INSERT is the token ``first``; a WITH before it belongs to its query."""
+    cursor = Cursor(statement, first + 1)
+    cursor.expect_word("OVERWRITE" if overwrites else "INTO")
     cursor.accept_word("TABLE")
     named = named_table(target, cursor)
     clause = partition_clause(cursor)
@@ -67,6 +92,7 @@ def _run(target: StatementTarget, statement: Statement, *, overwrites: bool) -> 
     if by_name:
         cursor.expect_word("NAME")
     columns = _columns(cursor)
+    replaced = _replaced(cursor)
     start = cursor.token
     if start is None:
         raise cursor.unexpected("a query, or VALUES")
@@ -74,14 +100,22 @@ def _run(target: StatementTarget, statement: Statement, *, overwrites: bool) -> 
         raise statement.error(
             "BY NAME uses the column names of the query: give BY NAME or columns in brackets, not both", start
         )
-    insertion = _Insertion(target, cursor, named, clause, columns, start, by_name=by_name, overwrites=overwrites)
-    kind: Kind | None = "delete" if overwrites else None
+    if replaced and (overwrites or clause.columns):
+        raise statement.error("REPLACE WHERE says which rows go: leave OVERWRITE and PARTITION out", replaced[0])
+    names = statement.tokens[:first]
+    insertion = _Insertion(
+        target, cursor, named, clause, columns, start, names, replaced, by_name=by_name, overwrites=overwrites
+    )
+    kind: Kind | None = "delete" if overwrites or replaced else None
     return run_change(target, named.table, insertion.plan, kind, explains=statement.explains)
 
 
 @dataclass(frozen=True)
 class _Insertion:
-    """The parsed statement; its query begins at ``start``."""
+    """The parsed statement; its query begins at ``start``, and ``names`` are WITH and what it defines.
+
+    ``replaced`` is the condition of the rows that go.
+    """
 
     target: StatementTarget
     cursor: Cursor
@@ -89,15 +123,32 @@ class _Insertion:
     clause: PartitionClause
     columns: Sequence[Name]
     start: Token
+    names: tuple[Token, ...]
+    replaced: tuple[Token, ...]
     by_name: bool
     overwrites: bool
 
     def plan(self, reading: Reading) -> RowPlan:
-        """Returns the new rows, or the files in which tasks have written them."""
+        """Returns the new rows, or the files in which tasks have written them, and which rows they replace."""
+        new = self._new(reading)
+        if not self.replaced:
+            return new
+        alone = not reading.relations.has_read(self.named.table)
+        gone = deletion(self.target, self.cursor.statement, self.named, self.replaced, reading)
+        return replace(
+            gone,
+            written=gone.written + new.written,
+            condition=gone.condition if alone and self.cursor.statement.engine is None else None,
+            counts={**(gone.counts or {}), **(new.counts or {})},
+            engine=new.engine,
+            lines=[*new.lines, *gone.lines[1:]],
+        )
+
+    def _new(self, reading: Reading) -> RowPlan:
         fixed = self.clause.values(self.cursor, reading)
         if self.cursor.statement.engine is not None:
             return self._queried(reading, self.cursor.statement.engine, fixed)
-        query, defaulted = without_defaults(query_from(self.cursor.statement, self.start))
+        query, defaulted = without_defaults(self._query(reading, fixed))
         division: Division | Undivided = _WITH_DEFAULTS
         if not defaulted:
             division = divided(self.target, query, reading.relations)
@@ -122,7 +173,7 @@ class _Insertion:
 
     def _queried(self, reading: Reading, engine: QueryEngine, fixed: Sequence[PartitionValue]) -> RowPlan:
         """Returns the files in which tasks of ``engine`` have written the rows of its query."""
-        rows = engine.queried(self.target, query_from(self.cursor.statement, self.start).text)
+        rows = engine.queried(self.target, self._query(reading, fixed).text)
         values = self._values(reading, fixed, rows.columns.names)
         if reading.explains:
             return RowPlan(lines=rows.lines)
@@ -130,6 +181,18 @@ class _Insertion:
         written = WrittenChange(tuple(files))
         plan = RowPlan(written=written, counts={"inserted": count}, engine=rows.engine.name)
         return self._overwriting(reading, plan, fixed, files) if self.overwrites else plan
+
+    def _query(self, reading: Reading, fixed: Sequence[PartitionValue]) -> Statement:
+        """Returns the query; for DEFAULT VALUES, VALUES with one DEFAULT for each column without a value."""
+        statement = self.cursor.statement
+        query = query_from(statement, self.start, self.names)
+        if not query.begins_with(_DEFAULT_ROW):
+            return query
+        if self.columns or self.by_name or len(query.tokens) > len(_DEFAULT_ROW):
+            raise statement.error("DEFAULT VALUES takes no columns and no query", self.start)
+        left = len(reading.table.schema().fields) - len(fixed)
+        text = query.text[: self.start.start] + f"VALUES ({', '.join(['DEFAULT'] * left)})"
+        return replace(Statement.parse(text), on_progress=statement.on_progress)
 
     def _values(self, reading: Reading, fixed: Sequence[PartitionValue], names: Sequence[str]) -> InsertValues:
         """Returns where the columns ``names`` of the query go. Raises InvalidRequestError if they do not fit."""
@@ -173,11 +236,22 @@ class _Insertion:
         )
 
 
-def query_from(statement: Statement, start: Token) -> Statement:
-    """Returns the query that begins at ``start``, with its place in the text."""
-    before = statement.text[: start.start]
-    blank = "".join(each if each == "\n" else " " for each in before)
-    return Statement.parse(blank + statement.text[start.start :])
+def query_from(statement: Statement, start: Token, names: Sequence[Token] = ()) -> Statement:
+    """Returns the query that begins at ``start``, with its place in the text; ``names`` are a WITH before it."""
+    end = names[-1].end + 1 if names else 0
+    text, query = statement.text, statement.text[start.start :]
+    if names and query[:4].upper() == "WITH":
+        query = ",   " + query[4:]
+    return Statement.parse(text[:end] + re.sub(r"[^\n]", " ", text[end : start.start]) + query)
+
+
+def _replaced(cursor: Cursor) -> tuple[Token, ...]:
+    """Read ``[REPLACE WHERE condition]``, which ends before the query."""
+    if cursor.word != "REPLACE" or cursor.word_ahead(1) != "WHERE":
+        return ()
+    cursor.advance()
+    cursor.advance()
+    return expression(cursor, _QUERIES, "a condition")
 
 
 def _columns(cursor: Cursor) -> Sequence[Name]:
@@ -197,8 +271,10 @@ def _begins_query(cursor: Cursor) -> bool:
 
 
 HANDLERS: Final = {
+    ("WITH",): with_query,
     ("INSERT", "INTO"): insert,
     ("INSERT", "OVERWRITE"): insert_overwrite,
+    ("EXPLAIN", "WITH"): with_query,
     ("EXPLAIN", "INSERT", "INTO"): lambda target, statement: insert(target, statement.explained()),
     ("EXPLAIN", "INSERT", "OVERWRITE"): lambda target, statement: insert_overwrite(target, statement.explained()),
 }

@@ -30,6 +30,7 @@ from metastore.sql.queries.composed import Composed
 from metastore.sql.queries.divided_query import held_rows
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import rows_of
+from metastore.sql.rows.assignments import add_value
 from metastore.sql.rows.merge_clauses import MergeClause, MergeSource, merge_clause, merge_source
 from metastore.sql.rows.merge_queried import addressed_table, merge_queried
 from metastore.sql.rows.merged_rows import MergedRows
@@ -193,7 +194,7 @@ class _Merge:
                 if clause.takes_all:
                     composed.add(f"{source}.{quoted(schema.fields[place].name)}")
                 else:
-                    composed.value(clause.values[at])
+                    add_value(composed, clause.values[at], schema.fields[place], of_engine=of_engine)
                 composed.add(f") END AS {quoted(f'$value_{number}_{at}')}")
         about = {clause.about for clause in self.clauses}
         join = _JOINS.get(("new" in about, "old" in about), "FULL JOIN")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlglot import Token, TokenType
 
-from metastore.sql.expressions import assigned_column, assignments, expression
+from metastore.sql.expressions import expression
 from metastore.sql.queries.named_table import NamedTable, accept_alias
+from metastore.sql.rows.assignments import Value, assigned_column, assignments
 from metastore.sql.statement import Cursor, Name
 
 
@@ -21,7 +23,7 @@ class MergeClause:
     action: Literal["update", "delete", "insert"]
     token: Token
     columns: list[Name] = field(default_factory=list)
-    values: list[tuple[Token, ...]] = field(default_factory=list)
+    values: Sequence[Value] = field(default_factory=list)
     takes_all: bool = False
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from sqlglot import Token
 
+from metastore.errors import InvalidRequestError
 from metastore.lake.writes.conforming import conformed, conformed_column, default_column
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.row_changes import FILE, ROW, RowChanges, Update
@@ -69,7 +70,7 @@ class MergedRows:
                     for place, values in zip(own, columns, strict=True)
                 }
                 updates.append(Update(addresses, new))
-        going = _without_doubles(pa.concat_tables([pa.schema(_ADDRESS).empty_table(), *deleted]))
+        going = without_doubles(pa.concat_tables([pa.schema(_ADDRESS).empty_table(), *deleted]))
         self._require_once([going, *(update.addresses for update in updates)])
         added = pa.concat_tables(inserted) if inserted else None
         counts = {
@@ -90,16 +91,21 @@ class MergedRows:
         return default_column(self.schema.fields[place], self.job.arrow_schema.field(place), len(found))
 
     def _require_once(self, addresses: list[pa.Table]) -> None:
-        every = pa.concat_tables(addresses)
-        if _without_doubles(every).num_rows < every.num_rows:
-            raise self.statement.error(
-                f"several rows of the source change one row of {self.job.name}, so the result is undefined. Reduce "
-                "the source to one row for each, for example by GROUP BY",
-                self.on,
-            )
+        with self.statement.at(self.on):
+            require_once(self.job.name, pa.concat_tables(addresses))
 
 
-def _without_doubles(addresses: pa.Table) -> pa.Table:
+def require_once(table: str, addresses: pa.Table) -> None:
+    """Raises InvalidRequestError if an address is there twice."""
+    if without_doubles(addresses).num_rows < addresses.num_rows:
+        raise InvalidRequestError(
+            f"several rows of the source change one row of {table}, so the result is undefined. Reduce the source to "
+            "one row for each, for example by GROUP BY"
+        )
+
+
+def without_doubles(addresses: pa.Table) -> pa.Table:
+    """Returns each address once."""
     if not addresses.num_rows:
         return addresses
     pairs: Any = np.stack([addresses.column(FILE).to_numpy(), addresses.column(ROW).to_numpy()])

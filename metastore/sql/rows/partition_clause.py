@@ -1,7 +1,9 @@
 """``PARTITION (column [= value], …)`` of INSERT, as Spark writes it.
 
 A column with a value gets it in every new row, and the query does not give it. A column without a value comes from the
-query. Each must be a column that the table is partitioned by itself: a value of a transform, such as a day of a
+query. A text is cast to the type of its column, as Spark casts it.
+
+Each must be a column that the table is partitioned by itself: a value of a transform, such as a day of a
 timestamp, does not say what the column's value is.
 """
 
@@ -13,7 +15,7 @@ from typing import Any, Final
 
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType
+from pyiceberg.types import BinaryType, FixedType, PrimitiveType, StringType, UUIDType
 from sqlglot import Token, TokenType
 
 from metastore.lake.writes.conforming import conformed_column
@@ -23,12 +25,8 @@ from metastore.sql.queries.select import rows_of
 from metastore.sql.statement import Cursor, Name
 from metastore.sql.tasks.row_writes import Reading
 
-_TIMES: Final[dict[type[IcebergType], str]] = {
-    DateType: "DATE",
-    TimestampType: "TIMESTAMP",
-    TimestamptzType: "TIMESTAMPTZ",
-}
-"""Types whose values may be written as a text, as everybody writes them in this clause."""
+_NOT_CAST: Final = (StringType, BinaryType, FixedType, UUIDType)
+"""Types that take a text as it is; for others it is cast, as in Spark: everybody writes texts in this clause."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +105,9 @@ def _field(cursor: Cursor, spec: PartitionSpec, source_id: int, name: Name) -> P
 def _value(cursor: Cursor, reading: Reading, place: int, tokens: tuple[Token, ...]) -> Any:
     field = reading.table.schema().fields[place]
     is_text = len(tokens) == 1 and tokens[0].token_type is TokenType.STRING
-    kind = _TIMES.get(type(field.field_type)) if is_text else None
-    composed = Composed(cursor.statement).add("SELECT").add("(" if kind is None else "CAST(")
-    composed.part(tokens).add(")" if kind is None else f"AS {kind})")
+    cast = is_text and isinstance(field.field_type, PrimitiveType) and not isinstance(field.field_type, _NOT_CAST)
+    composed = Composed(cursor.statement).add("SELECT").add("CAST(" if cast else "(")
+    composed.part(tokens).add(f"AS {field.field_type})" if cast else ")")
     with composed.errors():
         made = rows_of(composed.query(), reading.relations)
     with cursor.statement.at(tokens[0]):

@@ -2,7 +2,8 @@
 
 ::
 
-    ALTER TABLE catalog.schema.table action, …
+    ALTER TABLE [IF EXISTS] catalog.schema.table action, …
+    COMMENT ON {TABLE catalog.schema.table | COLUMN catalog.schema.table.column} IS {'…' | NULL}
     ALTER TABLE catalog.schema.table RENAME TO name
     [EXPLAIN] ALTER TABLE catalog.schema.table EXECUTE procedure [(arguments)] [WHERE condition]
     [EXPLAIN] ALTER TABLE catalog.schema.table {CREATE | REPLACE | DROP} {BRANCH | TAG} …   -- metastore.sql.ref_actions
@@ -10,7 +11,7 @@
         ADD COLUMN [IF NOT EXISTS] column type [NOT NULL] [DEFAULT constant] [COMMENT '…'] [FIRST | AFTER … | BEFORE …]
         ADD COLUMNS [IF NOT EXISTS] (column type …, …)
         DROP COLUMN [IF EXISTS] column
-        DROP COLUMNS [IF EXISTS] (column, …)
+        DROP COLUMNS [IF EXISTS] {(column, …) | column, …}
         RENAME COLUMN column TO name
         ALTER COLUMN column {SET DATA TYPE type | SET NOT NULL | DROP NOT NULL | COMMENT '…' | FIRST | AFTER … | BEFORE …}
         ALTER COLUMN column {SET DEFAULT constant | DROP DEFAULT}
@@ -48,13 +49,14 @@ from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.procedures.files.guards import require_unpublished
 from metastore.sql.execute_procedure import execute_procedure, is_execute
-from metastore.sql.queries.named_table import table_name
-from metastore.sql.statement import Cursor, Statement
-from metastore.sql.tables.alter_columns import add_columns, alter_column, drop_columns, rename_column
+from metastore.sql.queries.named_table import place_of, table_name
+from metastore.sql.statement import Cursor, Name, Statement
+from metastore.sql.tables.alter_columns import add_columns, alter_column, comment_of, drop_columns, rename_column
 from metastore.sql.tables.identifier_fields import drop_identifier_fields, set_identifier_fields
 from metastore.sql.tables.partition_fields import Change, PartitionChange, partition_term
 from metastore.sql.tables.ref_actions import change_ref, is_ref_action
 from metastore.sql.tables.rename_table import is_rename, rename_table, stands_alone
+from metastore.sql.tables.schemas import accept_condition
 from metastore.sql.tables.sort_order import write_order
 from metastore.sql.tables.table_properties import set_properties, unset_properties
 from metastore.sql.target import StatementTarget
@@ -69,17 +71,13 @@ def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
     winning.
     """
     cursor = Cursor(statement, 2)
+    if_exists = accept_condition(cursor)
     start = cursor.token
     names = table_name(target, cursor)
     assert start is not None
-    with statement.at(start):
-        schema = ".".join(name.text for name in names[1:-1])
-        table = target.catalogs.table(names[0].text, schema, names[-1].text)
-        if table.is_component:
-            raise InvalidRequestError(
-                f"{table} is the metastore's own: its columns and partitions are those of its units, its properties "
-                "those of the configuration (drill.metastore.iceberg.components), and every opening restores them"
-            )
+    if if_exists and (place := place_of(target, cursor, names)).newest_pointer() is None:
+        return _answer(False, f"{place}: does not exist")
+    table = _table(target, statement, names)
     if is_execute(cursor):
         return execute_procedure(target, cursor, names[0].text, table)
     if is_ref_action(cursor):
@@ -99,12 +97,46 @@ def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
     return _answer(changed, f"{table}: {summary if changed else 'nothing to change'}")
 
 
+def comment(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run one COMMENT ON; NULL takes the comment away. Returns and raises as :func:`alter_table`."""
+    cursor = Cursor(statement, 2)
+    token = cursor.token
+    of_column = not cursor.accept_word("TABLE")
+    if of_column:
+        cursor.expect_word("COLUMN")
+    names = table_name(target, cursor)
+    column = [names.pop()] if of_column else []
+    if len(names) < 3:
+        raise statement.error("a column is named by four parts, catalog.schema.table.column", names[0].token)
+    cursor.expect_word("IS")
+    text = None if cursor.accept_word("NULL") else cursor.expect(TokenType.STRING, "a comment in quotes, or NULL").text
+    cursor.end()
+    table = _table(target, statement, names)
+    change, summary = comment_of(cursor, column, text)
+    changed = _commit(table, [_Action(statement, token, change, summary)], target.settings.iceberg.commit.timeout)
+    return _answer(changed, f"{table}: {summary if changed else 'nothing to change'}")
+
+
+def _table(target: StatementTarget, statement: Statement, names: Sequence[Name]) -> TargetTable:
+    """Returns the table to change. Raises InvalidRequestError for a component, NotFoundError."""
+    with statement.at(names[0].token):
+        schema = ".".join(name.text for name in names[1:-1])
+        table = target.catalogs.table(names[0].text, schema, names[-1].text)
+        if table.is_component:
+            raise InvalidRequestError(
+                f"{table} is the metastore's own: its columns and partitions are those of its units, its properties "
+                "those of the configuration (drill.metastore.iceberg.components), and every opening restores them"
+            )
+    return table
+
+
 def _answer(changed: bool, summary: str) -> pa.Table:
     return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_ANSWER))
 
 
 HANDLERS: Final = {
     ("ALTER", "TABLE"): alter_table,
+    ("COMMENT", "ON"): comment,
     ("EXPLAIN", "ALTER", "TABLE"): lambda target, statement: alter_table(target, statement.explained()),
 }
 """Handlers by the first words of their statements."""

@@ -13,8 +13,10 @@ from metastore.lake.iceberg.columns.column_defaults import add_with_default, set
 from metastore.sql.queries.column_types import column_type
 from metastore.sql.rows.default_values import Constant, constant
 from metastore.sql.statement import Cursor, Name
+from metastore.sql.tables.action_lists import next_item
 from metastore.sql.tables.column_definition import column_definition, require_defaults, require_type
 from metastore.sql.tables.partition_fields import Change, Columns
+from metastore.sql.tables.property_changes import apply_properties
 
 
 def add_columns(cursor: Cursor, token: Token | None) -> tuple[Change, str]:
@@ -25,14 +27,14 @@ def add_columns(cursor: Cursor, token: Token | None) -> tuple[Change, str]:
     return _each(cursor, lambda: _added(cursor, token, if_not_exists=if_not_exists))
 
 
-def _each(cursor: Cursor, read: Callable[[], tuple[Change, str]]) -> tuple[Change, str]:
-    """Read one change, or several in brackets; returns all of them as one."""
-    if not cursor.accept(TokenType.L_PAREN):
-        return read()
+def _each(cursor: Cursor, read: Callable[[], tuple[Change, str]], *, several: bool = False) -> tuple[Change, str]:
+    """Read one change, or several in brackets; with ``several`` also without. Returns all of them as one."""
+    bracketed = cursor.accept(TokenType.L_PAREN)
     found = [read()]
-    while cursor.accept(TokenType.COMMA):
+    while cursor.accept(TokenType.COMMA) if bracketed else several and next_item(cursor):
         found.append(read())
-    cursor.expect(TokenType.R_PAREN, ", or )")
+    if bracketed:
+        cursor.expect(TokenType.R_PAREN, ", or )")
 
     def change(transaction: Transaction) -> None:
         for each, _ in found:
@@ -71,10 +73,9 @@ def _added(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> tuple
 
 def drop_columns(cursor: Cursor) -> tuple[Change, str]:
     """Read the columns after DROP; returns the change, and its description."""
-    if not cursor.accept_word("COLUMN"):
-        cursor.accept_word("COLUMNS")
+    several = not cursor.accept_word("COLUMN") and cursor.accept_word("COLUMNS")
     if_exists = _accept_words(cursor, "IF", "EXISTS")
-    return _each(cursor, lambda: _dropped(cursor, if_exists=if_exists))
+    return _each(cursor, lambda: _dropped(cursor, if_exists=if_exists), several=several)
 
 
 def _dropped(cursor: Cursor, *, if_exists: bool) -> tuple[Change, str]:
@@ -123,13 +124,7 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
 
         return moved, f"column {shown} is moved"
     if cursor.accept_word("COMMENT"):
-        text = cursor.expect(TokenType.STRING, "a comment").text
-
-        def commented(transaction: Transaction) -> None:
-            with transaction.update_schema() as update:
-                update.update_column(columns.path(transaction, names), doc=text)
-
-        return commented, f"column {shown} has a comment"
+        return comment_of(cursor, names, cursor.expect(TokenType.STRING, "a comment").text)
     if cursor.accept_word("DROP"):
         if cursor.accept_word("DEFAULT"):
             return _default(cursor, names, None), f"column {shown} has no default value for new rows"
@@ -162,6 +157,20 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
     cursor.accept_word("DATA")
     cursor.expect_word("TYPE")
     return _set_type(cursor, names, token)
+
+
+def comment_of(cursor: Cursor, names: list[Name], text: str | None) -> tuple[Change, str]:
+    """Returns the change of a column's comment, of the table's own without ``names``; without ``text`` it has none."""
+    if not names:
+        summary = "has a comment" if text else "has no comment"
+        return lambda transaction: apply_properties(transaction, {"comment": text or None}), summary
+    columns = Columns(cursor.statement)
+
+    def commented(transaction: Transaction) -> None:
+        with transaction.update_schema() as update:
+            update.update_column(columns.path(transaction, names), doc=text or "")
+
+    return commented, f"column {_shown(names)} has {'a' if text else 'no'} comment"
 
 
 def _default(cursor: Cursor, names: list[Name], given: Constant | None) -> Change:

@@ -1,24 +1,25 @@
-"""CREATE SCHEMA and CREATE TABLE in a catalog.
+"""CREATE TABLE and REPLACE TABLE in a catalog.
 
 ::
 
-    CREATE {SCHEMA | DATABASE | NAMESPACE} [IF NOT EXISTS] catalog.schema
     [EXPLAIN] CREATE TABLE [IF NOT EXISTS] catalog.schema.table … [AS query]      -- see metastore.sql.new_table
+    [EXPLAIN] {CREATE OR REPLACE | REPLACE} TABLE catalog.schema.table … [AS query]
 
 CREATE TABLE AS creates the table with its rows in one commit, or not at all. A catalog of type filesystem does not
-support that, so CREATE TABLE AS is refused there.
+support that, so CREATE TABLE AS is refused there. OR REPLACE keeps the table's history
+(:mod:`metastore.sql.tables.replacement`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import (
     CommitFailedException,
-    NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     TableAlreadyExistsError,
     ValidationError,
@@ -26,10 +27,12 @@ from pyiceberg.exceptions import (
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.table.update import (
     AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AddSortOrderUpdate,
+    TableUpdate,
     UpgradeFormatVersionUpdate,
 )
 from sqlglot import Token
@@ -40,8 +43,9 @@ from metastore.lake.iceberg.catalogs.iceberg_private import pending, schema_of_c
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.lake.iceberg.snapshots.valid_updates import require_valid
-from metastore.lake.writes.publication import publish_creation
+from metastore.lake.writes.publication import publish_creation, unchanged
 from metastore.lake.writes.table_writer import TableWriter, job_of
+from metastore.procedures.files.guards import require_written_version
 from metastore.sql.queries.column_types import VERSION_OF_NANOSECONDS
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.queries.relations import Relations
@@ -50,48 +54,27 @@ from metastore.sql.rows.insert import query_from
 from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, inserted
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.new_table import NewTable, new_table
+from metastore.sql.tables.replacement import replaced_table, replacing, with_ids_of
+from metastore.sql.tables.schemas import accept_condition, done
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.division import Division, columns_of, divided
 
 _Write = Callable[[InsertValues, TableWriter], tuple[list[DataFile], int]]
 """Writes the rows of a query; returns the files, and the number of rows."""
 
-_DONE: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("summary", pa.string())]
-
-
-def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one CREATE SCHEMA; a SQLite database that does not exist is created."""
-    cursor = Cursor(statement, 2)
-    if_not_exists = accept_condition(cursor, "NOT")
-    names = cursor.names("catalog.schema")
-    cursor.end()
-    if len(names) < 2:
-        raise statement.error("a schema is named by its catalog and its name, catalog.schema", names[0].token)
-    with statement.at(names[0].token):
-        catalog = target.catalogs.open(names[0].text)
-        place = target.catalogs.target(names[0].text, ".".join(name.text for name in names[1:]), "_")
-        place.require_new_name()
-    shown = f"{place.catalog_name}.{place.schema_name}"
-    with failures_of(place.source, NamespaceAlreadyExistsError, NoSuchNamespaceError), place.source.turn:
-        try:
-            known = catalog.namespace_exists(place.identifier[:-1])
-            if not known:
-                catalog.create_namespace(place.identifier[:-1])
-        except NamespaceAlreadyExistsError:
-            known = True
-        except NoSuchNamespaceError as error:
-            raise NotFoundError(f"{statement.place(names[0].token)}: {error}") from error
-    if known and not if_not_exists:
-        raise statement.error(f"schema {shown} exists already", names[0].token)
-    return done(not known, f"{shown}: {'exists already' if known else 'is created'}")
-
 
 def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one CREATE TABLE; returns one row that says what was done and, with AS, how many rows the table has."""
-    cursor = Cursor(statement, 2)
-    if_not_exists = accept_condition(cursor, "NOT")
+    statement, has_rows = _with_rows(statement)
+    cursor = Cursor(statement)
+    creates = cursor.accept_word("CREATE")
+    replaces = not creates or cursor.accept_word("OR")
+    if replaces:
+        cursor.expect_word("REPLACE")
+    cursor.expect_word("TABLE")
+    if_not_exists = not replaces and accept_condition(cursor, "NOT")
     names = table_name(target, cursor)
-    made = new_table(cursor)
+    made = new_table(target, cursor)
     query: Token | None = None
     if cursor.accept_word("AS"):
         query = cursor.advance()
@@ -101,40 +84,74 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
         raise cursor.unexpected("columns in brackets, or AS and a query")
     place = place_of(target, cursor, names)
     with statement.at(names[0].token):
-        if place.schema_name not in target.catalogs.schemas(place.catalog_name):
-            try:
-                target.catalogs.tables(place.catalog_name, place.schema_name)
-            except NotFoundError as error:
-                raise _no_schema(place, str(error)) from error
-            if place.source.settings.type != "filesystem":
-                raise _no_schema(place)
-        if place.newest_pointer() is not None:
+        _require_schema(target, place)
+        replaced = None
+        if not creates or place.newest_pointer() is not None:
             if if_not_exists:
                 return done(False, f"{place}: exists already")
-            raise InvalidRequestError(f"table {place} exists already")
-        place.require_new_name()
-    creation = _Creation(target, cursor, names, place, made)
+            if not replaces:
+                raise InvalidRequestError(f"table {place} exists already")
+            replaced = target.catalogs.table(place.catalog_name, place.schema_name, place.name).load()
+            require_written_version(replaced, place)
+            made.format_version = max(made.format_version, replaced.metadata.format_version)
+        else:
+            place.require_new_name()
+    creation = _Creation(target, cursor, names, place, made, replaced)
     if statement.explains:
         return creation.explained(None if query is None else query_from(statement, query), query)
-    return creation.empty() if query is None else creation.of_query(query_from(statement, query), query)
+    if query is None or not has_rows:
+        return creation.empty(None if query is None else query_from(statement, query), query)
+    return creation.of_query(query_from(statement, query), query)
+
+
+def _with_rows(statement: Statement) -> tuple[Statement, bool]:
+    """Returns the statement without ``WITH [NO] DATA`` at its end, and whether the rows of its query are written."""
+    for words in (("WITH", "NO", "DATA"), ("WITH", "DATA")):
+        first = len(statement.tokens) - len(words)
+        if first > 0 and all(statement.word(first + at) == word for at, word in enumerate(words)):
+            text = statement.text[: statement.tokens[first].start]
+            return replace(statement, text=text, tokens=statement.tokens[:first]), "NO" not in words
+    return statement, True
 
 
 class _Creation:
-    """One table that is about to be created."""
+    """One table that is about to be created, in place of ``replaced`` if there is one."""
 
     def __init__(
-        self, target: StatementTarget, cursor: Cursor, names: list[Name], place: TargetTable, made: NewTable
+        self,
+        target: StatementTarget,
+        cursor: Cursor,
+        names: list[Name],
+        place: TargetTable,
+        made: NewTable,
+        replaced: Table | None = None,
     ) -> None:
+        self._replaced = replaced
         self._target = target
         self._cursor = cursor
         self._token = names[0].token
         self._place = place
         self._made = made
 
-    def empty(self) -> pa.Table:
-        """Create it without rows."""
+    def empty(self, query: Statement | None, token: Token | None) -> pa.Table:
+        """Create it without rows, in the columns of ``query`` if there is one."""
         schema = self._made.schema
+        if query is not None and token is not None:
+            engine = self._cursor.statement.engine
+            columns = (
+                columns_of(query, Relations(self._target))
+                if engine is None
+                else engine.queried(self._target, query.text).columns
+            )
+            schema = self._schema(self._stored(columns), token)
         assert schema is not None
+        if self._replaced is not None:
+            _, updates = self._replacement(self._replaced, self._arguments(schema))
+            try:
+                self._place.commit(self._replaced, unchanged(self._replaced), updates)
+            except CommitFailedException as error:
+                raise self._lost() from error
+            return done(True, f"{self._place}: is replaced")
         source, arguments = self._place.source, self._arguments(schema)
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
@@ -174,16 +191,35 @@ class _Creation:
         with streamed_rows(query, relations) as streamed:
             return self._created(streamed.schema, partial(inserted, streamed.batches), token)
 
-    def _created(self, columns: pa.Schema, write: _Write, token: Token, by: str = "") -> pa.Table:
+    def _replacement(self, replaced: Table, arguments: dict[str, Any]) -> tuple[Table, Sequence[TableUpdate]]:
+        """Returns the table that replaces ``replaced``, and the updates that make it."""
+        updates = replacing(
+            replaced.metadata,
+            self._made.format_version,
+            arguments["schema"],
+            arguments["partition_spec"],
+            arguments["sort_order"],
+            self._made.location,
+            self._made.properties,
+        )
+        return replaced_table(replaced, updates), updates
+
+    def _staged(self, arguments: dict[str, Any]) -> tuple[Table, Sequence[TableUpdate]]:
+        """Returns the table with ``arguments``, and the updates that create it, or replace the present one."""
+        if self._replaced is not None:
+            return self._replacement(self._replaced, arguments)
         source = self._place.source
-        stored = self._stored(columns)
-        arguments = self._arguments(self._schema(stored, token))
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
                 transaction = source.opened.create_table_transaction(self._place.identifier, **arguments)
             except _REFUSED as error:
                 raise self._refused(error) from error
         staged = transaction._table  # noqa: SLF001 - the transaction offers no other access to the table that it stages
+        return staged, pending(transaction)[1]
+
+    def _created(self, columns: pa.Schema, write: _Write, token: Token, by: str = "") -> pa.Table:
+        stored = self._stored(columns)
+        staged, updates = self._staged(self._arguments(self._schema(stored, token)))
         writer = TableWriter(job_of(str(self._place), staged.metadata, staged.io))
         schema = staged.metadata.schema()
         values = InsertValues(schema, range(len(schema.fields)), {}, "", stored)
@@ -191,22 +227,25 @@ class _Creation:
             files, count = write(values, writer)
             now_ms = self._target.metastore.clock.now_ms()
             with writer.committing():
-                publish_creation(self._place, staged, pending(transaction)[1], now_ms, files)
+                publish_creation(self._place, staged, updates, now_ms, files, self._replaced)
         except CommitFailedException as error:
             writer.remove()
-            if self._place.newest_pointer() is None:
-                raise ConflictError(
-                    f"{self._place} was not created, because another writer was faster; try again"
-                ) from error
+            if self._replaced is not None or self._place.newest_pointer() is None:
+                raise self._lost() from error
             raise self._cursor.statement.error(f"table {self._place} exists already", self._token) from error
         except BaseException:
             writer.remove()
             raise
-        return done(True, f"{self._place}: is created with {count} rows{by}")
+        done_so = "created" if self._replaced is None else "replaced"
+        return done(True, f"{self._place}: is {done_so} with {count} rows{by}")
+
+    def _lost(self) -> ConflictError:
+        change = "created" if self._replaced is None else "replaced"
+        return ConflictError(f"{self._place} was not {change}, because another writer was faster; try again")
 
     def _require_one_commit(self, token: Token) -> None:
         source = self._place.source
-        if source.settings.type == "filesystem":
+        if source.settings.type == "filesystem" and self._replaced is None:
             raise self._cursor.statement.error(
                 f"{source} cannot create a table and its rows at once: CREATE TABLE first, then INSERT INTO", token
             )
@@ -226,6 +265,8 @@ class _Creation:
             ) from error
 
     def _arguments(self, schema: Schema) -> dict[str, Any]:
+        if self._replaced is not None:
+            schema = with_ids_of(self._replaced.metadata, schema)
         try:
             if self._made.format_version >= VERSION_OF_LINEAGE:
                 with_lineage(schema)
@@ -264,6 +305,18 @@ class _Creation:
         return InvalidRequestError(f"{self._place} cannot be created: {error}")
 
 
+def _require_schema(target: StatementTarget, place: TargetTable) -> None:
+    """Raises NotFoundError without the schema; a catalog of type filesystem makes its folder with the table."""
+    if place.schema_name in target.catalogs.schemas(place.catalog_name):
+        return
+    try:
+        target.catalogs.tables(place.catalog_name, place.schema_name)
+    except NotFoundError as error:
+        raise _no_schema(place, str(error)) from error
+    if place.source.settings.type != "filesystem":
+        raise _no_schema(place)
+
+
 def _no_schema(place: TargetTable, problem: str = "") -> NotFoundError:
     """Returns the error for a schema that is not there; ``problem`` may end with a question about its name."""
     name = f"{place.catalog_name}.{place.schema_name}"
@@ -285,25 +338,13 @@ def _stored_type(kind: Any, *, nanoseconds: bool) -> Any:
     return kind
 
 
-def accept_condition(cursor: Cursor, *between: str) -> bool:
-    """Read ``IF [between] EXISTS``."""
-    if not cursor.accept_word("IF"):
-        return False
-    for word in (*between, "EXISTS"):
-        cursor.expect_word(word)
-    return True
-
-
-def done(changed: bool, summary: str) -> pa.Table:
-    """Returns the one row of a statement about a table or schema."""
-    return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_DONE))
-
-
 HANDLERS: Final = {
-    ("CREATE", "SCHEMA"): create_schema,
-    ("CREATE", "DATABASE"): create_schema,
-    ("CREATE", "NAMESPACE"): create_schema,
     ("CREATE", "TABLE"): create_table,
-    ("EXPLAIN", "CREATE", "TABLE"): lambda target, statement: create_table(target, statement.explained()),
+    ("CREATE", "OR", "REPLACE", "TABLE"): create_table,
+    ("REPLACE", "TABLE"): create_table,
+    **{
+        ("EXPLAIN", *words, "TABLE"): lambda target, statement: create_table(target, statement.explained())
+        for words in (("CREATE",), ("CREATE", "OR", "REPLACE"), ("REPLACE",))
+    },
 }
 """Handlers by the first words of their statements."""

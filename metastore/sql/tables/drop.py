@@ -18,10 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import NoSuchTableError
 
 from metastore.errors import InvalidRequestError, NotFoundError
-from metastore.lake.iceberg.catalogs.catalog_errors import failures_of
 from metastore.lake.iceberg.catalogs.metadata_document import MetadataDocument
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.snapshots.sweep import MANIFESTS, TableFile
@@ -37,7 +35,7 @@ from metastore.procedures.files.known_tables import inline_manifests, manifest_l
 from metastore.procedures.files.proof import Judgement, Proof
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Statement
-from metastore.sql.tables.create import accept_condition, done
+from metastore.sql.tables.schemas import accept_condition, done, drop_entry
 from metastore.sql.target import StatementTarget
 
 
@@ -58,18 +56,10 @@ def drop_table(target: StatementTarget, statement: Statement) -> pa.Table:
         if place.source.settings.type == "filesystem":
             raise InvalidRequestError(f"{place.source} has no entries to drop: a table there is its folder")
         if not purge:
-            _drop_entry(place)
+            drop_entry(place)
             return done(True, f"{place}: is dropped; its files stay, with the metadata {pointer}")
         purging = _Purge(target, place, Spelling())
         return done(True, f"{place}: is dropped; {purging.run()}")
-
-
-def _drop_entry(place: TargetTable) -> None:
-    with failures_of(place.source, NoSuchTableError), place.source.turn:
-        try:
-            place.source.opened.drop_table(place.identifier)
-        except NoSuchTableError as error:
-            raise NotFoundError(f"table {place} does not exist any more") from error
 
 
 @dataclass(frozen=True)
@@ -99,7 +89,7 @@ class _Purge:
         proof = Proof(self.target.catalogs, self.place, self.target.engine_for, spelling=self.spelling)
         first = proof.judge(own)
         self._proven(first)
-        _drop_entry(self.place)
+        drop_entry(self.place)
         judged = proof.judge(first.free)  # other tables may need a file since then; such files stay
         put_off = PutOff(self.target.metastore.deletions, str(self.place), PURGE, named, renewed=own)
         failed = Deletion(document.io, self.target.engine_for, roots, put_off, listed).run(sorted(judged.free))

@@ -2,7 +2,8 @@
 
 ::
 
-    [(column type [NOT NULL] [DEFAULT constant] [COMMENT '…'], …)]
+    [({column type [NOT NULL] [DEFAULT constant] [COMMENT '…'] | LIKE table}, …)]
+    [LIKE table]                                                -- its columns, and its partitioning
     [USING ICEBERG] [PARTITIONED BY (transform, …)] [COMMENT '…'] [LOCATION '…']
     [TBLPROPERTIES (key = value, …)]                            -- Spark's syntax
     [WITH (partitioning = ARRAY[…], sorted_by = ARRAY[…], format_version = 2, location = '…', key = value, …)]
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table import Table
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.transforms import (
     BucketTransform,
@@ -25,6 +27,7 @@ from pyiceberg.transforms import (
     MonthTransform,
     Transform,
     TruncateTransform,
+    VoidTransform,
     YearTransform,
 )
 from pyiceberg.types import NestedField
@@ -34,7 +37,8 @@ from metastore.errors import InvalidRequestError
 from metastore.lake.iceberg.columns.readable_columns import can_partition
 from metastore.lake.writes.sorting import sort_keys
 from metastore.procedures.tables.set_property import require_settable
-from metastore.sql.statement import Cursor
+from metastore.sql.queries.named_table import named_table
+from metastore.sql.statement import Cursor, Name
 from metastore.sql.tables.column_definition import ColumnDefinition, column_definition, require_defaults, require_type
 from metastore.sql.tables.partition_fields import PartitionTerm, partition_term
 from metastore.sql.tables.sort_order import order_texts, sort_fields
@@ -48,6 +52,7 @@ from metastore.sql.tables.table_properties import (
     property_value,
     written_version,
 )
+from metastore.sql.target import StatementTarget
 
 _SUFFIXES: Final[Mapping[type[Transform[Any, Any]], str]] = {
     IdentityTransform: "",
@@ -115,14 +120,16 @@ def field_name(column: str, transform: Transform[Any, Any]) -> str:
     return column + _SUFFIXES.get(type(transform), "")
 
 
-def new_table(cursor: Cursor) -> NewTable:
+def new_table(target: StatementTarget, cursor: Cursor) -> NewTable:
     """Read the description up to AS or the end. Raises InvalidRequestError, with line and column."""
     made = NewTable()
     if cursor.accept(TokenType.L_PAREN):
-        made.columns.append(_column(cursor, made))
+        _columns(target, cursor, made)
         while cursor.accept(TokenType.COMMA):
-            made.columns.append(_column(cursor, made))
+            _columns(target, cursor, made)
         cursor.expect(TokenType.R_PAREN, ", or )")
+    elif cursor.word == "LIKE":
+        made.terms += _terms_like(_like(target, cursor, made), cursor)
     while cursor.token is not None and cursor.word != "AS":
         _clause(cursor, made)
     for column in made.definitions:
@@ -130,6 +137,36 @@ def new_table(cursor: Cursor) -> NewTable:
         if column.given is not None:
             require_defaults(made.format_version, column.given)
     return made
+
+
+def _columns(target: StatementTarget, cursor: Cursor, made: NewTable) -> None:
+    """Read one column, or LIKE and the table whose columns are meant."""
+    if cursor.word == "LIKE":
+        _like(target, cursor, made)
+    else:
+        made.columns.append(_column(cursor, made))
+
+
+def _like(target: StatementTarget, cursor: Cursor, made: NewTable) -> Table:
+    """Read ``LIKE table``; returns the table. The new one has at least its format version, for types and defaults."""
+    token = cursor.advance()
+    table = named_table(target, cursor).table.load()
+    for each in table.schema().fields:
+        if any(each.name.lower() == known.name.lower() for known in made.columns):
+            raise cursor.statement.error(f"column {each.name} is given twice", token)
+        made.columns.append(each)
+    made.format_version = max(made.format_version, table.metadata.format_version)
+    return table
+
+
+def _terms_like(table: Table, cursor: Cursor) -> list[PartitionTerm]:
+    """Returns the partitioning of ``table``, which LIKE has named."""
+    token, schema = cursor.statement.tokens[0], table.schema()
+    return [
+        PartitionTerm((Name(name, True, token),), field.transform, f"{field.transform} of {name}", token)
+        for field in table.spec().fields
+        if not isinstance(field.transform, VoidTransform) and (name := schema.find_column_name(field.source_id))
+    ]
 
 
 def _column(cursor: Cursor, made: NewTable) -> NestedField:

@@ -162,7 +162,9 @@ def checked_value(cursor: Cursor, key: str) -> str | None:
 
 
 def partition_terms(cursor: Cursor) -> list[PartitionTerm]:
-    """Read ``ARRAY['day(ts)', …]``."""
+    """Read ``ARRAY['day(ts)', …]``, or DEFAULT, which is none."""
+    if cursor.accept_word("DEFAULT"):
+        return []
     cursor.expect_word("ARRAY")
     cursor.expect(TokenType.L_BRACKET, "[")
     found: list[PartitionTerm] = []
