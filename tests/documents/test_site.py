@@ -6,10 +6,9 @@ import re
 import runpy
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pygments.lexers import get_lexer_by_name
-from pygments.token import STANDARD_TYPES
 
 import metastore
 from metastore import errors
@@ -65,6 +64,8 @@ def test_every_public_name_of_spark_and_procedures_that_is_shown_exists() -> Non
 
 def test_commands_are_copied_without_prompts_and_output() -> None:
     """Blocks that begin with a prompt are consoles on the site, and its style hides all but commands from the copy."""
+    lexers: Any = import_module("pygments.lexers")
+    classes_of: Any = import_module("pygments.token").STANDARD_TYPES
     script = runpy.run_path(str(ROOT / ".ci/site.py"))
     style = (ROOT / "docs/site.css").read_text(encoding="utf-8")
     [hidden] = re.findall(r"\[data-md-copying\] :is\(([^)]*)\) \{ display: none; \}", style)
@@ -81,7 +82,7 @@ def test_commands_are_copied_without_prompts_and_output() -> None:
     ]
     assert len(blocks) > 40
     for language, text in blocks:
-        tokens = get_lexer_by_name(language).get_tokens(text)
-        copied = "".join(value for kind, value in tokens if STANDARD_TYPES[kind] not in classes)
+        tokens = lexers.get_lexer_by_name(language).get_tokens(text)
+        copied = "".join(value for kind, value in tokens if classes_of[kind] not in classes)
         shown = re.findall(r"^\$ (.+)$", text, re.MULTILINE)
         assert [line for line in copied.splitlines() if line.strip()] == shown
