@@ -22,6 +22,7 @@ from metastore.model.run_unit import RunUnit
 
 ROOT = Path(metastore.__file__).parents[1]
 YAML = sorted((*ROOT.glob("deploy/**/*.yaml"), *ROOT.glob(".github/**/*.yml"), ROOT / "CITATION.cff"))
+KUBERNETES, MONITORING = ROOT / "deploy/kubernetes", ROOT / "deploy/monitoring"
 ENVIRONMENT = {"ACCESS_KEY": "key-of-this-test", "SECRET_KEY": "secret-of-this-test", "DAEMON_TOKEN": "t" * 40}
 
 
@@ -47,26 +48,56 @@ def settings(text: str) -> list[str]:
 def test_configurations_load_without_a_warning() -> None:
     """That of the Compose file, and that of the Kubernetes manifests."""
     assert settings((ROOT / "deploy/compose.conf").read_text()) == []
-    config_map = documents(ROOT / "deploy/kubernetes/daemon.yaml")[0]
-    assert settings(config_map["data"]["drill-metastore-override.conf"]) == []
+    assert settings((KUBERNETES / "drill-metastore-override.conf").read_text()) == []
 
 
 def test_the_manifests_fit_together() -> None:
     """Selectors find pods, volumes exist, nothing runs as root, and the image has this version."""
-    config_map, deployment, cron = documents(ROOT / "deploy/kubernetes/daemon.yaml")
-    assert deployment["spec"]["selector"]["matchLabels"] == deployment["spec"]["template"]["metadata"]["labels"]
-    for pod in (deployment["spec"]["template"]["spec"], cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]):
+    deployment, service, cron = documents(KUBERNETES / "daemon.yaml")
+    [kustomization] = documents(KUBERNETES / "kustomization.yaml")
+    [configuration], [image] = kustomization["configMapGenerator"], kustomization["images"]
+    pods = deployment["spec"]["template"]
+    assert deployment["spec"]["selector"]["matchLabels"] == service["spec"]["selector"] == pods["metadata"]["labels"]
+    for pod in (pods["spec"], cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]):
         [container] = pod["containers"]
         assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in pod["volumes"]}
-        assert pod["volumes"][0]["configMap"]["name"] == config_map["metadata"]["name"]
+        assert pod["volumes"][0]["configMap"]["name"] == configuration["name"]
         assert pod["securityContext"]["runAsNonRoot"]
-        assert container["image"].endswith(f":{VERSION}")
+        assert container["image"] == f"{image['name']}:{VERSION}"
+    assert image["newTag"] == VERSION
+
+
+@pytest.mark.parametrize("folder", [KUBERNETES, MONITORING], ids=lambda path: path.name)
+def test_every_file_of_a_folder_has_its_use(folder: Path) -> None:
+    """A kustomization names only what is there. Of its folder it leaves out the rules for a Prometheus alone."""
+    [kustomization] = documents(folder / "kustomization.yaml")
+    assert (kustomization["apiVersion"], kustomization["kind"]) == ("kustomize.config.k8s.io/v1beta1", "Kustomization")
+    generated = [name for each in kustomization["configMapGenerator"] for name in each["files"]]
+    named = {(folder / name).resolve() for name in (*kustomization["resources"], *generated)}
+    assert all(path.is_file() or (path / "kustomization.yaml").is_file() for path in named)
+    left = {path.name for path in folder.iterdir() if path.resolve() not in named} - {"kustomization.yaml"}
+    assert left == ({"alerts.yaml"} if folder == MONITORING else set())
+
+
+def test_prometheus_finds_the_daemons_and_may_ask_them() -> None:
+    """The ServiceMonitor selects the Service and its port, which leads to the pod's, and sends the required token."""
+    deployment, service, _ = documents(KUBERNETES / "daemon.yaml")
+    monitor, rules = documents(MONITORING / "operator.yaml")
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    [port], [inside], [endpoint] = service["spec"]["ports"], container["ports"], monitor["spec"]["endpoints"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert (endpoint["port"], port["targetPort"]) == (port["name"], inside["name"])
+    assert port["port"] == inside["containerPort"] == load_text("").daemon.endpoint.port
+    credentials = endpoint["authorization"]["credentials"]
+    assert {"secretRef": {"name": credentials["name"]}} in container["envFrom"]
+    assert f"token = ${{{credentials['key']}}}" in (KUBERNETES / "drill-metastore-override.conf").read_text()
+    assert rules["spec"] == documents(MONITORING / "alerts.yaml")[0]
 
 
 @pytest.mark.parametrize("version", ["1.30", kubernetes_validate.latest_version()])
 def test_kubernetes_takes_the_manifests(version: str) -> None:
     """Each object fits the schema of its kind, in an old and the newest version; no field is unknown there."""
-    for manifest in documents(ROOT / "deploy/kubernetes/daemon.yaml"):
+    for manifest in documents(KUBERNETES / "daemon.yaml"):
         kubernetes_validate.validate(manifest, version, strict=True)
         with pytest.raises(kubernetes_validate.ValidationError, match="no-such-field"):
             kubernetes_validate.validate({**manifest, "no-such-field": 1}, version, strict=True)
@@ -96,8 +127,8 @@ def test_the_board_and_the_alerts_ask_for_metrics_that_exist() -> None:
     state.count(RunUnit(action="expire_snapshots", status="done", milliseconds=1))
     text = Metrics(prometheus_client, state, lambda: 1.0).text()[2].decode()
     known = set(re.findall(r"^(metastore_daemon_\w+)", text, re.MULTILINE))
-    board = json.loads((ROOT / "deploy/monitoring/grafana.json").read_text())
-    [alerts] = documents(ROOT / "deploy/monitoring/alerts.yaml")
+    board = json.loads((MONITORING / "grafana.json").read_text())
+    [alerts] = documents(MONITORING / "alerts.yaml")
     rules = [rule for group in alerts["groups"] for rule in group["rules"]]
     asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     assert len(rules) == 3
@@ -111,3 +142,15 @@ def test_the_board_and_the_alerts_ask_for_metrics_that_exist() -> None:
         named = set(re.findall(r"metastore_daemon_\w+", expression))
         assert named, expression
         assert named <= known, expression
+
+
+def test_lines_of_cron_fit_their_file() -> None:
+    """A file in /etc/cron.d names the user after the times, a user's own table does not; both set PATH."""
+    croniter: Any = import_module("croniter").croniter
+    page = (ROOT / "docs/how-to/nightly-job.md").read_text()
+    tables = dict(re.findall(r"^```crontab\n# (.+)\nPATH=\S+\n(.+)\n```$", page, re.MULTILINE))
+    assert tables.keys() == {"/etc/cron.d/metastore", "crontab -e"}
+    for line in tables.values():
+        assert croniter.is_valid(" ".join(line.split()[:5]))
+    assert tables["/etc/cron.d/metastore"].split()[5:7] == ["metastore", "/opt/metastore/nightly.sh"]
+    assert tables["crontab -e"].split()[5] == "/opt/metastore/nightly.sh"

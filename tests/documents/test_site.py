@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import runpy
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,3 +60,29 @@ def test_every_public_name_of_spark_and_procedures_that_is_shown_exists() -> Non
             module, _, attribute = name.rpartition(".")
             assert getattr(import_module(module), attribute).__doc__, name
     assert len(shown) == len(set(shown)) > 20
+
+
+def test_commands_are_copied_without_prompts_and_output() -> None:
+    """Blocks that begin with a prompt are consoles on the site, and its style hides all but commands from the copy."""
+    lexers: Any = import_module("pygments.lexers")
+    classes_of: Any = import_module("pygments.token").STANDARD_TYPES
+    script = runpy.run_path(str(ROOT / ".ci/site.py"))
+    style = (ROOT / "docs/site.css").read_text(encoding="utf-8")
+    [hidden] = re.findall(r"\[data-md-copying\] :is\(([^)]*)\) \{ display: none; \}", style)
+    classes = {each.strip(" .") for each in hidden.split(",")}
+    blocks = [
+        block
+        for page in DOCUMENTS
+        for block in re.findall(
+            r"^```([^\n]*)\n(.*?)^```",
+            script["on_page_markdown"](page.read_text(encoding="utf-8")),
+            re.DOTALL | re.MULTILINE,
+        )
+        if re.search(r"^\$ ", block[1], re.MULTILINE)
+    ]
+    assert len(blocks) > 40
+    for language, text in blocks:
+        tokens = lexers.get_lexer_by_name(language).get_tokens(text)
+        copied = "".join(value for kind, value in tokens if classes_of[kind] not in classes)
+        shown = re.findall(r"^\$ (.+)$", text, re.MULTILINE)
+        assert [line for line in copied.splitlines() if line.strip()] == shown
