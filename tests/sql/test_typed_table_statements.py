@@ -77,6 +77,8 @@ CHANGES = [
     ("ALTER TABLE lake.db.t DROP COLUMNS IF EXISTS nope, id, ADD COLUMN m INTEGER", ["k", "n", "m"]),
     ("ALTER TABLE IF EXISTS lake.db.t DROP COLUMN n", ["id", "k"]),
     ("ALTER TABLE IF EXISTS lake.db.nope DROP COLUMN n", ["id", "k", "n"]),
+    ("ALTER TABLE lake.db.t CHANGE COLUMN n m BIGINT COMMENT 'wide' FIRST", ["m", "id", "k"]),
+    ("ALTER TABLE lake.db.t CHANGE n n INTEGER AFTER id, DROP COLUMN id", ["n", "k"]),
     ("ALTER TABLE lake.db.t ADD COLUMN b BLOB", ["id", "k", "n", "b"]),
 ]
 
@@ -159,6 +161,8 @@ def test_schemas_come_and_go(session: Session, tmp_path: Path) -> None:
 
 
 REFUSED = [
+    ("ALTER SCHEMA lake.db RENAME TO lake.other", "does not rename or change schemas: run CREATE SCHEMA"),
+    ("ALTER TABLE lake.db.t CHANGE COLUMN n m VARCHAR", "lake.db.t does not allow that"),
     ("REPLACE TABLE lake.db.nope (a INTEGER)", "table lake.db.nope does not exist"),
     ("CREATE OR REPLACE TABLE lake.db.t (a INTEGER) PARTITIONED BY (nope)", "there is no column nope"),
     ("CREATE OR REPLACE TABLE lake.db.t AS SELECT CAST(k AS INTEGER) AS k FROM lake.db.t", "Could not convert"),

@@ -8,7 +8,7 @@ from sqlglot import TokenType
 
 from metastore.sql.statement import Cursor
 
-ACTIONS: Final = ("ADD", "DROP", "REPLACE", "RENAME", "ALTER", "SET", "UNSET", "WRITE")
+ACTIONS: Final = ("ADD", "DROP", "REPLACE", "RENAME", "ALTER", "CHANGE", "SET", "UNSET", "WRITE")
 """First words of the actions."""
 
 _OF_AN_ORDER: Final = ("ASC", "DESC", "NULLS")

@@ -15,6 +15,7 @@
         RENAME COLUMN column TO name
         ALTER COLUMN column {SET DATA TYPE type | SET NOT NULL | DROP NOT NULL | COMMENT '…' | FIRST | AFTER … | BEFORE …}
         ALTER COLUMN column {SET DEFAULT constant | DROP DEFAULT}
+        CHANGE COLUMN column name type [COMMENT '…'] [FIRST | AFTER … | BEFORE …]
         ADD PARTITION FIELD transform [AS name]
         DROP PARTITION FIELD {name | transform}
         REPLACE PARTITION FIELD {name | transform} WITH transform [AS name]
@@ -51,7 +52,14 @@ from metastore.procedures.files.guards import require_unpublished
 from metastore.sql.execute_procedure import execute_procedure, is_execute
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Name, Statement
-from metastore.sql.tables.alter_columns import add_columns, alter_column, comment_of, drop_columns, rename_column
+from metastore.sql.tables.alter_columns import (
+    add_columns,
+    alter_column,
+    change_column,
+    comment_of,
+    drop_columns,
+    rename_column,
+)
 from metastore.sql.tables.identifier_fields import drop_identifier_fields, set_identifier_fields
 from metastore.sql.tables.partition_fields import Change, PartitionChange, partition_term
 from metastore.sql.tables.ref_actions import change_ref, is_ref_action
@@ -212,6 +220,9 @@ def _change(cursor: Cursor, token: Token | None) -> tuple[Change, str]:
             cursor.advance()
             cursor.accept_word("COLUMN")
             return alter_column(cursor)
+        case "CHANGE":
+            cursor.advance()
+            return change_column(cursor)
         case "SET":
             cursor.advance()
             return set_identifier_fields(cursor) if _identifier_fields(cursor) else set_properties(cursor)
@@ -221,7 +232,9 @@ def _change(cursor: Cursor, token: Token | None) -> tuple[Change, str]:
         case "WRITE":
             cursor.advance()
             return write_order(cursor)
-    raise cursor.unexpected("WRITE, ADD, DROP, REPLACE, RENAME, ALTER COLUMN, SET PROPERTIES or UNSET PROPERTIES")
+    raise cursor.unexpected(
+        "WRITE, ADD, DROP, REPLACE, RENAME, ALTER COLUMN, CHANGE, SET PROPERTIES or UNSET PROPERTIES"
+    )
 
 
 def _partition_field(cursor: Cursor) -> bool:

@@ -98,7 +98,10 @@ def rename_column(cursor: Cursor) -> tuple[Change, str]:
     cursor.accept_word("COLUMN")
     names = cursor.names("the name of a column")
     cursor.expect_word("TO")
-    new = cursor.name("the new name")
+    return _renamed(cursor, names, cursor.name("the new name"))
+
+
+def _renamed(cursor: Cursor, names: list[Name], new: Name) -> tuple[Change, str]:
     columns = Columns(cursor.statement)
 
     def change(transaction: Transaction) -> None:
@@ -117,12 +120,7 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
     shown = _shown(names)
     move = _place(cursor)
     if move is not None:
-
-        def moved(transaction: Transaction) -> None:
-            with transaction.update_schema() as update:
-                move(transaction, update, columns.path(transaction, names))
-
-        return moved, f"column {shown} is moved"
+        return _moved(cursor, names, move), f"column {shown} is moved"
     if cursor.accept_word("COMMENT"):
         return comment_of(cursor, names, cursor.expect(TokenType.STRING, "a comment").text)
     if cursor.accept_word("DROP"):
@@ -173,6 +171,27 @@ def comment_of(cursor: Cursor, names: list[Name], text: str | None) -> tuple[Cha
     return commented, f"column {_shown(names)} has {'a' if text else 'no'} comment"
 
 
+def change_column(cursor: Cursor) -> tuple[Change, str]:
+    """Read ``column name type [COMMENT '…'] [FIRST | AFTER … | BEFORE …]`` after CHANGE, as Hive and Spark write it."""
+    cursor.accept_word("COLUMN")
+    names, token = cursor.names("the name of a column"), cursor.token
+    new = cursor.name("the new name")
+    changes = [_set_type(cursor, names, token)]
+    if cursor.accept_word("COMMENT"):
+        changes.append(comment_of(cursor, names, cursor.expect(TokenType.STRING, "a comment").text))
+    move = _place(cursor)
+    if move is not None:
+        changes.append((_moved(cursor, names, move), f"column {_shown(names)} is moved"))
+    if new.text != names[-1].text:
+        changes.append(_renamed(cursor, names, new))
+
+    def change(transaction: Transaction) -> None:
+        for each, _ in changes:
+            each(transaction)
+
+    return change, "; ".join(summary for _, summary in changes)
+
+
 def _default(cursor: Cursor, names: list[Name], given: Constant | None) -> Change:
     """Returns the change of the write default; without ``given`` the column has none."""
     columns = Columns(cursor.statement)
@@ -215,6 +234,14 @@ def _set_type(cursor: Cursor, names: list[Name], token: Token | None) -> tuple[C
 
 
 _Move = Callable[[Transaction, UpdateSchema, tuple[str, ...]], object]
+
+
+def _moved(cursor: Cursor, names: list[Name], move: _Move) -> Change:
+    def change(transaction: Transaction) -> None:
+        with transaction.update_schema() as update:
+            move(transaction, update, Columns(cursor.statement).path(transaction, names))
+
+    return change
 
 
 def _place(cursor: Cursor) -> _Move | None:

@@ -8,7 +8,9 @@
     SHOW CREATE {SCHEMA | DATABASE | NAMESPACE} catalog.schema
 
 DROP SCHEMA deletes no file. CASCADE drops each table as DROP TABLE does, one after another, and then the schema; a
-schema with other schemas in it stays. In a catalog of type filesystem only an empty folder is removed.
+schema with other schemas in it stays. ALTER SCHEMA is refused, with the way.
+
+In a catalog of type filesystem only an empty folder is removed.
 """
 
 from __future__ import annotations
@@ -131,6 +133,18 @@ def show_create_schema(target: StatementTarget, statement: Statement) -> pa.Tabl
     return pa.table({"create_statement": pa.array([text], pa.string())})
 
 
+def rename_schema(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Refuse ALTER SCHEMA: Iceberg's catalogs do not rename schemas."""
+    names = _names(Cursor(statement, 2))
+    with statement.at(names[0].token):
+        place = _place(target, names)
+    raise statement.error(
+        f"{place.source} does not rename or change schemas: run CREATE SCHEMA, then ALTER TABLE … RENAME TO for each "
+        f"table of {_shown(place)}, and DROP SCHEMA",
+        names[0].token,
+    )
+
+
 def _described(target: StatementTarget, cursor: Cursor) -> tuple[TargetTable, dict[str, str]]:
     """Read the name of a schema; returns its place, and its properties. Raises NotFoundError."""
     names = _names(cursor)
@@ -195,6 +209,7 @@ HANDLERS: Final = {
     for words, handler in (
         (("CREATE",), create_schema),
         (("DROP",), drop_schema),
+        (("ALTER",), rename_schema),
         (("DESCRIBE",), describe_schema),
         (("SHOW", "CREATE"), show_create_schema),
     )
