@@ -19,7 +19,8 @@ from pyiceberg.typedef import Identifier
 from metastore.components.metastore import Metastore
 from metastore.components.storage.table import ComponentTable
 from metastore.config.catalogs import OWN_CATALOG
-from metastore.config.settings import StoragePluginSettings
+from metastore.config.own_workspaces import own_workspaces
+from metastore.config.settings import Settings, StoragePluginSettings
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of
@@ -57,8 +58,8 @@ class Catalogs:
         self.changelogs: dict[str, Changelog] = {}
         """Changelogs that ``create_changelog_view`` has named, by name in lower case, for the life of this object."""
         configured = metastore.settings.catalogs
-        self.current: tuple[str, ...] = tuple(configured) if len(configured) == 1 else ()
-        """What USE has chosen: a catalog, or a catalog or storage plugin and a schema. By default the only catalog."""
+        self.current: tuple[str, ...] = _first_choice(metastore.settings)
+        """What USE has chosen: a catalog, or a catalog or storage plugin and a schema."""
         self._foreign = {
             name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()
         }
@@ -298,6 +299,15 @@ class Catalogs:
         return NotFoundError(
             f"schema {catalog}.{schema} does not exist{did_you_mean(schema, self.schemas(catalog), cutoff=0.5)}"
         )
+
+
+def _first_choice(settings: Settings) -> tuple[str, ...]:
+    """Return what names begin with before the first USE: the only catalog; without any, the own workspace or plugin."""
+    if settings.catalogs:
+        return tuple(settings.catalogs) if len(settings.catalogs) == 1 else ()
+    own = own_workspaces(settings.storage)
+    plugins = {plugin for plugin, _ in own}
+    return own[0] if len(own) == 1 else tuple(plugins) if len(plugins) == 1 else ()
 
 
 def _said_of_plugin(plugin: StoragePluginSettings, catalogs: Iterable[str]) -> str:
