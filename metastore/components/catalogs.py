@@ -20,7 +20,7 @@ from metastore.components.metastore import Metastore
 from metastore.components.storage.table import ComponentTable
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.own_workspaces import own_workspaces
-from metastore.config.settings import Settings, StoragePluginSettings
+from metastore.config.settings import StoragePluginSettings
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of
@@ -58,8 +58,14 @@ class Catalogs:
         self.changelogs: dict[str, Changelog] = {}
         """Changelogs that ``create_changelog_view`` has named, by name in lower case, for the life of this object."""
         configured = metastore.settings.catalogs
-        self.current: tuple[str, ...] = _first_choice(metastore.settings)
-        """What USE has chosen: a catalog, or a catalog or storage plugin and a schema."""
+        own = own_workspaces(metastore.settings.storage)
+        self._workspace: tuple[str, ...] = own[0] if len(own) == 1 else ()
+        plugins = tuple({plugin for plugin, _ in own})
+        self.current: tuple[str, ...] = only if len(only := tuple(configured) or plugins) == 1 else ()
+        """What USE has chosen: a catalog, or a catalog or storage plugin and a schema.
+
+        By default the only catalog; without catalogs, the only plugin with workspaces of its own.
+        """
         self._foreign = {
             name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()
         }
@@ -69,9 +75,12 @@ class Catalogs:
         return [OWN_CATALOG, *self._foreign]
 
     def full(self, parts: Sequence[str]) -> Sequence[str]:
-        """Return the parts of a name after those of :attr:`current` that it lacks; as they are if it is too short."""
-        if len(parts) == 1 and len(self.current) > 1:
-            return [*self.current, *parts]
+        """Return the parts of a name after those of :attr:`current` that it lacks; as they are if it is too short.
+
+        A name alone is one of the only workspace that was configured, unless USE has chosen a schema.
+        """
+        if len(parts) == 1 and (chosen := self.current if len(self.current) > 1 else self._workspace):
+            return [*chosen, *parts]
         return [*self.current[:1], *parts] if len(parts) == len(("schema", "table")) else parts
 
     def canonical(self, catalog: str) -> str:
@@ -299,15 +308,6 @@ class Catalogs:
         return NotFoundError(
             f"schema {catalog}.{schema} does not exist{did_you_mean(schema, self.schemas(catalog), cutoff=0.5)}"
         )
-
-
-def _first_choice(settings: Settings) -> tuple[str, ...]:
-    """Return what names begin with before the first USE: the only catalog; without any, the own workspace or plugin."""
-    if settings.catalogs:
-        return tuple(settings.catalogs) if len(settings.catalogs) == 1 else ()
-    own = own_workspaces(settings.storage)
-    plugins = {plugin for plugin, _ in own}
-    return own[0] if len(own) == 1 else tuple(plugins) if len(plugins) == 1 else ()
 
 
 def _said_of_plugin(plugin: StoragePluginSettings, catalogs: Iterable[str]) -> str:

@@ -157,8 +157,9 @@ def find_tiers(
     """
     files = list(_files(conf, environ, cwd))
     if conf is None and not files and (found := nearest(_starts(near, cwd))) is not None:
-        files, cwd = list(_files(found / FOLDER, environ, found)), found
-    return [defaults(), *(_tier(name, path) for name, path in files)], cwd
+        files = list(_files(found / FOLDER, environ, found))
+    base = next((path.parent.parent for _, path in files if path.parent.name == FOLDER), cwd)
+    return [defaults(), *(_tier(name, path) for name, path in files)], base
 
 
 def _starts(near: Path | None, cwd: Path | None) -> Iterator[Path]:

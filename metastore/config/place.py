@@ -8,7 +8,7 @@ its file chooses what code reads the data.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ FILE: Final = "drill-metastore-override.conf"
 WORKSPACE: Final = "my"
 """The workspace for the folders of a place: the folder ``sales`` is the table ``dfs.my.sales``."""
 
+_ROOT: Final = 0
 _TEXT: Final = f"""\
 # The configuration of this place. Paths start at the folder that holds {FOLDER}.
 # `metastore config` lists every key.
@@ -34,15 +35,15 @@ drill.metastore {{
 """
 
 
-def nearest(starts: Iterable[Path]) -> Path | None:
+def nearest(starts: Iterable[Path], trusted: Collection[int] = (os.geteuid(), _ROOT)) -> Path | None:
     """Returns the first place at or above one of the folders ``starts``, in their order.
 
-    Raises ConfigError for a place of another user.
+    Raises ConfigError for a place whose owner is not one of the users ``trusted``.
     """
     for start in starts:
         for folder in (start, *start.parents):
             if os.path.isfile(folder / FOLDER / FILE):
-                _require_own(folder / FOLDER)
+                _require_own(folder / FOLDER, trusted)
                 return folder
     return None
 
@@ -64,8 +65,8 @@ def make(folder: Path) -> None:
         ) from error
 
 
-def _require_own(own: Path) -> None:
+def _require_own(own: Path, trusted: Collection[int]) -> None:
     # The folder may be a link, which somebody else can make to a folder of this user.
     for path, owner in ((own, os.lstat(own).st_uid), (own / FILE, os.stat(own / FILE).st_uid)):
-        if owner not in (os.geteuid(), 0):
+        if owner not in trusted:
             raise ConfigError(f"{path} belongs to another user; if you trust its owner, give it: --conf {own}")
