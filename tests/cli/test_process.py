@@ -66,6 +66,14 @@ def test_a_wrong_command_line_is_exit_code_2(process: Run, arguments: tuple[str,
     assert "Usage:" in ran.err
 
 
+@pytest.mark.parametrize("arguments", [("nosuch",), ("describe",), ("tables", "--nosuch"), ("prune", "a")])
+def test_a_wrong_command_line_with_json_is_a_document(process: Run, arguments: tuple[str, ...]) -> None:
+    """With exit code 2; people read the same on standard error."""
+    ran = process("--json", *arguments)
+    assert (ran.code, ran.document["error"]["code"]) == (2, "usage")
+    assert ran.err == f"error: {ran.document['error']['message']}\n"
+
+
 def test_a_reader_that_leaves_early_hears_no_complaint(command: Run, environment: dict[str, str]) -> None:
     """``metastore config | head -1`` prints a line and nothing else."""
     config = " ".join(map(repr, command("config")))
