@@ -52,7 +52,7 @@ def test_a_failure_is_a_document_too(process: Run) -> None:
     """A program reads the code; people read the same on standard error."""
     ran = process("--json", "describe", "nonsense")
     assert ran.code == 1
-    assert ran.document["error"]["code"] == "request.invalid"
+    assert ran.document["error"]["code"] == "not_found"
     assert ran.err.strip() == f"error: {ran.document['error']['message']}"
 
 
