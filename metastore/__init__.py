@@ -27,6 +27,8 @@ from metastore.model.vocabulary import MetadataType
 if _typing.TYPE_CHECKING:
     from metastore.components.metastore import Metastore as Metastore
     from metastore.components.metastore import MetastoreRegistry as MetastoreRegistry
+    from metastore.opening import open as open  # noqa: A004 - metastore.open, as gzip.open
+    from metastore.opening import scan as scan
     from metastore.predicates.condition import SparkCondition as SparkCondition
     from metastore.session import Session as Session
     from metastore.session import connect as connect
@@ -43,6 +45,8 @@ __getattr__, __dir__ = _loaded_on_use(
         "Session": "session",
         "SparkCondition": "predicates.condition",
         "connect": "session",
+        "open": "opening",
+        "scan": "opening",  # a package that can be called: it may already be here as one
     },
 )
 
@@ -67,4 +71,5 @@ __all__ = [
     "TableMetadataUnit",
     "__version__",
     "connect",
+    "open",
 ]

@@ -7,16 +7,15 @@ count, since any file may be there. New tables of catalogs and databases are not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
 
 from metastore.analyze.result import AnalyzeResult
 from metastore.components.storage.own_folders import folders_within
 from metastore.components.tables import Tables
 from metastore.config import Settings
-from metastore.config.settings import WorkspaceSettings
+from metastore.config.own_workspaces import is_shipped
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
@@ -82,11 +81,10 @@ def searched_workspaces(settings: Settings, plugin: str, named: Callable[[str], 
     storage = settings.storage[plugin]
     if not storage.enabled or not KINDS[storage.type].in_folders:
         return []
-    shipped = _shipped_workspaces()
     return [
         name
         for name, workspace in storage.workspaces.items()
-        if shipped.get((plugin, name)) != workspace or named(f"{plugin}.{name}")
+        if not is_shipped(plugin, workspace) or named(f"{plugin}.{name}")
     ]
 
 
@@ -149,9 +147,3 @@ def _is_new(settings: Settings, table: TableInfo) -> bool:
         return bool(list_files(source.location, options=source.options, passed_over=own).files)
     except InvalidRequestError:  # the directory is a view
         return False
-
-
-@cache
-def _shipped_workspaces() -> Mapping[tuple[str, str], WorkspaceSettings]:
-    plugins = Settings.from_mapping({}).storage.values()
-    return {(plugin.name, name): workspace for plugin in plugins for name, workspace in plugin.workspaces.items()}

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+import metastore.cli.init_app  # imported first, so that `init` comes first in the help
 from metastore.cli.command import app as app
 from metastore.cli.command import command as command
 from metastore.cli.invocation import Invocation
@@ -33,14 +34,6 @@ TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="plugin.work
 At = Annotated[
     str | None, typer.Option("--at", metavar="VERSION", help="As of a version, or a time such as 2026-11-20T18:00Z.")
 ]
-
-
-@command
-def init(invocation: Invocation) -> object:
-    """Create the metastore, or bring an old one up to date."""
-    from metastore.cli.commands import setup
-
-    return setup.init(invocation.session)
 
 
 @command
@@ -133,6 +126,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
     from metastore.cli.commands import many, named_parts
     from metastore.cli.commands import statistics as wishes
 
+    invocation.make_place_if_needed()
     asked = wishes.request(
         columns, level.value, statistics, sample, format_, schema, option or (), case_sensitive, bounds
     )
@@ -210,6 +204,7 @@ def prune(
     """Tell which files and row groups a query must read, and why not the others."""
     from metastore.overview import pruning
 
+    invocation.make_place_if_needed()
     return pruning.prune(
         invocation.session,
         table,
@@ -245,6 +240,7 @@ def sql(
     """Run statements and print their rows; without any, ask for them."""
     from metastore.cli.commands import scripts
 
+    invocation.make_place_if_needed()
     if statement is None and file is None and sys.stdin.isatty():
         from metastore.cli.commands import prompt
 

@@ -142,7 +142,7 @@ def _carry_out(function: Callable[..., object], options: GlobalOptions, argument
     try:
         _require_place()
         _require_text(options.conf, *arguments.values())
-        with Invocation(options, output) as invocation:
+        with Invocation(options, output, arguments.get("table") or arguments.get("statement")) as invocation:
             result = function(invocation, **arguments)
             if isinstance(result, Incomplete):
                 output.result(result.result)

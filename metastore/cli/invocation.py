@@ -44,9 +44,12 @@ class GlobalOptions:
 class Invocation:
     """A context manager; ``output`` receives everything that people or programs read."""
 
-    def __init__(self, options: GlobalOptions, output: Output) -> None:
+    def __init__(self, options: GlobalOptions, output: Output, subject: str | None = None) -> None:
+        """``subject`` is the table or statement of the command; a place near it counts, where nothing is configured."""
         self.options = options
         self.output = output
+        self._subject = subject
+        self._makes_place = False
         self._opened = ExitStack()
 
     @cached_property
@@ -56,9 +59,14 @@ class Invocation:
 
     def load(self) -> Settings:
         """Read the current configuration. Raises ConfigError."""
-        from metastore.config import load
+        if self._subject is None or self.options.conf is not None:
+            from metastore.config import load
 
-        settings = load(self.options.conf)
+            settings = load(self.options.conf)
+        else:
+            from metastore.sources.first_use import settings_near
+
+            settings = settings_near(self._subject, made=self.output.note if self._makes_place else None)
         if self.options.engine is None:
             return settings
         return replace(settings, engine=replace(settings.engine, kind=self.options.engine))
@@ -70,10 +78,23 @@ class Invocation:
 
     def open_session(self, settings: Settings) -> Session:
         """Open a session over the metastore of ``settings``; the caller closes it."""
-        from metastore.components.metastore import Metastore
-        from metastore.session import Session
+        from metastore.opening import session_of
 
-        return Session(Metastore.open(settings), spark_engine=self._spark_engine)
+        return session_of(settings, self._spark_engine, self.output.note)
+
+    def session_at(self, folder: Path | None) -> Session:
+        """Open a session over the metastore in ``folder``, which becomes a place. None: as configured, or here."""
+        from metastore.sources.first_use import settings_in, settings_near
+
+        if folder is not None:
+            settings = settings_in(folder, self.options.conf)
+        else:
+            settings = settings_near(None, self.options.conf, made=self.output.note)
+        return self._opened.enter_context(self.open_session(settings))
+
+    def make_place_if_needed(self) -> None:
+        """From now on, settings that nobody configured are made beside the table of the command."""
+        self._makes_place = True
 
     def _spark_engine(self) -> Engine:
         from metastore.spark import SparkQueryEngine

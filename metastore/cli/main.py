@@ -7,15 +7,31 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import os
 import sys
-from typing import Final, NoReturn
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
 
 from metastore.ground.distribution import conflict
 
+_USAGE: Final = 2
 _OBJECTS_PER_COLLECTION: Final = 10_000
 """Threshold of the garbage collector while a command loads. Loading creates some 100,000 objects that stay alive; with
 Python's default of 700, scanning them takes a tenth of the start."""
+
+
+def _run_for_programs(app: Callable[..., Any]) -> int:
+    """Run a command line with ``--json`` and return its exit code; a wrong one is a document too."""
+    try:
+        return app(standalone_mode=False) or 0
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # typer's error of usage, whose class has another home by release
+            raise
+        message = error.format_message()
+        sys.stdout.write(json.dumps({"error": {"code": "usage", "message": message}}) + "\n")
+        sys.stderr.write(f"error: {message}\n")
+        return _USAGE
 
 
 def main() -> NoReturn:
@@ -34,6 +50,8 @@ def main() -> NoReturn:
     try:
         from metastore.cli.hive_app import app  # noqa: PLC0415 - Ctrl-C while modules load is no traceback either
 
+        if "--json" in sys.argv:
+            sys.exit(_run_for_programs(app))
         app()
     except KeyboardInterrupt:
         sys.exit(130)

@@ -19,6 +19,7 @@ from pyiceberg.typedef import Identifier
 from metastore.components.metastore import Metastore
 from metastore.components.storage.table import ComponentTable
 from metastore.config.catalogs import OWN_CATALOG
+from metastore.config.own_workspaces import own_workspaces
 from metastore.config.settings import StoragePluginSettings
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.suggestions import did_you_mean
@@ -57,8 +58,14 @@ class Catalogs:
         self.changelogs: dict[str, Changelog] = {}
         """Changelogs that ``create_changelog_view`` has named, by name in lower case, for the life of this object."""
         configured = metastore.settings.catalogs
-        self.current: tuple[str, ...] = tuple(configured) if len(configured) == 1 else ()
-        """What USE has chosen: a catalog, or a catalog or storage plugin and a schema. By default the only catalog."""
+        own = own_workspaces(metastore.settings.storage)
+        self._workspace: tuple[str, ...] = own[0] if len(own) == 1 else ()
+        plugins = tuple({plugin for plugin, _ in own})
+        self.current: tuple[str, ...] = only if len(only := tuple(configured) or plugins) == 1 else ()
+        """What USE has chosen: a catalog, or a catalog or storage plugin and a schema.
+
+        By default the only catalog; without catalogs, the only plugin with workspaces of its own.
+        """
         self._foreign = {
             name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()
         }
@@ -68,9 +75,12 @@ class Catalogs:
         return [OWN_CATALOG, *self._foreign]
 
     def full(self, parts: Sequence[str]) -> Sequence[str]:
-        """Return the parts of a name after those of :attr:`current` that it lacks; as they are if it is too short."""
-        if len(parts) == 1 and len(self.current) > 1:
-            return [*self.current, *parts]
+        """Return the parts of a name after those of :attr:`current` that it lacks; as they are if it is too short.
+
+        A name alone is one of the only workspace that was configured, unless USE has chosen a schema.
+        """
+        if len(parts) == 1 and (chosen := self.current if len(self.current) > 1 else self._workspace):
+            return [*chosen, *parts]
         return [*self.current[:1], *parts] if len(parts) == len(("schema", "table")) else parts
 
     def canonical(self, catalog: str) -> str:

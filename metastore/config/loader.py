@@ -1,14 +1,16 @@
 """Finds the tiers of the configuration, merges them, and knows the origin of each value.
 
 Place in the flow: ``hocon`` parses each tier, ``resolution`` merges them, ``settings`` reads typed values. Search
-order: the given path, else ``$METASTORE_CONF_DIR``, else ``conf/`` in the working directory if it exists. The first two
-must exist. Drill's own files are tiers too, so that the configuration folder of a Drill deployment works unchanged.
+order: the given path, else ``$METASTORE_CONF_DIR``, else ``conf/`` in the working directory if it has files, else the
+nearest ``.metastore`` at or above a folder (:mod:`metastore.config.place`). The first two must exist. Drill's own files
+are tiers too, so that the configuration folder of a Drill deployment works unchanged.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, reduce
 from importlib.resources import files
@@ -20,6 +22,8 @@ from metastore.config.drill_plugins import FILE_NAME, storage_plugins
 from metastore.config.hocon import Document, parse_document, read_document
 from metastore.config.included_files import is_file, is_present
 from metastore.config.java_properties import JavaEnvironment
+from metastore.config.place import FILE as OVERRIDE_FILE
+from metastore.config.place import FOLDER, nearest
 from metastore.config.resolution import ABSENT, KeyPath, Node, Resolution, overlay
 from metastore.errors import ConfigError
 
@@ -36,7 +40,7 @@ _MAIN_FILES = (
 _METASTORE_FILES = (
     ("module", "drill-metastore-module.conf"),
     ("distrib", "drill-metastore-distrib.conf"),
-    (_OVERRIDE, "drill-metastore-override.conf"),
+    (_OVERRIDE, OVERRIDE_FILE),
 )
 
 
@@ -142,12 +146,27 @@ def absolute(path: str, cwd: Path | None) -> str:
         raise ConfigError(f"{path!r} is relative, and the working directory cannot be found: {error}") from error
 
 
-def find_tiers(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None) -> list[Tier]:
+def find_tiers(
+    conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None, near: Path | None = None
+) -> tuple[list[Tier], Path | None]:
     """Read the shipped defaults and the files of ``conf`` or of the search order, lowest tier first.
 
-    ``cwd`` None is the working directory. Raises ConfigError with the places that were tried if a named one is missing.
+    Returns also the folder at which relative paths of the tiers start. ``cwd`` None is the working directory. The
+    nearest place is looked for from ``near`` and then from ``cwd``. Raises ConfigError with the places that were tried
+    if a named one is missing.
     """
-    return [defaults(), *(_tier(name, path) for name, path in _files(conf, environ, cwd))]
+    files = list(_files(conf, environ, cwd))
+    if conf is None and not files and (found := nearest(_starts(near, cwd))) is not None:
+        files = list(_files(found / FOLDER, environ, found))
+    base = next((path.parent.parent for _, path in files if path.parent.name == FOLDER), cwd)
+    return [defaults(), *(_tier(name, path) for name, path in files)], base
+
+
+def _starts(near: Path | None, cwd: Path | None) -> Iterator[Path]:
+    if near is not None:
+        yield near
+    with suppress(OSError):  # The working directory of a daemon may be gone.
+        yield cwd or Path.cwd()
 
 
 def _tier(name: str, path: Path) -> Tier:

@@ -213,14 +213,15 @@ class Settings:
 
 
 def load(
-    conf: str | Path | None = None, *, environ: Mapping[str, str] = os.environ, cwd: Path | None = None
+    conf: str | Path | None = None, *, environ: Mapping[str, str] = os.environ, cwd: Path | None = None, **found: Path
 ) -> Settings:
-    """Read the settings from ``conf``, a directory of tiers or one file; else by the search order of ``loader``.
+    """Read the settings from ``conf``, a directory of tiers or one file; else as :func:`loader.find_tiers` finds them.
 
     Raises ConfigError with key, value and file if a value is missing or wrong. Unknown keys are no error: they are
     logged as warnings, and kept in ``Settings.warnings``.
     """
-    return _settings(find_tiers(conf, environ, cwd), environ, cwd)
+    tiers, base = find_tiers(conf, environ, cwd, **found)
+    return _settings(tiers, environ, base)
 
 
 def load_text(text: str, *, environ: Mapping[str, str] = os.environ, cwd: Path | None = None) -> Settings:

@@ -1,4 +1,4 @@
-"""Resolves a table name or path to the location of its data, by the configured storage plugins. Pure: opens nothing.
+"""Resolves a table name or path to the location of its data, by the configured storage plugins. Opens nothing.
 
 A named table ``plugin.workspace.name`` is at the workspace's location plus its name. A table that is given by path gets
 the name that resolves to the path: the workspace with the longest matching location determines plugin, workspace and
@@ -6,6 +6,9 @@ the spelling of the scheme. ``s3``, ``s3a`` and ``s3n`` count as one scheme; so 
 Azure. A path in no workspace belongs to workspace ``default`` of plugin ``dfs``. On a remote store, the plugin has the
 name of the store's scheme instead. As in Drill, that workspace is at the root, so the name is the path without its
 leading slash.
+
+A shorter name, ``workspace.name`` or ``name``, means the only workspace that fits, else the only one that has a file or
+folder of this name; a name alone means only workspaces that were configured. Where none fits, it is a path.
 
 Names are checked as text, so that ``..`` cannot leave the workspace. Symbolic links are followed: anyone who may create
 a link in a workspace already controls its data.
@@ -17,8 +20,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
+from metastore.config.own_workspaces import own_workspaces
 from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.lake.formats.bounds_from_data import BoundsFrom
@@ -31,20 +35,23 @@ from metastore.sources.kinds import KINDS
 from metastore.sources.source_table import SourceTable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_MOST_SUGGESTED: Final = 3
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str | PurePath) -> SourceTable:
     """Returns the source table of a name or of an explicit path.
 
-    A text is a path if it has a scheme (``s3://``, ``file:///``) or begins with a slash or a dot (then it is relative
-    to the working directory). Raises NotFoundError for an unknown plugin or workspace, InvalidRequestError for a
-    disabled plugin, a name that leads out of its workspace, or an unknown format. It does not check whether data exists
-    there.
+    A text is a path if it has a scheme (``s3://``, ``file:///``), begins with a slash, a dot or ``~``, or has a slash
+    before its first dot (``lake/t``); a relative one starts at the working directory. Raises NotFoundError for an
+    unknown plugin or workspace, InvalidRequestError for a disabled plugin, a name that leads out of its workspace, or
+    an unknown format. It does not check whether data exists there.
     """
-    if _is_path(table):
-        return _by_path(storage, _normal(os.fspath(table)))
-    named = _parsed_name(table)
+    if not isinstance(table, TableInfo) and not is_path(table):
+        table = _full_name(storage, str(table))
+    if not isinstance(table, TableInfo):
+        return _by_path(storage, _normal(os.path.expanduser(table)))
+    named = table
     plugin = storage.get(named.storage_plugin)
     if plugin is None:
         raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_known(storage)}")
@@ -59,14 +66,39 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
     return _source(plugin, workspace, TableInfo(plugin.name, workspace.name, _without_empty_parts(named.name)))
 
 
-def _is_path(table: TableInfo | str | PurePath) -> TypeGuard[str | PurePath]:
-    return isinstance(table, PurePath) or (
-        isinstance(table, str) and (_SCHEME.match(table) is not None or table[:1] in ("/", "."))
-    )
+def is_path(table: str | PurePath) -> bool:
+    """Returns whether ``table`` is a path, whatever is configured and whatever exists."""
+    if isinstance(table, PurePath) or _SCHEME.match(table) or table[:1] in ("/", ".", "~"):
+        return True
+    return "/" in table.partition(".")[0] and "`" not in table
 
 
-def _parsed_name(table: TableInfo | str | PurePath) -> TableInfo:
-    return table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
+def _full_name(storage: Mapping[str, StoragePluginSettings], text: str) -> TableInfo | str:
+    """Returns the full name that ``text`` means, or ``text`` itself if it is a path. Raises InvalidRequestError."""
+    try:
+        return TableInfo.parse(text)
+    except InvalidRequestError as error:
+        workspace, dot, rest = text.partition(".")
+        if not text or "`" in text or (dot and not (workspace and rest)):
+            raise
+        fit = (
+            own_workspaces(storage)
+            if not dot
+            else [(plugin.name, each.name) for plugin, each in _workspaces(storage) if each.name == workspace]
+        )
+        name = rest or text
+        there = [each for each in fit if os.path.exists(f"{_location_of(storage, *each)}/{name}")]
+        if len(there or fit) == 1:
+            return TableInfo(*(there or fit)[0], name)
+        if not there and os.path.exists(text):
+            return text
+        near = [f"{plugin}.{each}.{name}" for plugin, each in (there or fit)[:_MOST_SUGGESTED]]
+        hint = f"; did you mean {' or '.join(near)}?" if near else ", or by its path: ./" + text
+        raise InvalidRequestError(f"{error}{hint}") from error
+
+
+def _location_of(storage: Mapping[str, StoragePluginSettings], plugin: str, workspace: str) -> str:
+    return workspace_location(storage[plugin], storage[plugin].workspaces[workspace])
 
 
 def _by_path(storage: Mapping[str, StoragePluginSettings], location: str) -> SourceTable:

@@ -33,6 +33,7 @@ PUBLIC = [
     "TableMetadataUnit",
     "__version__",
     "connect",
+    "open",
 ]
 """Only ever added to, and only on purpose: every name is a promise to keep."""
 

@@ -37,6 +37,7 @@ LAYERS = (
     {"procedures", "sql.views"},
     {"sql"},
     {"session"},
+    {"opening"},
     {"overview", "spark"},
     {"daemon"},
     {"console"},

@@ -381,7 +381,7 @@ def test_no_command_is_left_out() -> None:
     test_register.py, test_publish.py, test_daemon.py and serve/test_server.py.
     """
     names = {command.name for command in app.registered_commands}
-    elsewhere = {"register", "daemon", "report", "serve", "publish", "unpublish"}
+    elsewhere = {"register", "daemon", "report", "serve", "publish", "unpublish", "publications"}
     assert names == {arguments[0] for arguments in SCREENS} | elsewhere
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
     assert names == set(re.findall(r"^\$ metastore ([a-z-]+)", guide, re.MULTILINE))

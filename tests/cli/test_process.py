@@ -52,7 +52,7 @@ def test_a_failure_is_a_document_too(process: Run) -> None:
     """A program reads the code; people read the same on standard error."""
     ran = process("--json", "describe", "nonsense")
     assert ran.code == 1
-    assert ran.document["error"]["code"] == "request.invalid"
+    assert ran.document["error"]["code"] == "not_found"
     assert ran.err.strip() == f"error: {ran.document['error']['message']}"
 
 
@@ -64,6 +64,14 @@ def test_a_wrong_command_line_is_exit_code_2(process: Run, arguments: tuple[str,
     ran = process(*arguments)
     assert (ran.code, ran.out) == (2, "")
     assert "Usage:" in ran.err
+
+
+@pytest.mark.parametrize("arguments", [("nosuch",), ("describe",), ("tables", "--nosuch"), ("prune", "a")])
+def test_a_wrong_command_line_with_json_is_a_document(process: Run, arguments: tuple[str, ...]) -> None:
+    """With exit code 2; people read the same on standard error."""
+    ran = process("--json", *arguments)
+    assert (ran.code, ran.document["error"]["code"]) == (2, "usage")
+    assert ran.err == f"error: {ran.document['error']['message']}\n"
 
 
 def test_a_reader_that_leaves_early_hears_no_complaint(command: Run, environment: dict[str, str]) -> None:

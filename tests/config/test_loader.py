@@ -22,7 +22,7 @@ METASTORE_TIERS = ("module", "distrib", "override")
 def configuration(conf: Path | str | None, cwd: Path, environ: dict[str, str] | None = None) -> Configuration:
     """The merged configuration that the search order leads to."""
     environ = environ or {}
-    return Configuration(find_tiers(conf, environ, cwd), environ)
+    return Configuration(find_tiers(conf, environ, cwd)[0], environ)
 
 
 @given(

@@ -287,7 +287,7 @@ def test_the_source_serves_sql(spark: SparkSession, conf: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("nation", {}, "a table is named plugin.workspace.table"),
+        ("nation", {}, "dfs.shop.nation has not been analyzed"),
         ("dfs.shop.sale", {}, "did you mean dfs.shop.sales"),
         ("information_schema.filez", {}, "its tables are SCHEMATA"),
         ("metastore.components.nope", {}, "has no component nope; it has materialized_views"),

@@ -57,7 +57,7 @@ def _java() -> str:
 
 def _files_of_configuration(conf: Path | None) -> list[str]:
     try:
-        tiers = find_tiers(conf, os.environ, None)
+        tiers, _ = find_tiers(conf, os.environ, None)
     except ConfigError as error:
         return [f"cannot be read: {error}"]
     return [str(tier.path) for tier in tiers if tier.path is not None] or ["none found; defaults are used"]

@@ -100,6 +100,13 @@ def shared_look() -> Iterator[None]:
         _FOUND.reset(token)
 
 
+def look_again() -> None:
+    """Forget what this thread's current :func:`shared_look` has found, because this thread has committed."""
+    found = _FOUND.get()
+    if found is not None:
+        found.clear()
+
+
 def look_together(tables: Iterable[ComponentTable]) -> None:
     """Load ``tables`` concurrently for the current :func:`shared_look`, where their store has latency.
 

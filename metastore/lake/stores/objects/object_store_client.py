@@ -107,6 +107,15 @@ def is_cut_off() -> bool:
     return _ASKING.pid is not None and _ASKING.pid != os.getpid()
 
 
+_LAST_RESORT: Final = re.compile(r"//(169\.254\.\d+\.\d+|metadata\.google\.internal|metadata)[:/]")
+"""The metadata service of a cloud's machine. Clients ask it for keys last, where they found none."""
+_NO_KEYS: Final = (
+    "no keys found: set them in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; "
+    "GOOGLE_APPLICATION_CREDENTIALS; AZURE_STORAGE_ACCOUNT_KEY) or as properties (s3.access-key-id and "
+    "s3.secret-access-key; s3.anonymous = true for a public bucket); the machine has no role that gives any"
+)
+
+
 @dataclass(frozen=True)
 class Bucket:
     """One bucket or container. Getting a client means that a request follows, which is counted."""
@@ -201,6 +210,8 @@ def plain_tag(tag: str | None) -> str | None:
 
 def _short_reason(error: BaseException) -> str:
     text = str(error).partition("\n\nDebug source:")[0]
+    if _LAST_RESORT.search(text):
+        return _NO_KEYS
     return shorten(_cleaned(text), _LONGEST_TEXT, placeholder=" …")
 
 
