@@ -272,7 +272,7 @@ def test_a_decimal_keeps_its_scale(session: Session) -> None:
         (
             "MOVE",
             33,
-            "ADD, DROP, REPLACE, RENAME, ALTER COLUMN, SET PROPERTIES or UNSET PROPERTIES is expected, not MOVE",
+            "REPLACE, RENAME, ALTER COLUMN, CHANGE, SET PROPERTIES or UNSET PROPERTIES is expected, not MOVE",
         ),
         ("DROP COLUMN level now", 51, "the end of the statement is expected, not now"),
     ],
