@@ -195,7 +195,7 @@ ERRORS = {
     "SELECT *\n  FROM lake.default.salez": (NotFoundError, "line 2, column 8: .*did you mean sales"),
     "SELECT * FROM lak.default.sales": (NotFoundError, "line 1, column 15: unknown table or view lak.default.sales"),
     "SELECT * FROM dfs.shop.salez": (NotFoundError, "line 1, column 15: .* did you mean dfs.shop.sales"),
-    "SELECT * FROM sales": (NotFoundError, "line 1, column 15: unknown table sales; did you mean dfs.shop.sales"),
+    "SELECT * FROM salez": (NotFoundError, "line 1, column 15: unknown table salez; did you mean dfs.shop.sales"),
     "SELECT * FROM information_schema.tabels": (NotFoundError, "line 1, column 15: .* its tables are SCHEMATA"),
     "SELECT * FROM lake.default.sales FOR VERSION AS OF 7": (NotFoundError, "column 15: .*no snapshot 7"),
     "SELECT * FROM dfs.shop.sales FOR VERSION AS OF 7": (
