@@ -10,6 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+
 from metastore.duck.queries import Duck
 from metastore.duck.query_plans import why_not_alone
 from metastore.engines.engine import Engine
@@ -59,7 +63,7 @@ class Choice:
         self._tables = {number: each for number, each in found.items() if isinstance(each, QueryTable)}
         stored = {number: each.relation.on_store(each.asked) for number, each in self._tables.items()}
         self._stored = {number: rows for number, rows in stored.items() if rows is not None}
-        self._changing = [number for number in self._stored if FILE in self._tables[number].asked.columns]
+        self._changing = _changing(prepared, [n for n in self._stored if FILE in self._tables[n].asked.columns])
 
     def made(self) -> Chosen:
         """Returns the choice. Raises Whole, and :class:`metastore.duck.queries.Failure` if DuckDB refuses the query."""
@@ -134,3 +138,21 @@ class Choice:
             called = min(self._called & RANDOM)
             return f"{called} may be of another table, whose values every task would compute anew"
         return reason
+
+
+def _changing(prepared: PreparedQuery, addressed: list[int]) -> list[int]:
+    """Returns the table that the statement changes, of those whose rows have addresses; none for a query of rows alone.
+
+    If the statement names its table several times, only the one whose addresses are selected may be divided: each file
+    is changed by one task. Raises Whole if that cannot be told.
+    """
+    if len(addressed) < 2:
+        return addressed
+    tree = sqlglot.parse_one(prepared.text, read=DuckDB)
+    aliases = {column.table for column in tree.find_all(exp.Column) if column.name == FILE}
+    tables = [table for table in tree.find_all(exp.Table) if table.find_ancestor(exp.Select) is tree]
+    # Tables are views in schemas of their numbers (metastore.duck.queries).
+    changed = [int(table.db.removeprefix("_")) - 1 for table in tables if {table.alias_or_name} == aliases]
+    if len(changed) != 1 or changed[0] not in addressed:
+        raise Whole("the statement reads its table in several places")
+    return changed
