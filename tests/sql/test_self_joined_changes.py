@@ -84,7 +84,7 @@ def test_the_changed_rows_are_divided_and_never_their_partners(session: Session,
         rows = 40 if part == 0 else 30_000
         texts = [b64encode(random.bytes(750)).decode() for _ in range(rows)]
         ids = np.arange(rows) + part * 100_000
-        table.append(pa.table({"p": np.full(rows, part), "id": ids, "k": texts}, table.schema().as_arrow()))
+        table.append(pa.table({"p": pa.array(np.full(rows, part)), "id": pa.array(ids), "k": pa.array(texts)}))
     text = "UPDATE lake.db.t SET k = 'changed' FROM lake.db.t u WHERE t.id + 100001 = u.id AND t.p = 0"
     assert session.sql(text).to_pylist()[0]["updated"] == 40
     found = session.sql(
