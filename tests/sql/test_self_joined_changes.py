@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -67,7 +68,8 @@ def test_each_row_is_changed_once(session: Session, change: str, mode: str) -> N
     found = session.sql("SELECT id, k FROM lake.db.t").to_pylist()
     assert sorted((row["id"], row["k"]) for row in found) == expected
     table = session.catalogs.open("lake").load_table("db.t")
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [row[0] for row in expected]
+    ids: list[Any] = table.scan().to_arrow()["id"].to_pylist()
+    assert sorted(ids) == [row[0] for row in expected]
     assert len(table.snapshots()) == before + 1
 
 
