@@ -19,7 +19,7 @@ locked := avro,aws,daemon,delta,demo,java,lint,pandas,polars,postgres,report,ser
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/.with-demo,java ## Analyze, prune and query real data with Spark, from nothing
+demo: $(VENV)/.with-demo,java,serve ## Analyze, prune and query real data with Spark, from nothing
 	@"$(python)" -m demos $(ARGS)
 
 demo-s3: $(VENV)/.with-demo-s3 ## Count requests with and without the metastore, on an S3 server of its own

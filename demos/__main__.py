@@ -17,7 +17,9 @@ from rich.markup import escape
 from demos import chapters
 from demos.flights import months
 from demos.story import ClaimError, Story
+from metastore.config import load_text
 from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.ground.endpoints import address_of
 from metastore.overview.formats import seconds
 from metastore.spark.session import active_session
 
@@ -44,6 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
     )
     conf = shlex.quote(os.path.join(options.folder, stage.conf.name))
     story.code(f"$ {_command()} --conf {conf} describe {chapters.TABLE}", "console")
+    if sys.stdout.isatty():
+        served = load_text("").serve
+        address = address_of("http", served.host, served.port)
+        story.say(f"\nor in a browser, at {address}/, while this command runs\n")
+        story.code(f"$ {_command()} --conf {conf} serve", "console")
     return 0
 
 
