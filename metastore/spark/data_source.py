@@ -108,7 +108,7 @@ class Request:
             settings_of(given, keys or {}),
             given["path"],
             None if version is None else int(version),
-            None if time is None else parse_timestamp(time),
+            None if time is None else parse_timestamp(time, zone=None),
             None if columns is None else tuple(name.strip() for name in columns.split(",")),
             given.get("where"),
             _flag(given, "rowid"),

@@ -75,6 +75,8 @@ def test_whatever_comes(tmp_path: Path, target: str, capsys: pytest.CaptureFixtu
     told = json.loads(ran.stdout.splitlines()[-1])
     assert told["bad"] == []
     after = around(tmp_path, base)
+    for tree in (before, after):  # a query with limited memory has a folder in it while it runs
+        del tree[str(tmp_path / "temporary")]
     if target == "lake":
         # Where a table of others lies is for its metadata to say, damaged or not, so files may come to lie elsewhere.
         assert files_in(before).items() <= files_in(after).items()

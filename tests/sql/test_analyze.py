@@ -64,7 +64,7 @@ def test_a_statement_says_what_is_wanted(text: str, request_: Request) -> None:
     ("text", "place"),
     [
         ("ANALYZE TABLE dfs.shop.nation", "column 30"),
-        ("ANALYZE TABLE nation REFRESH METADATA", "column 15"),
+        ("ANALYZE TABLE shop.nation. REFRESH METADATA", "column 36"),
         ("ANALYZE TABLE dfs.shop.nation COLUMNS () REFRESH METADATA", "column 40"),
         ("ANALYZE TABLE dfs.shop.nation COLUMNS a REFRESH METADATA", "column 39"),
         ("ANALYZE TABLE dfs.shop.nation REFRESH METADATA 'FILE'", "column 54"),

@@ -122,7 +122,6 @@ def test_select_takes_rows_as_old_as_the_session_says(ms: Session, tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("CREATE VIEW v AS SELECT 1 AS a", "line 1, column 13: a view is named plugin.workspace.name"),
         ("CREATE VIEW dfs.tmp.v\nAS SELECT key,\n  nope FROM nation", "line 3, column 3: unknown column nope"),
         ("CREATE VIEW dfs.tmp.v AS\nSELECT * FROM nations", "line 2, column 15: unknown table or view dfs.tmp.nations"),
         ("CREATE VIEW dfs.tmp.v AS", "line 1, column 25: a query is expected"),

@@ -190,12 +190,12 @@ def parse_date(text: str) -> date:
     raise InvalidRequestError(f"{text!r} is not a date such as '2026-01-31'")
 
 
-def parse_timestamp(text: str) -> datetime:
+def parse_timestamp(text: str, zone: str | None = "UTC") -> datetime:
     """Returns the point in time in UTC that ``text`` names with its zone: ``2026-01-31 12:00:00 Europe/Berlin``.
 
-    The zone is ``UTC``, ``Z``, an offset, or a region. Without one it is the zone of the session, which is UTC. T may
-    replace the space. Without a time of day it is midnight. In the hour that is repeated in autumn, the first one is
-    meant. Raises InvalidRequestError.
+    The zone is ``UTC``, ``Z``, an offset, or a region. Without one it is ``zone``, by default that of SQL's session;
+    None refuses such a text. T may replace the space. Without a time of day it is midnight. In the hour that is
+    repeated in autumn, the first one is meant. Raises InvalidRequestError.
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
@@ -204,7 +204,10 @@ def parse_timestamp(text: str) -> datetime:
         naive = datetime.fromisoformat(f"{match['date']} {_clock(match['clock'])}")
     except ValueError as error:
         raise InvalidRequestError(f"{text!r} is not a timestamp: {error}") from error
-    return _moved(naive.replace(tzinfo=_zone(match["zone"] or "UTC", text)))
+    named = match["zone"] or zone
+    if named is None:
+        raise InvalidRequestError(f"{text!r} has no time zone; add one, such as UTC, +02:00 or Europe/Berlin")
+    return _moved(naive.replace(tzinfo=_zone(named, text)))
 
 
 def _clock(text: str | None) -> str:
