@@ -18,6 +18,8 @@ from services.duckdb_iceberg import Judge
 from services.iceberg_java import IcebergJava
 from support.served_lake import Lake, MakeLake
 
+from metastore.errors import InvalidRequestError
+
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
 QUERY = "SELECT id, CAST(day AS VARCHAR) AS day FROM {}.shop.orders ORDER BY id"
@@ -195,6 +197,9 @@ class TestAnotherServer:
         with pytest.raises(NotImplementedError):
             client.drop_view((space, "v"))
         assert own.ask(f"/v1/far/namespaces/{space}/views/v", "DELETE").error == (403, "ForbiddenException")
+        with pytest.raises(InvalidRequestError, match="has the schemas and views v: drop them first"):
+            own.session.sql(f"DROP SCHEMA far.{space} CASCADE")
+        assert client.list_tables(space) == [(space, "t")]  # refused before the first table was dropped
         far.drop_view((space, "v"))
         assert not client.view_exists((space, "v"))
         assert own.ask(f"/v1/far/namespaces/{space}/views/t").error == (404, "NoSuchViewException")

@@ -153,7 +153,7 @@ def test_schemas_come_and_go(session: Session, tmp_path: Path) -> None:
     session.sql(shown)
     session.sql("DROP NAMESPACE lake.own RESTRICT")
     session.sql("CREATE SCHEMA lake.db.inner")
-    with pytest.raises(InvalidRequestError, match="has the schemas db.inner"):
+    with pytest.raises(InvalidRequestError, match="has the schemas and views db.inner"):
         session.sql("DROP SCHEMA lake.db CASCADE")
     assert loaded(session).scan().to_arrow().num_rows == 3
     with pytest.raises(InvalidRequestError, match="metastore is the metastore's own"):

@@ -8,7 +8,7 @@
     SHOW CREATE {SCHEMA | DATABASE | NAMESPACE} catalog.schema
 
 DROP SCHEMA deletes no file. CASCADE drops each table as DROP TABLE does, one after another, and then the schema; a
-schema with other schemas in it stays. ALTER SCHEMA is refused, with the way.
+schema with views or other schemas in it stays. ALTER SCHEMA is refused, with the way.
 
 In a catalog of type filesystem only an empty folder is removed.
 """
@@ -84,9 +84,12 @@ def drop_schema(target: StatementTarget, statement: Statement) -> pa.Table:
                 return done(False, f"{_shown(place)}: does not exist")
             raise NotFoundError(f"schema {_shown(place)} does not exist")
         inner = [each for each in known if each.startswith(f"{place.schema_name}.")]
+        inner += target.catalogs.views_in(place.catalog_name, place.identifier[:-1]) or []
         tables = target.catalogs.tables(place.catalog_name, place.schema_name)
         if inner or (tables and not cascades):
-            what = f"the schemas {', '.join(inner)}" if inner else f"{len(tables)} tables, such as {tables[0]}"
+            what = (
+                f"the schemas and views {', '.join(inner)}" if inner else f"{len(tables)} tables, such as {tables[0]}"
+            )
             way = "drop them first" if inner else "drop them first, or add CASCADE, which keeps their files"
             raise InvalidRequestError(f"schema {_shown(place)} has {what}: {way}")
         if tables and place.source.settings.type == "filesystem":
