@@ -15,6 +15,7 @@ In a catalog of type filesystem only an empty folder is removed.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import pyarrow as pa
@@ -95,7 +96,8 @@ def drop_schema(target: StatementTarget, statement: Statement) -> pa.Table:
         if tables and place.source.settings.type == "filesystem":
             raise InvalidRequestError(f"{place.source} has no entries to drop: a table there is its folder")
         for table in tables:
-            drop_entry(target.catalogs.target(place.catalog_name, place.schema_name, table))
+            with suppress(NotFoundError):  # another writer has dropped it meanwhile
+                drop_entry(target.catalogs.target(place.catalog_name, place.schema_name, table))
         _drop(place)
     dropped = f", with {len(tables)} tables, whose files stay" if tables else ""
     return done(True, f"{_shown(place)}: is dropped{dropped}")
