@@ -13,15 +13,15 @@ from typing import Final
 from metastore.errors import InvalidRequestError
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.stores.hadoop_properties import GCS_ANONYMOUS, file_io_properties
-from metastore.lake.stores.locations import StoreKind, StoreLocation
+from metastore.lake.stores.locations import StoreLocation
 
 _SCHEME: Final = "scheme"
-_ENDPOINTS: Final[Mapping[StoreKind, tuple[str, str, str]]] = {
+_ENDPOINTS: Final[Mapping[str, tuple[str, str, str]]] = {
     "s3": ("endpoint_override", "scheme", "s3.endpoint"),
     "gcs": ("endpoint_override", "scheme", "gcs.service.host"),
     "azure": ("blob_storage_authority", "blob_storage_scheme", "adls.account-host"),
 }
-_NAMES: Final[Mapping[StoreKind, Mapping[str, str]]] = {
+_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "s3": {
         "region": "s3.region",
         "access_key": "s3.access-key-id",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,12 +14,9 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from metastore.errors import MetastoreError, StorageError
-from metastore.lake.stores.hdfs.hdfs_arrow import HdfsArrow
-from metastore.lake.stores.hdfs.hdfs_io import HdfsFileIO
-from metastore.lake.stores.local import LocalFileIO, local_path, make_durable
+from metastore.lake.stores.local import make_durable
 from metastore.lake.stores.locations import is_local
-from metastore.lake.stores.objects.object_store_arrow import ObjectArrow
-from metastore.lake.stores.objects.object_store_io import ObjectFileIO
+from metastore.lake.stores.store_files import StoreFiles
 from metastore.lake.stores.threads import for_each
 
 
@@ -35,11 +31,11 @@ class Deleted:
 def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
     """Delete files, many at a time. Never raises: failures are reported with their files, and deletion continues."""
     wanted = list(locations)
-    if isinstance(io, ObjectFileIO):
+    if isinstance(io, StoreFiles):
         # If deleting them together fails, each is deleted alone and reports its own error.
         with suppress(OSError, MetastoreError):
-            io.delete_together(wanted)
-            return Deleted(len(wanted))
+            if io.delete_together(wanted):
+                return Deleted(len(wanted))
 
     def delete(location: str) -> tuple[str, Exception] | None:
         try:
@@ -62,37 +58,28 @@ def flush(locations: Iterable[str]) -> None:
 
 def arrow_paths(io: FileIO, locations: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
     """Return the Arrow file system for ``locations``, and their paths in it. StorageError if there is none."""
-    if isinstance(io, LocalFileIO):
-        return pafs.LocalFileSystem(), [local_path(location) for location in locations]
-    if isinstance(io, ObjectFileIO):
-        return pafs.PyFileSystem(ObjectArrow(io.buckets)), list(locations)
-    if isinstance(io, HdfsFileIO):
-        return pafs.PyFileSystem(HdfsArrow(io.clusters)), list(locations)
+    if isinstance(io, StoreFiles):
+        return io.arrow_paths(locations)
     if isinstance(io, PyArrowFileIO):
-        parsed = [PyArrowFileIO.parse_location(location) for location in locations]
+        parsed = [PyArrowFileIO.parse_location(location, io.properties) for location in locations]
         scheme, host, _ = parsed[0]
         return io.fs_by_scheme(scheme, host), [path for _, _, path in parsed]
     raise StorageError(
-        f"files cannot be read through {type(io).__name__}; use the file system catalog or PyIceberg's Arrow FileIO"
+        f"files cannot be read or listed through {type(io).__name__}; use the FileIO of this package or PyIceberg's "
+        "for Arrow (py-io-impl)"
     )
 
 
 def open_ranges(io: FileIO, location: str) -> pa.NativeFile:
     """Open a file for reading parts; of a large file that is not local, only requested parts are fetched."""
-    if isinstance(io, LocalFileIO | ObjectFileIO | HdfsFileIO | PyArrowFileIO):
+    if isinstance(io, StoreFiles | PyArrowFileIO):
         system, [path] = arrow_paths(io, [location])
         return system.open_input_file(path)
     return pa.PythonFile(cast("IOBase", io.new_input(location).open()), mode="r")
 
 
 def open_stream(io: FileIO, location: str) -> IO[bytes]:
-    """Open a stream into a new file; written data is not held in memory. Closing it creates the file.
-
-    Raises FileExistsError if the name is taken, another OSError when the store fails.
-    """
-    if isinstance(io, ObjectFileIO | HdfsFileIO):
-        # Neither store can refuse when a stream is closed, so check the name before the first byte.
-        if io.new_input(location).exists():
-            raise FileExistsError(errno.EEXIST, "the file is there already", location)
-        return cast("IO[bytes]", io.open_stream(location))
+    """Open a stream into a new file; see :meth:`StoreFiles.open_stream`."""
+    if isinstance(io, StoreFiles):
+        return io.open_stream(location)
     return cast("IO[bytes]", io.new_output(location).create())

@@ -119,8 +119,8 @@ def _translated(place: StoreLocation, properties: Mapping[str, str]) -> dict[str
         case "azure":
             hadoop = _for_account(place, properties)
             return {"adls.account-name": place.account, **_azure_endpoint(place, hadoop), **_meant(_ABFS, hadoop)}
-        case "hdfs":
-            return {}  # HDFS uses Hadoop's own keys: see hdfs_access
+        case _:
+            return {}
 
 
 def _meant(rules: tuple[tuple[str, str, _Convert], ...], hadoop: Mapping[str, str]) -> dict[str, str]:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import errno
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
-from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+import pyarrow.fs as pafs
+from pyiceberg.io import InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from metastore.errors import FormatError, StorageError
 from metastore.lake.stores.bounded_reading import ReadLimits
+from metastore.lake.stores.store_files import StoreFiles
 from metastore.lake.stores.threads import KeptThreads
 
 _DEFAULT_LIMITS: Final = ReadLimits()
@@ -191,7 +193,7 @@ class LocalFile(InputFile, OutputFile):
         return self
 
 
-class LocalFileIO(FileIO):
+class LocalFileIO(StoreFiles):
     """PyIceberg's FileIO for the local disk, by plain path or ``file:`` URI."""
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
@@ -209,3 +211,7 @@ class LocalFileIO(FileIO):
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Remove the file. Raises FileNotFoundError if it does not exist."""
         remove(location if isinstance(location, str) else location.location)
+
+    def arrow_paths(self, locations: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
+        """Return Arrow's local file system, and plain paths."""
+        return pafs.LocalFileSystem(), [local_path(location) for location in locations]

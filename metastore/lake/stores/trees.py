@@ -8,24 +8,20 @@ location is skipped. Links to folders are not followed: their targets are listed
 from __future__ import annotations
 
 import os
-import posixpath
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-import obstore
 import pyarrow as pa
 import pyarrow.fs as pafs
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from metastore.engines.engine import EngineFor
 from metastore.errors import StorageError
-from metastore.lake.stores.hdfs.hdfs_io import HdfsFileIO
+from metastore.lake.stores.files import arrow_paths
 from metastore.lake.stores.listed_files import identity_of
-from metastore.lake.stores.local import LocalFileIO, local_path
-from metastore.lake.stores.locations import StoreLocation, is_local
-from metastore.lake.stores.objects.object_store_io import ObjectFileIO
+from metastore.lake.stores.local import local_path
+from metastore.lake.stores.locations import is_local
 
 _ENOUGH_FOLDERS: Final = 64
 _DEEPEST: Final = 4
@@ -99,35 +95,20 @@ def list_folder(folder: Folder) -> Iterator[pa.RecordBatch]:
 def _level(folder: Folder) -> _Level:
     """Return files and folders directly below ``folder``."""
     try:
-        return _lister(folder)(folder)
+        system, [path] = arrow_paths(folder.io, [folder.location])
+        if is_local(folder.location):
+            return _local_level(folder, local_path(path))
+        return _arrow_level(folder, system, path)
     except FileNotFoundError:
         return [], []
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot list {folder.location}: {error}") from error
 
 
-def _lister(folder: Folder) -> Callable[[Folder], _Level]:
-    if is_local(folder.location) and isinstance(folder.io, LocalFileIO | PyArrowFileIO):
-        return _local_level
-    if isinstance(folder.io, ObjectFileIO):
-        return _object_level
-    if isinstance(folder.io, HdfsFileIO):
-        return _hdfs_level
-    if isinstance(folder.io, PyArrowFileIO):
-        return _arrow_level
-    raise StorageError(
-        f"{folder.location} cannot be listed through {type(folder.io).__name__}; use the FileIO of this package or "
-        "PyIceberg's for Arrow (py-io-impl)"
-    )
-
-
-def _local_level(folder: Folder) -> _Level:
+def _local_level(folder: Folder, path: str) -> _Level:
     files: list[StoredFile] = []
     below: list[Folder] = []
-    path = folder.location
-    if isinstance(folder.io, PyArrowFileIO):
-        path = PyArrowFileIO.parse_location(path, folder.io.properties)[2]
-    with os.scandir(local_path(path)) as entries:
+    with os.scandir(path) as entries:
         for entry in entries:
             if not folder.shows(entry.name) or not _is_text(entry.name):
                 continue
@@ -149,54 +130,16 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _object_level(folder: Folder) -> _Level:
-    assert isinstance(folder.io, ObjectFileIO)
-    place = StoreLocation.parse(folder.location)
-    bucket = folder.io.buckets.of(place)
-    with bucket.plain_errors():
-        found = obstore.list_with_delimiter(bucket.store, place.key.strip("/") or None)
-        bucket.count_pages(len(found["objects"]) + len(found["common_prefixes"]))
-    files = [
-        StoredFile(f"{place.root}/{entry['path']}", entry["size"], int(entry["last_modified"].timestamp() * 1000))
-        for entry in found["objects"]
-        if folder.shows(posixpath.basename(entry["path"]))
-    ]
-    prefixes = [prefix.rstrip("/") for prefix in found["common_prefixes"]]
-    shown = [prefix for prefix in prefixes if folder.shows(posixpath.basename(prefix))]
-    return files, [Folder(folder.io, f"{place.root}/{prefix}", folder.shown) for prefix in shown]
-
-
-def _hdfs_level(folder: Folder) -> _Level:
-    assert isinstance(folder.io, HdfsFileIO)
-    cluster, path = folder.io.clusters.at(folder.location)
+def _arrow_level(folder: Folder, system: pafs.FileSystem, path: str) -> _Level:
     root = folder.location.rstrip("/")
     files: list[StoredFile] = []
     below: list[Folder] = []
-    for entry in cluster.entries(path):
-        location = f"{root}/{entry.name}"
-        if not folder.shows(entry.name):
-            continue
-        if entry.is_folder:
-            below.append(Folder(folder.io, location, folder.shown))
-        else:
-            files.append(StoredFile(location, entry.size, entry.modified_ms))
-    return files, below
-
-
-def _arrow_level(folder: Folder) -> _Level:
-    assert isinstance(folder.io, PyArrowFileIO)
-    scheme, host, path = PyArrowFileIO.parse_location(folder.location, folder.io.properties)
-    store = folder.io.fs_by_scheme(scheme, host)
-    entries = store.get_file_info(pafs.FileSelector(path.rstrip("/"), allow_not_found=True))
-    root = folder.location.rstrip("/")
-    files: list[StoredFile] = []
-    below: list[Folder] = []
-    for entry in entries:
+    for entry in system.get_file_info(pafs.FileSelector(path.rstrip("/"), allow_not_found=True)):
         location = f"{root}/{entry.base_name}"
-        # This FileIO would truncate a name with ? or #, and delete another file.
-        is_itself = PyArrowFileIO.parse_location(location, folder.io.properties)[2] == entry.path
-        if not is_itself or not folder.shows(entry.base_name):
+        if not folder.shows(entry.base_name):
             continue
+        if ("?" in location or "#" in location) and arrow_paths(folder.io, [location])[1] != [entry.path]:
+            continue  # PyIceberg's FileIO would cut the name there, and delete another file
         if entry.type == pafs.FileType.Directory:
             below.append(Folder(folder.io, location, folder.shown))
         elif entry.type == pafs.FileType.File:

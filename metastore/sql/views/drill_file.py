@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
-from metastore.lake.stores.arrow import HDFS, open_location
+from metastore.lake.stores.arrow import open_location
 from metastore.lake.stores.bounded_reading import Limit
-from metastore.lake.stores.locations import is_local
+from metastore.lake.stores.locations import is_on_object_store
 from metastore.lake.stores.opening import open_store
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
@@ -101,7 +101,7 @@ def write_file(path: str, text: str, options: Mapping[str, str], *, replace: boo
     """
     content = text.encode()
     try:
-        if is_local(path) or path.startswith(HDFS):
+        if not is_on_object_store(path):
             pointers, _ = open_store(path, options)
             if replace:
                 pointers.replace(path, content)

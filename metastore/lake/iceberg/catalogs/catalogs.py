@@ -34,9 +34,9 @@ from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalo
 from metastore.lake.iceberg.catalogs.iceberg_private import writing_metadata_by
 from metastore.lake.iceberg.catalogs.lossless_metadata import write_metadata
 from metastore.lake.stores.arrow_io import BoundedArrowFileIO
-from metastore.lake.stores.hadoop_properties import file_io_properties
 from metastore.lake.stores.local import LocalFile, LocalFileIO, local_path, make_durable, make_folder
-from metastore.lake.stores.locations import StoreLocation, is_local
+from metastore.lake.stores.locations import is_local
+from metastore.lake.stores.store_module import store_module
 from metastore.lake.stores.whole_files import CreatedAtClose
 from metastore.redaction import remember, showable
 
@@ -257,9 +257,8 @@ def _without_secrets(uri: str) -> str:
 def _store_properties(base_location: str, properties: Mapping[str, str]) -> dict[str, str]:
     if is_local(base_location):
         return {"py-io-impl": f"{__name__}.{DurableFileIO.__name__}", **properties}
-    on_hdfs = StoreLocation.parse(base_location).kind == "hdfs"
-    impl = f"metastore.lake.stores.{'hdfs.hdfs_io.HdfsFileIO' if on_hdfs else 'objects.object_store_io.ObjectFileIO'}"
-    return {"py-io-impl": impl, **file_io_properties(base_location, properties)}
+    files = store_module(base_location).open_files(base_location, properties)
+    return {"py-io-impl": f"{type(files).__module__}.{type(files).__name__}", **files.properties}
 
 
 def _load(settings: CatalogSettings, key: str, store_properties: Mapping[str, str]) -> Catalog:

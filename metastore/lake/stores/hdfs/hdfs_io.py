@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import errno
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import IO, Any, Final, cast
 
-from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+import pyarrow.fs as pafs
+from pyiceberg.io import InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from metastore.lake.stores.bounded_reading import ReadLimits
-from metastore.lake.stores.hdfs.hdfs_arrow import HdfsStream
+from metastore.lake.stores.hdfs.hdfs_arrow import HdfsArrow, HdfsStream
 from metastore.lake.stores.hdfs.webhdfs import Clusters, NotDone
+from metastore.lake.stores.store_files import StoreFiles
 from metastore.lake.stores.whole_files import WholeFile
 
 _DEFAULT_LIMITS: Final = ReadLimits()
 
 
-class HdfsFileIO(FileIO):
+class HdfsFileIO(StoreFiles):
     """Files on HDFS by URI; ``properties`` are Hadoop's. Pickles as its properties."""
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
@@ -38,10 +40,15 @@ class HdfsFileIO(FileIO):
         """Return the file to create; sends no request yet."""
         return HdfsFile(location, self.clusters)
 
-    def open_stream(self, location: str) -> io.RawIOBase:
-        """Open a stream into a file. Only for names that no other writer uses: it overwrites an existing file."""
+    def arrow_paths(self, locations: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
+        """Return a file system whose paths are locations."""
+        return pafs.PyFileSystem(HdfsArrow(self.clusters)), list(locations)
+
+    def open_stream(self, location: str) -> IO[bytes]:
+        """Open a stream into a file. Only for names that no other writer uses: the name is checked first."""
+        self.require_absent(location)
         cluster, path = self.clusters.at(location)
-        return HdfsStream(cluster.writing(path))
+        return cast("IO[bytes]", HdfsStream(cluster.writing(path)))
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Remove the file. Raises FileNotFoundError if it does not exist."""

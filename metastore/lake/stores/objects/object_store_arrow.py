@@ -82,6 +82,8 @@ class ObjectArrow(pafs.FileSystemHandler):
     a file up to :data:`WHOLE_BYTES` is read whole.
     """
 
+    lists_by_prefix: Final = True
+
     def __init__(self, buckets: Buckets, tail_bytes: int | None = None) -> None:
         self._buckets = buckets
         self._tail_bytes = tail_bytes

@@ -239,8 +239,8 @@ def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) ->
                 options["endpoint"] = host if "://" in host else f"https://{host}"
             http["allow_http"] = str(options.get("endpoint", "")).startswith("http://")
             return AzureStore(place.bucket, client_options=http, retry_config=again, **options)
-        case "hdfs":
-            raise StorageError(f"{place.root} is no object store; its files go through HdfsFileIO")
+        case _:
+            raise StorageError(f"{place.root} is no object store; its files go through another FileIO")
 
 
 def _taken(names: Mapping[str, str], properties: Mapping[str, str]) -> _Options:

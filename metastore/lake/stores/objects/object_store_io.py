@@ -11,24 +11,26 @@ import io
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import IO, Any, Final, cast
 
 import obstore
-from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+import pyarrow.fs as pafs
+from pyiceberg.io import InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from metastore.engines.traffic import count
 from metastore.lake.stores.bounded_reading import ReadLimits
 from metastore.lake.stores.locations import StoreLocation
 from metastore.lake.stores.objects.conditional_put import create_object
-from metastore.lake.stores.objects.object_store_arrow import PartsUpload
+from metastore.lake.stores.objects.object_store_arrow import ObjectArrow, PartsUpload
 from metastore.lake.stores.objects.object_store_client import Buckets
+from metastore.lake.stores.store_files import StoreFiles
 from metastore.lake.stores.whole_files import WholeFile
 
 _DEFAULT_LIMITS: Final = ReadLimits()
 
 
-class ObjectFileIO(FileIO):
+class ObjectFileIO(StoreFiles):
     """Files on S3, GCS and Azure by URI; ``properties`` are PyIceberg's. Pickles as its properties.
 
     ``pause`` waits between the requests that create a file.
@@ -48,19 +50,24 @@ class ObjectFileIO(FileIO):
         """Return the file to create; sends no request yet."""
         return ObjectFile(location, self.buckets, self._pause)
 
-    def open_stream(self, location: str) -> io.RawIOBase:
+    def arrow_paths(self, locations: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
+        """Return a file system whose paths are locations."""
+        return pafs.PyFileSystem(ObjectArrow(self.buckets)), list(locations)
+
+    def open_stream(self, location: str) -> IO[bytes]:
         """Open a stream into an object, sent in parts; closing it creates the object completely or not at all.
 
-        Only for names that no other writer uses: it overwrites an existing object.
+        Only for names that no other writer uses: the name is checked first, and an object that comes then is replaced.
         """
+        self.require_absent(location)
         place = StoreLocation.parse(location)
-        return PartsUpload(self.buckets.of(place), place.key)
+        return cast("IO[bytes]", PartsUpload(self.buckets.of(place), place.key))
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Remove the file. Raises FileNotFoundError if it does not exist, except on S3, which does not report that."""
         self.delete_together([location if isinstance(location, str) else location.location])
 
-    def delete_together(self, locations: Sequence[str]) -> None:
+    def delete_together(self, locations: Sequence[str]) -> bool:
         """Remove files with as few requests as possible. After an OSError some may be deleted, others not."""
         places = [StoreLocation.parse(location) for location in locations]
         keys: dict[str, list[str]] = defaultdict(list)
@@ -71,6 +78,7 @@ class ObjectFileIO(FileIO):
             with bucket.plain_errors():
                 obstore.delete(bucket.store, keys[place.root])
                 bucket.count_deletions(place, len(keys[place.root]))
+        return True
 
     def __getstate__(self) -> dict[str, Any]:
         return {"properties": self.properties}
