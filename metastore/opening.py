@@ -50,7 +50,7 @@ class PlaceSession(Session):
         """As :attr:`Session.tables`; a table without metadata is analyzed before a scan or a query."""
         from metastore.scan.on_demand import TablesOnDemand
 
-        return TablesOnDemand(self.metastore.tables.backing, self, self._asking, self._require_metadata)
+        return TablesOnDemand(self.metastore.tables.backing, self, self._finder_resources, self._require_metadata)
 
     def prune(self, table: TableLike, where: Any, **options: Any) -> PruneResult:
         """As :meth:`Session.prune`; a table without metadata is analyzed first."""

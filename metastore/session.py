@@ -28,7 +28,7 @@ from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
 from metastore.ground.suggestions import nearest
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.kinds import KINDS, Asking
+from metastore.sources.finding import FinderResources, found_table
 from metastore.sources.naming import resolve
 from metastore.sources.source_table import SourceTable
 
@@ -89,11 +89,11 @@ class Session:
         return self.metastore.settings
 
     @cached_property
-    def _asking(self) -> Asking:
+    def _finder_resources(self) -> FinderResources:
         from metastore.lake.stores.bounded_reading import ReadLimits
 
         limits = ReadLimits(self.metastore.settings.limits)
-        return Asking(lambda: self.catalogs, self._jdbc_reader, self.engine_for, limits)
+        return FinderResources(lambda: self.catalogs, self._jdbc_reader, self.engine_for, limits)
 
     @cached_property
     def procedures(self) -> Procedures:
@@ -107,7 +107,7 @@ class Session:
         """Metadata of tables (read, modify, ready requests, versions), and scans, which ``metastore.tables`` lacks."""
         from metastore.scan.tables import ScannedTables
 
-        return ScannedTables(self.metastore.tables.backing, self, self._asking)
+        return ScannedTables(self.metastore.tables.backing, self, self._finder_resources)
 
     @cached_property
     def views(self) -> DefinedViews:
@@ -306,15 +306,7 @@ class Session:
         storage = self.settings.storage
         found = self._without_own_folders(resolve(storage, table))
         plugin = storage.get(found.table.storage_plugin)
-        if plugin is None or not KINDS[plugin.type].kept:
-            return found
-        if plugin.type == "hive":
-            from metastore.sources.hive.source import hive_table  # the Hive client takes long to import
-
-            return hive_table(found, plugin, self._asking)
-        from metastore.sources.finders import FINDERS
-
-        return FINDERS[plugin.type](found, plugin, self._asking)
+        return found if plugin is None else found_table(found, plugin, self._finder_resources)
 
     def table_info(self, table: TableLike) -> TableInfo:
         """Return the name of ``table`` in the metastore; its plugin need not be configured."""
@@ -370,7 +362,7 @@ class Session:
     def _without_own_folders(self, source: SourceTable) -> SourceTable:
         """Return ``source`` without the metastore's own files. Raises InvalidRequestError if it is such a folder."""
         plugin = self.settings.storage.get(source.table.storage_plugin)
-        if plugin is not None and not KINDS[plugin.type].in_folders:
+        if plugin is not None and not plugin.kind.in_folders:
             return source  # Its location is a name.
         own = folders_within(self.settings.iceberg, source.location)
         if "" in own:

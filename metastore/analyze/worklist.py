@@ -19,7 +19,6 @@ from metastore.config.own_workspaces import is_shipped
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.kinds import KINDS
 from metastore.sources.listing import directories_at, list_files
 from metastore.sources.naming import resolve, workspace_location
 
@@ -79,7 +78,7 @@ def searched_workspaces(settings: Settings, plugin: str, named: Callable[[str], 
     and ``/tmp`` are searched only then.
     """
     storage = settings.storage[plugin]
-    if not storage.enabled or not KINDS[storage.type].in_folders:
+    if not storage.enabled or not storage.kind.in_folders:
         return []
     return [
         name

@@ -20,7 +20,7 @@ from metastore.components.metastore import Metastore
 from metastore.components.storage.table import ComponentTable
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.own_workspaces import own_workspaces
-from metastore.config.settings import StoragePluginSettings
+from metastore.config.plugins import StoragePluginSettings
 from metastore.errors import FormatError, InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of
@@ -323,16 +323,10 @@ def _said_of_plugin(plugin: StoragePluginSettings, catalogs: Iterable[str]) -> s
     """Returns what can be done with the tables of ``plugin``, which are named where a catalog's table is needed."""
     if plugin.catalog is not None:
         return f"{plugin.name} is a plugin that reads catalog {plugin.catalog}: name the table as {plugin.catalog}.…"
-    kinds = {
-        "file": "tables of files",
-        "delta": "Delta tables",
-        "hive": "tables of Hive",
-        "jdbc": "a database's tables",
-    }
     into = next(iter(catalogs), "<catalog>")
     migration = f"; CALL {into}.system.migrate makes a table of Hive an Iceberg table" if plugin.type == "hive" else ""
     return (
-        f"{plugin.name} is a plugin with {kinds.get(plugin.type, 'tables of others')}, which are read only here. "
+        f"{plugin.name} is a plugin with {plugin.kind.title}, which are read only here. "
         f"SELECT, scans and ANALYZE read them, CREATE VIEW stores a query over them, "
         f"CREATE TABLE {into}.<schema>.<table> AS SELECT copies them into a table that can be changed{migration}"
     )

@@ -2,6 +2,7 @@
 
 from metastore.config.catalogs import CatalogSettings
 from metastore.config.loader import Origin
+from metastore.config.plugins import StoragePluginSettings, WorkspaceSettings
 from metastore.config.section import Setting
 from metastore.config.settings import (
     CommitSettings,
@@ -10,8 +11,6 @@ from metastore.config.settings import (
     ExpirationSettings,
     IcebergSettings,
     Settings,
-    StoragePluginSettings,
-    WorkspaceSettings,
     load,
     load_text,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from metastore.config.settings import Settings, StoragePluginSettings, WorkspaceSettings
+from metastore.config.plugins import StoragePluginSettings, WorkspaceSettings
+from metastore.config.settings import Settings
 
 
 def own_workspaces(storage: Mapping[str, StoragePluginSettings]) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any
 
 from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings, check_hive
 from metastore.config.components import LEASE_FOLDER as LEASE_FOLDER
@@ -26,6 +26,7 @@ from metastore.config.engine import engine_settings
 from metastore.config.hocon import document_of, parse_document
 from metastore.config.limits import LimitSettings, limit_settings
 from metastore.config.loader import Configuration, Origin, Tier, defaults, find_tiers
+from metastore.config.plugins import StoragePluginSettings, plugin_settings, set_properties
 from metastore.config.policies import PolicySettings, policy_settings
 from metastore.config.policy_effects import policy_notes
 from metastore.config.procedures import ProcedureSettings, procedure_settings
@@ -96,64 +97,6 @@ class IcebergSettings:
     def base_location(self) -> str:
         """The folder that holds all component tables: a plain absolute path on the local disk, else a URI."""
         return f"{self.base_path.rstrip('/')}/{self.relative_path.strip('/')}".rstrip("/") or "/"
-
-
-Bounds = Literal["auto", "footers", "data"]
-_BOUNDS: Final[Mapping[str, Bounds]] = {"auto": "auto", "footers": "footers", "data": "data"}
-
-
-@dataclass(frozen=True)
-class WorkspaceSettings:
-    """``default_format``: of files whose suffix says nothing. ``options``: for delimited text. ``bounds`` None: auto.
-
-    ``all_files``: folders are plain directories, even where the log of a table format stands.
-    """
-
-    name: str
-    location: str
-    writable: bool = False
-    default_format: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    bounds: Bounds | None = None
-    all_files: bool = False
-
-
-@dataclass(frozen=True)
-class FormatSettings:
-    """A format of a plugin, as in Drill's ``formats``: its ``type``, the suffixes of its files, and its options."""
-
-    type: str
-    extensions: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
-StoragePluginType = Literal["file", "delta", "hive", "iceberg", "jdbc"]
-
-
-@dataclass(frozen=True)
-class StoragePluginSettings:
-    """``connection`` is the file system of the workspaces, ``file:///`` for the local disk.
-
-    Workspaces of type ``delta`` hold Delta tables. The workspaces of other types are the schemas that they contain. For
-    ``hive``, ``connection`` is the URI of a Hive Metastore; for ``jdbc``, that of a database; ``iceberg`` has the name
-    of a ``catalog``. ``properties`` are merged from the keys ``config``, Drill's name, and ``properties``, which
-    override them.
-    """
-
-    name: str
-    connection: str = field(repr=False)  # the URI of a database may hold a password
-    enabled: bool = True
-    workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    type: StoragePluginType = "file"
-    catalog: str | None = None
-    formats: Mapping[str, FormatSettings] = field(default_factory=dict)
-
-    def location_of(self, workspace: WorkspaceSettings) -> str:
-        """Returns the location of a workspace: below the connection, unless the location is a URI itself."""
-        if "://" in workspace.location:
-            return workspace.location
-        return f"{self.connection.rstrip('/')}/{workspace.location.lstrip('/')}"
 
 
 @dataclass(frozen=True)
@@ -238,7 +181,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     root = reading.section("drill", "metastore")
     reading.section("drill", "exec", "zk").optional_text("root")
     iceberg = replace(_iceberg(root.section("iceberg"), cwd), limits=limit_settings(root.section("limits")))
-    storage = {name: _plugin(name, plugin, cwd) for name, plugin in root.section("storage").sections().items()}
+    storage = {name: plugin_settings(name, plugin, cwd) for name, plugin in root.section("storage").sections().items()}
     catalogs = catalogs_settings(root.section("catalogs"), cwd)
     policies = policy_settings(root.section("policies"), catalogs, storage)
     settings = Settings(
@@ -267,7 +210,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
 
 
 def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:
-    properties = _set(section.section("config").properties("properties"))
+    properties = set_properties(section.section("config").properties("properties"))
     if is_local(properties.get(_DEFAULT_FILE_SYSTEM, "")):
         section.section("config").section("properties").require_no_host(
             _DEFAULT_FILE_SYSTEM, properties[_DEFAULT_FILE_SYSTEM]
@@ -310,7 +253,7 @@ def _catalog(iceberg: Section) -> CatalogSettings:
     if not all(namespace):
         raise section.refusal("namespace", "names with dots between them are expected")
     own = {"type", "name", "namespace"}
-    properties = {key: value for key, value in _set(iceberg.properties("catalog")).items() if key not in own}
+    properties = {key: value for key, value in set_properties(iceberg.properties("catalog")).items() if key not in own}
     kind = section.choice("type", KINDS)
     if kind == "hive" and "uri" in properties:
         check_hive(section, properties["uri"], with_port=True)
@@ -324,51 +267,6 @@ def _commit(section: Section) -> CommitSettings:
     if timeout < timedelta():
         raise section.refusal("timeout", "a time not below zero is expected")
     return CommitSettings(timeout)
-
-
-def _plugin(name: str, section: Section, cwd: Path | None) -> StoragePluginSettings:
-    kinds: dict[str, StoragePluginType] = {kind: kind for kind in get_args(StoragePluginType)}
-    kind: StoragePluginType = section.choice("type", kinds) if section.optional_text("type") else "file"
-    catalog = section.text("catalog") if kind == "iceberg" else None
-    connection = "" if kind == "iceberg" else section.text("uri" if kind == "hive" else "connection")
-    if kind == "hive":
-        check_hive(section, connection, with_port=False)
-    elif is_local(connection):
-        section.require_no_host("connection", connection)
-    workspaces = section.section("workspaces").sections() if kind in ("file", "delta") else {}
-    keys_of_drill = _set(section.properties("config")) if kind in ("file", "delta", "hive") else {}
-    return StoragePluginSettings(
-        name=name,
-        connection=connection,
-        enabled=section.flag("enabled", default=True),
-        workspaces={each: _workspace(each, workspace, connection, cwd) for each, workspace in workspaces.items()},
-        properties={**keys_of_drill, **_set(section.properties("properties"))},
-        type=kind,
-        catalog=catalog,
-        formats={each: _format(each, own) for each, own in section.section("formats").sections().items()},
-    )
-
-
-def _format(name: str, section: Section) -> FormatSettings:
-    extensions = tuple(each.lower().lstrip(".") for each in section.texts("extensions"))
-    own = {"type", "extensions"}
-    options = {each: section.optional_text(each) for each in section.values if each not in own}
-    return FormatSettings(section.optional_text("type") or name, extensions or (name.lower(),), _set(options))
-
-
-def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -> WorkspaceSettings:
-    location = section.text("location")
-    if is_local(location) or ("://" not in location and is_local(connection)):
-        location = section.local_path("location", location, cwd)
-    return WorkspaceSettings(
-        name=name,
-        location=location,
-        writable=section.flag("writable", default=False),
-        default_format=section.optional_text("default_format"),
-        options=_set(section.properties("options")),
-        bounds=section.choice("bounds", _BOUNDS) if section.optional_text("bounds") else None,
-        all_files=section.flag("all_files", default=False),
-    )
 
 
 def _implementation_notes(section: Section) -> Iterator[str]:
@@ -391,8 +289,3 @@ def _is_free(key: KeyPath) -> bool:
 
 def _positive(duration: timedelta | None) -> timedelta | None:
     return duration if duration is not None and duration > timedelta() else None
-
-
-def _set(properties: Mapping[str, str | None]) -> dict[str, str]:
-    """Returns the properties that are not null."""
-    return {name: value for name, value in properties.items() if value is not None}

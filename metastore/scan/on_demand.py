@@ -11,14 +11,16 @@ from metastore.model.identity import TableInfo
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.scan.scan import Scan
 from metastore.scan.tables import Places, ScannedTables, TableLike
-from metastore.sources.kinds import Asking
+from metastore.sources.finding import FinderResources
 
 
 class TablesOnDemand(ScannedTables):
     """As :class:`ScannedTables`; ``require`` analyzes a table that has no metadata."""
 
-    def __init__(self, backing: Backing, places: Places, asking: Asking, require: Callable[[TableLike], None]) -> None:
-        super().__init__(backing, places, asking)
+    def __init__(
+        self, backing: Backing, places: Places, resources: FinderResources, require: Callable[[TableLike], None]
+    ) -> None:
+        super().__init__(backing, places, resources)
         self._require = require
 
     def scan(self, table: TableLike, *arguments: Any, **options: Any) -> Scan:

@@ -49,7 +49,7 @@ from metastore.scan.pruning.table_units import Units
 from metastore.scan.rows import RowNumbers, take_rows
 from metastore.scan.scan import Scan
 from metastore.sources.finders import readable_table
-from metastore.sources.kinds import Asking
+from metastore.sources.finding import FinderResources
 from metastore.sources.provided import ReadableTable
 from metastore.sources.source_table import SourceTable
 
@@ -80,11 +80,11 @@ class ScannedTables(Tables):
     InvalidRequestError for a question or a column that does not fit it.
     """
 
-    def __init__(self, backing: Backing, places: Places, asking: Asking | None = None) -> None:
-        """Without ``asking``, tables of catalogs have a name only through a storage plugin."""
+    def __init__(self, backing: Backing, places: Places, resources: FinderResources | None = None) -> None:
+        """Without ``resources``, tables of catalogs have a name only through a storage plugin."""
         super().__init__(TABLES, backing)
         self._places = places
-        self._asking = asking
+        self._resources = resources
 
     @shared_look()
     def scan(  # noqa: PLR0913 - the options of a scan
@@ -227,7 +227,7 @@ class ScannedTables(Tables):
             return self._places.source(table)
         except NotFoundError:
             named = self._places.table_info(table)
-            of_catalog = None if self._asking is None else readable_table(named, self._asking)
+            of_catalog = None if self._resources is None else readable_table(named, self._resources)
             if of_catalog is None:
                 raise
             return of_catalog

@@ -5,61 +5,53 @@ A finder does not list a table's data files. Only the location of an Iceberg tab
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
-from metastore.config.settings import StoragePluginSettings, StoragePluginType
+from metastore.config.plugins import StoragePluginSettings
 from metastore.model.identity import TableInfo
 from metastore.sources.database import DatabaseSource
 from metastore.sources.delta import DeltaSource
+from metastore.sources.finding import FinderResources
 from metastore.sources.iceberg import IcebergSource
-from metastore.sources.kinds import Asking, Finder
 from metastore.sources.source_table import SourceTable
 
 
-def iceberg_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
+def iceberg_table(source: SourceTable, plugin: StoragePluginSettings, resources: FinderResources) -> SourceTable:
     """Returns an Iceberg table of the plugin's catalog. Raises NotFoundError if there is none."""
     assert plugin.catalog is not None
-    return table_of_catalog(source, (plugin.catalog, source.table.workspace, source.table.name), asking)
+    return table_of_catalog(source, (plugin.catalog, source.table.workspace, source.table.name), resources)
 
 
-def table_of_catalog(source: SourceTable, name: tuple[str, str, str], asking: Asking) -> SourceTable:
+def table_of_catalog(source: SourceTable, name: tuple[str, str, str], resources: FinderResources) -> SourceTable:
     """Returns ``source`` as the Iceberg table ``name``: catalog, schema, table. Raises NotFoundError if none exists."""
-    iceberg = IcebergSource(lambda: asking.catalogs().table(*name).load())
+    iceberg = IcebergSource(lambda: resources.catalogs().table(*name).load())
     return replace(source, location=iceberg.location, provided=iceberg, partition_columns={})
 
 
-def readable_table(named: TableInfo, asking: Asking) -> SourceTable | None:
+def readable_table(named: TableInfo, resources: FinderResources) -> SourceTable | None:
     """Returns the table ``named`` of a configured catalog; None if no catalog has the name of the plugin.
 
     A storage plugin hides a catalog of the same name: the caller asks here only for names that no plugin has.
     """
-    catalogs = asking.catalogs()
+    catalogs = resources.catalogs()
     if named.storage_plugin.lower() not in {name.lower() for name in catalogs.metastore.settings.catalogs}:
         return None
     if named.storage_plugin in catalogs.metastore.settings.storage:
         return None
     schema, _, name = f"{named.workspace}.{named.name}".rpartition(".")
-    return table_of_catalog(SourceTable(named, ""), (named.storage_plugin, schema, name), asking)
+    return table_of_catalog(SourceTable(named, ""), (named.storage_plugin, schema, name), resources)
 
 
-def delta_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:  # noqa: ARG001 - a finder
+def delta_table(source: SourceTable, plugin: StoragePluginSettings, resources: FinderResources) -> SourceTable:  # noqa: ARG001 - a finder
     """Returns a Delta table in a folder of the plugin."""
-    delta = DeltaSource(source.location, source.options, asking.limits.named("delta_log"))
+    delta = DeltaSource(source.location, source.options, resources.limits.named("delta_log"))
     return replace(source, provided=delta, partition_columns={})
 
 
-def database_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
+def database_table(source: SourceTable, plugin: StoragePluginSettings, resources: FinderResources) -> SourceTable:
     """Returns a table of the plugin's database."""
     table = source.table
-    database = DatabaseSource(plugin.connection, table.workspace, table.name, plugin.properties, asking.database_reader)
+    database = DatabaseSource(
+        plugin.connection, table.workspace, table.name, plugin.properties, resources.database_reader
+    )
     return replace(source, location=database.location, provided=database, partition_columns={})
-
-
-FINDERS: Final[Mapping[StoragePluginType, Finder]] = {
-    "iceberg": iceberg_table,
-    "delta": delta_table,
-    "jdbc": database_table,
-}
-"""The finders of this layer."""

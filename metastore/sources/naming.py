@@ -23,7 +23,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from metastore.config.own_workspaces import own_workspaces
-from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
+from metastore.config.plugins import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.lake.formats.bounds_from_data import BoundsFrom
 from metastore.lake.formats.names import ANY_SUFFIX, format_named
@@ -31,7 +31,6 @@ from metastore.lake.formats.text.text_options import TextOptions
 from metastore.lake.stores.local import local_path
 from metastore.lake.stores.locations import one_spelling
 from metastore.model.identity import TableInfo
-from metastore.sources.kinds import KINDS
 from metastore.sources.source_table import SourceTable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -55,7 +54,7 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
     plugin = storage.get(named.storage_plugin)
     if plugin is None:
         raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_known(storage)}")
-    if not KINDS[plugin.type].in_folders:
+    if not plugin.kind.in_folders:
         return _elsewhere(plugin, named)
     workspace = plugin.workspaces.get(named.workspace)
     if workspace is None:
@@ -203,7 +202,7 @@ def _workspaces(
     storage: Mapping[str, StoragePluginSettings],
 ) -> Iterator[tuple[StoragePluginSettings, WorkspaceSettings]]:
     for plugin in storage.values():
-        if plugin.enabled and KINDS[plugin.type].in_folders:
+        if plugin.enabled and plugin.kind.in_folders:
             for workspace in plugin.workspaces.values():
                 yield plugin, workspace
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.config.settings import StoragePluginSettings, WorkspaceSettings
+from metastore.config.plugins import StoragePluginSettings, WorkspaceSettings
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.lake.formats.names import ANY_SUFFIX
 from metastore.model.identity import TableInfo

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metastore.config import Settings
-from metastore.config.settings import StoragePluginSettings
+from metastore.config.plugins import StoragePluginSettings
 from metastore.errors import NotFoundError
 from metastore.overview.results import HiveTables
 from metastore.sources.hive.client import HiveClient

@@ -11,7 +11,7 @@ from metastore.components.information_schema.columns import COLUMNS
 from metastore.components.information_schema.pieces import FILES, PARTITIONS, ROW_GROUPS
 from metastore.components.information_schema.relation import DOUBLE, FLAG, INT, LONG, MOMENT, TEXT, Relation
 from metastore.components.information_schema.tables import SCHEMATA, TABLES, VIEWS
-from metastore.config.settings import StoragePluginSettings
+from metastore.config.plugins import StoragePluginSettings
 from metastore.errors import NotFoundError
 from metastore.model.fields import Unit
 from metastore.model.mapping.arrow import plain_arrow_schema

@@ -13,20 +13,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
-from metastore.config.settings import StoragePluginSettings
+from metastore.config.plugins import StoragePluginSettings
 from metastore.engines.engine import Engine
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError
 from metastore.ground.digests import number_of
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
+from metastore.sources.finding import FinderResources
 from metastore.sources.hive.client import HiveClient
 from metastore.sources.hive.columns import HiveColumns
 from metastore.sources.hive.described_table import DescribedTable, needs_description
 from metastore.sources.hive.listing import plain_location
 from metastore.sources.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
 from metastore.sources.hive.types import HiveType, drill_type
-from metastore.sources.kinds import Asking
 from metastore.sources.listing import Listing, list_files
 from metastore.sources.source_table import SourceTable
 
@@ -34,13 +34,13 @@ _THREADS: Final = 16
 _SECOND_NS: Final = 1_000_000_000
 
 
-def hive_table(source: SourceTable, plugin: StoragePluginSettings, asking: Asking) -> SourceTable:
+def hive_table(source: SourceTable, plugin: StoragePluginSettings, resources: FinderResources) -> SourceTable:
     """Returns the table that ``source`` names, of a ``plugin`` that is a Hive Metastore.
 
     Raises NotFoundError for a missing database or table, InvalidRequestError if the table's rows are not just files
     that can be analyzed, StorageError if the service does not answer.
     """
-    named, engine = source.table, asking.engine
+    named, engine = source.table, resources.engine
     with HiveClient(plugin.connection) as client:
         found = _table(client, named)
         partitions = tuple(map(HivePartition.of, client.partitions(found.database, found.name)))

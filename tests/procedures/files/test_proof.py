@@ -25,7 +25,8 @@ from support.catalog_lake import Lake
 
 from metastore.components.catalogs import Catalogs
 from metastore.components.metastore import Metastore
-from metastore.config.settings import Settings, StoragePluginSettings, WorkspaceSettings
+from metastore.config.plugins import StoragePluginSettings, WorkspaceSettings
+from metastore.config.settings import Settings
 from metastore.engines.engine import LocalEngine
 from metastore.errors import ProcedureError
 from metastore.lake.iceberg.snapshots.sweep import FileKind, TableFile
