@@ -19,10 +19,10 @@ from metastore.config.section import Section, is_local
 class PluginKind:
     """A kind of source: what its plugins have in their settings, and how its tables are found.
 
-    ``title`` names its tables in messages. ``finder`` is the function, ``module:name``, that adds what the keeper of a
-    table (its catalog, log or database) records: see :data:`metastore.sources.finding.Finder`. A directory of files has no
-    keeper. ``in_folders``: tables are in the folders of the plugin's workspaces, and their location is a path; for
-    other kinds, a workspace is a schema of a catalog or database. ``connection`` is the key of the address, None if
+    ``title`` names its tables in messages. ``finder`` is the function, ``module:name``, that adds what the keeper of
+    the table (its catalog, log or database) records: see :data:`metastore.sources.finding.Finder`. A directory of files
+    has no keeper. ``in_folders``: tables are in the folders of the plugin's workspaces, and their location is a path;
+    for other kinds, a workspace is a schema of a catalog or database. ``connection`` is the key of the address, None if
     there is none, and ``check`` refuses a wrong one. ``has_catalog``: the settings name a catalog. ``has_config``:
     Drill's key for properties is read, too.
     """
