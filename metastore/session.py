@@ -27,7 +27,6 @@ from metastore.engines.engine import Engine
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
 from metastore.ground.suggestions import nearest
 from metastore.model.identity import TableInfo
-from metastore.model.vocabulary import MetadataType
 from metastore.sources.finding import FinderResources, found_table
 from metastore.sources.naming import resolve
 from metastore.sources.source_table import SourceTable
@@ -35,8 +34,10 @@ from metastore.sources.source_table import SourceTable
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.expressions import BooleanExpression
+    from typing_extensions import Unpack
 
     from metastore.analyze.reading import Progress
+    from metastore.analyze.request import AnalyzeOptions, AnalyzeRequest
     from metastore.analyze.result import AnalyzeResult
     from metastore.analyze.worklist import TableOutcome
     from metastore.components.information_schema import InformationSchema
@@ -184,41 +185,38 @@ class Session:
 
         return execute(self, text, on_progress, engine, limits)
 
-    def analyze(  # noqa: PLR0913 - one keyword-only argument for each option
+    def analyze(
         self,
         table: TableLike,
+        request: AnalyzeRequest | None = None,
         *,
-        columns: Sequence[str] | None = None,
-        level: MetadataType | str = MetadataType.ROW_GROUP,
-        statistics: Sequence[str] | bool = False,
-        sample: float | None = None,
-        format: str | None = None,
-        schema: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        bounds: Sequence[str] | str | None = None,
-        case_sensitive: bool | None = None,
         partitions: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         since: Mapping[str, Any] | None = None,
         paths: Iterable[str | Mapping[str, Any]] | None = None,
         on_progress: Progress | None = None,
+        **options: Unpack[AnalyzeOptions],
     ) -> AnalyzeResult:
         """Bring the metadata of ``table`` up to date with its files; the number of files to read chooses the engine.
+
+        The ``options``, or the fields of ``request``, are those of :class:`metastore.analyze.request.AnalyzeRequest`:
+        ``columns``, ``level``, ``statistics``, ``sample``, ``format``, ``schema``, ``options``, ``bounds`` and
+        ``case_sensitive``, which defaults to ``drill.metastore.case_sensitive``.
 
         For a table of directories that was analyzed before, only named parts can be looked at; all else stays as it
         was. ``partitions`` are values of columns of directories, such as ``{"day": "2026-11-24"}``, with ``*`` and
         ``?`` for any text; ``since`` are the least values. ``paths`` are files, or events of a store as decoded JSON
         (:mod:`metastore.sources.path_lists`): nothing is listed, and a file that is gone is removed.
 
-        The options are those of :class:`metastore.analyze.run.Request`; ``case_sensitive`` defaults to the setting
-        ``drill.metastore.case_sensitive``. ``on_progress`` is called with the number of files read and the number to
-        read. Raises the errors of :func:`metastore.analyze.run.analyze`, and EngineError when the engine is not
-        available.
+        ``on_progress`` is called with the number of files read and the number to read. Raises the errors of
+        :func:`metastore.analyze.run.analyze`, and EngineError when the engine is not available.
         """
         from metastore.analyze.named_parts import NamedParts
-        from metastore.analyze.run import Request, analyze
+        from metastore.analyze.request import AnalyzeRequest
+        from metastore.analyze.run import analyze
 
-        told_apart = self.settings.case_sensitive if case_sensitive is None else case_sensitive
-        request = Request(columns, level, statistics, sample, format, schema, options, bounds, told_apart)
+        request = replace(request or AnalyzeRequest(), **options)
+        told_apart = self.settings.case_sensitive if request.case_sensitive is None else request.case_sensitive
+        request = replace(request, case_sensitive=told_apart)
         parts = NamedParts.of(partitions, since, paths, case_sensitive=told_apart)
         tables, source = self.metastore.tables, self.source(table)
         return analyze(tables, source, self.engine_for, request, parts=parts, on_progress=on_progress)
@@ -237,12 +235,17 @@ class Session:
 
         return worklist(self.settings, self.metastore.tables, patterns)
 
-    def analyze_all(self, tables: Iterable[TableInfo] | None = None, **asked: Any) -> Iterator[TableOutcome]:
+    def analyze_all(
+        self,
+        tables: Iterable[TableInfo] | None = None,
+        request: AnalyzeRequest | None = None,
+        **options: Unpack[AnalyzeOptions],
+    ) -> Iterator[TableOutcome]:
         """Run :meth:`analyze` on each of ``tables``, by default on all; a failure is returned as an outcome."""
         from metastore.analyze.worklist import analyze_each
 
         wanted = self.tables_matching() if tables is None else tables
-        return analyze_each(wanted, lambda table: self.analyze(table, **asked))
+        return analyze_each(wanted, lambda table: self.analyze(table, request, **options))
 
     @shared_look()
     def prune(

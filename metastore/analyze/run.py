@@ -11,10 +11,9 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from metastore.analyze.changes import (
     Decision,
@@ -24,12 +23,11 @@ from metastore.analyze.changes import (
     WantedMetadata,
     decide,
 )
-from metastore.analyze.declared import declared_schema
 from metastore.analyze.execution import Execution
 from metastore.analyze.found_files import FoundFiles
-from metastore.analyze.levels import level_named
 from metastore.analyze.named_parts import NamedParts, found_parts, whole_is_needed
 from metastore.analyze.reading import Progress
+from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.stored import Stored
 from metastore.analyze.surveyed import Survey
@@ -42,12 +40,9 @@ from metastore.engines.engine import Engine
 from metastore.errors import ConflictError, FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.ground.user import user_name
 from metastore.lake.formats.bounds_from_data import BoundsFrom
-from metastore.lake.formats.names import KNOWN, PARQUET, format_named, format_of_files, format_record
+from metastore.lake.formats.names import KNOWN, PARQUET, format_of_files, format_record
 from metastore.lake.formats.source_file import SourceFile
-from metastore.lake.formats.text.text_options import TextOptions
-from metastore.model.column_path import ColumnPath, parse
 from metastore.model.identity import TableInfo
-from metastore.model.sketches.description import Describing
 from metastore.model.tuple_schema import CASE_SENSITIVE, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.sources.source_table import SourceTable
@@ -56,76 +51,11 @@ _DECISIONS = 5
 """How often a run starts over because a concurrent run analyzed the same table."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """The options of an ANALYZE.
-
-    * ``columns`` limits statistics to these columns; a struct includes its leaves. An empty list means no columns, None
-      means all.
-    * ``level`` is the depth of the metadata.
-    * ``statistics`` adds distinct values, width and histogram for these columns, or for all analyzed ones (True).
-      Statistics from earlier runs are updated in any case.
-    * ``sample`` is the percentage of rows that these statistics are estimated from; None means all rows.
-    * ``format`` is the files' format, needed if their suffixes do not show it.
-    * ``schema`` declares the table's columns (``a INT, b VARCHAR``). Later runs keep it.
-    * ``options`` say how delimited text is written (:class:`metastore.lake.formats.text.text_options.TextOptions`).
-      Later runs keep them.
-    * ``bounds`` says where bounds of Parquet columns come from: ``auto``, ``footers``, ``data``, or column names
-      (:class:`metastore.lake.formats.bounds_from_data.BoundsFrom`). Later runs keep it.
-    * ``case_sensitive`` keeps columns of files and directories apart if their names differ only in case. None uses the
-      session's setting, and means False here.
-    """
-
-    columns: Sequence[str] | None = None
-    level: MetadataType | str = MetadataType.ROW_GROUP
-    statistics: Sequence[str] | bool = False
-    sample: float | None = None
-    format: str | None = None
-    schema: str | None = None
-    options: Mapping[str, Any] | None = None
-    bounds: Sequence[str] | str | None = None
-    case_sensitive: bool | None = None
-
-    def wanted(self) -> WantedMetadata:
-        """The checked request. Raises InvalidRequestError for an invalid option; the format is determined later."""
-        columns = None if self.columns is None else _paths(self.columns)
-        named = columns or ()
-        describing = None
-        if self.statistics is not False:
-            described = None if self.statistics is True else _paths(self.statistics)
-            describing = Describing(described, None if self.sample is None else _percent(self.sample))
-            named = tuple(dict.fromkeys((*named, *(described or ()))))
-            if columns is not None:
-                columns = named
-        elif self.sample is not None:
-            raise InvalidRequestError("a sample applies to statistics only: name their columns, too")
-        format_ = "" if self.format is None else format_named(self.format)
-        declared = None if self.schema is None else declared_schema(self.schema)
-        text = None if self.options is None else TextOptions.of(self.options)
-        bounds = None if self.bounds is None else BoundsFrom.of(self.bounds)
-        if bounds is not None:
-            named = tuple(dict.fromkeys((*named, *bounds.columns)))
-            if columns is not None:
-                columns = tuple(dict.fromkeys((*columns, *bounds.columns)))
-        return WantedMetadata(
-            level=level_named(str(self.level)),
-            columns=columns,
-            describing=describing,
-            format=format_,
-            declared=declared,
-            named=named,
-            text=text,
-            case_sensitive=bool(self.case_sensitive),
-            bounds=bounds,
-            bounds_are_own=bounds is not None,
-        )
-
-
 def analyze(
     tables: Tables,
     source: SourceTable,
     engine: Engine | Callable[[int], Engine],
-    request: Request | None = None,
+    request: AnalyzeRequest | None = None,
     *,
     parts: NamedParts | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -147,7 +77,7 @@ def analyze(
     committing first. On any error the metadata stays as it was. ``limits`` default to the values that measured best.
     """
     began = clock()
-    asked = (request or Request()).wanted()
+    asked = (request or AnalyzeRequest()).wanted()
     lost = ConflictError(f"other runs kept analyzing {source.table}; nothing was changed by this one, run it again")
     result = on_newest(
         tables.metadata,
@@ -290,16 +220,6 @@ def _is_known(tables: Tables, table: TableInfo) -> bool:
         return read.to_arrow().num_rows > 0
     except (FormatError, StorageError):
         return True
-
-
-def _paths(columns: Sequence[str]) -> tuple[ColumnPath, ...]:
-    return tuple(dict.fromkeys(parse(column) for column in columns))
-
-
-def _percent(sample: float) -> float:
-    if not 0 < sample <= 100:
-        raise InvalidRequestError(f"a sample of {sample} percent is out of range; give more than 0 and at most 100")
-    return float(sample)
 
 
 def _with_format(

@@ -137,11 +137,11 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
         )
     if (table is None) is every and (every or many.is_several(invocation.session, table or "")):
         with invocation.output.progress("analyze tables", "tables") as on_progress:
-            return many.analyze(invocation.session, None if every else table, vars(asked), on_progress)
+            return many.analyze(invocation.session, None if every else table, asked, on_progress)
     if table is None or every:
         raise InvalidRequestError("name a table: plugin.workspace.table, a path, a pattern, or --all alone")
     with invocation.output.progress(f"analyze {table}", "files") as on_progress:
-        return invocation.session.analyze(table, **vars(asked), **parts, on_progress=on_progress)
+        return invocation.session.analyze(table, asked, **parts, on_progress=on_progress)
 
 
 @command

@@ -24,8 +24,8 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import TokenType
 
+from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
-from metastore.analyze.run import Request
 from metastore.lake.formats.text.text_options import is_option
 from metastore.model.column_path import quote
 from metastore.model.identity import TableInfo
@@ -74,9 +74,7 @@ def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
     request = _request(cursor, needs_words=partitions is None and since is None)
     to = _published_name(cursor)
     cursor.end()
-    found = target.analyze(
-        table, **vars(request), partitions=partitions, since=since, on_progress=statement.on_progress
-    )
+    found = target.analyze(table, request, partitions=partitions, since=since, on_progress=statement.on_progress)
     if to is None:
         return _answer(found)
     [row] = target.procedures.call("metastore.system.publish_table", table=str(found.table), to=to).to_pylist()
@@ -124,7 +122,7 @@ def _partition(cursor: Cursor) -> tuple[dict[str, str], dict[str, str]]:
         cursor.expect(TokenType.COMMA, ", or )")
 
 
-def _request(cursor: Cursor, *, needs_words: bool = True) -> Request:
+def _request(cursor: Cursor, *, needs_words: bool = True) -> AnalyzeRequest:
     options = _options(cursor)
     columns = _columns(cursor)
     bounds = _bounds(cursor)
@@ -141,7 +139,7 @@ def _request(cursor: Cursor, *, needs_words: bool = True) -> Request:
     bounds = bounds or _bounds(cursor)
     case_sensitive = options.get("CASE_SENSITIVE")
     text = {name.lower(): value for name, value in options.items() if name not in _OF_TABLE}
-    return Request(
+    return AnalyzeRequest(
         columns=columns,
         level=level,
         statistics=statistics,

@@ -121,7 +121,7 @@ class StatementTarget(Protocol):
 
     @property
     def analyze(self) -> Callable[..., AnalyzeResult]:
-        """Analyze a table, with the options of :class:`metastore.analyze.run.Request` by name."""
+        """Analyze a table, as :class:`metastore.analyze.request.AnalyzeRequest` says."""
 
     def engine_for(self, files: int) -> Engine:
         """Returns the engine that runs work on this number of files."""

@@ -16,8 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.lake_folder import Lake
 
+from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
-from metastore.analyze.run import Request, analyze
+from metastore.analyze.run import analyze
 from metastore.analyze.states import TableState
 from metastore.analyze.tasks.chunks import Limits
 from metastore.components.metastore import Metastore
@@ -46,7 +47,7 @@ STEP = st.dictionaries(
 )
 LEVELS = ["SEGMENT", "PARTITION", "FILE", "ROW_GROUP"]
 REQUESTS = st.builds(
-    Request,
+    AnalyzeRequest,
     columns=st.sampled_from([None, [], ["x"], ["x", "c"]]),
     level=st.sampled_from(["TABLE", *LEVELS]),
     statistics=st.sampled_from([False, False, True, ["x"], ["c"]]),
@@ -83,7 +84,7 @@ class Kept:
         return Metastore.open(replace(DEFAULTS, iceberg=place))
 
     def analyze(
-        self, request: Request, metastore: Metastore | None = None, limits: Limits | None = None
+        self, request: AnalyzeRequest, metastore: Metastore | None = None, limits: Limits | None = None
     ) -> AnalyzeResult:
         """ANALYZE, in the kept metastore unless another is given."""
         return analyze((metastore or self.metastore).tables, self._source, self._engine, request, limits=limits)
@@ -92,15 +93,15 @@ class Kept:
         """All units of a metastore."""
         return (metastore or self.metastore).tables.read().metadata_types(MetadataType.ALL).to_arrow()
 
-    def wishes(self) -> Request:
+    def wishes(self) -> AnalyzeRequest:
         """A request for all that the kept metadata holds."""
         read = self.metastore.tables.read().metadata_types(MetadataType.TABLE)
         [unit] = read.to_arrow().to_pylist()
         describing = TableState.of(unit["additionalMetadata"]).describing
         if describing is None:
-            return Request(columns=unit["interestingColumns"])
+            return AnalyzeRequest(columns=unit["interestingColumns"])
         described = True if describing.columns is None else [f"`{path[0]}`" for path in describing.columns]
-        return Request(columns=unit["interestingColumns"], statistics=described, sample=describing.percent)
+        return AnalyzeRequest(columns=unit["interestingColumns"], statistics=described, sample=describing.percent)
 
 
 def change(lake: Lake, step: dict[str, int | None], suffix: str, contents: Sequence[Any] = CONTENTS) -> None:
@@ -137,15 +138,15 @@ def test_increments_end_where_a_fresh_run_does(
         kept = Kept(folder, lake, engine)
         for step in steps:
             change(lake, step, "parquet")
-            kept.analyze(Request(level=level), limits=makers)
+            kept.analyze(AnalyzeRequest(level=level), limits=makers)
             assert_as_fresh(kept, level, as_units)
 
 
 # A column that was described is not among those that are analyzed from now on.
 @example(
     steps=[
-        ({}, Request(columns=[], level="FILE", statistics=["c"])),
-        ({}, Request(columns=["x"], level="TABLE", statistics=True)),
+        ({}, AnalyzeRequest(columns=[], level="FILE", statistics=["c"])),
+        ({}, AnalyzeRequest(columns=["x"], level="TABLE", statistics=True)),
     ],
     makers=Limits(),
 )

@@ -13,8 +13,9 @@ import pytest
 from support.lake_folder import Lake
 from support.unit_rows import Units
 
+from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
-from metastore.analyze.run import Request, analyze, drop_metadata
+from metastore.analyze.run import analyze, drop_metadata
 from metastore.analyze.stored import Stored
 from metastore.analyze.tasks.segments import make_segments
 from metastore.components.metastore import Metastore
@@ -42,7 +43,7 @@ def run(metastore: Metastore, lake: Lake, engine: Engine) -> Callable[..., Analy
 
     def run(on_progress: Any = None, **request: Any) -> AnalyzeResult:
         source = SourceTable(TABLE, str(lake.root))
-        return analyze(metastore.tables, source, engine, Request(**request), on_progress=on_progress)
+        return analyze(metastore.tables, source, engine, AnalyzeRequest(**request), on_progress=on_progress)
 
     return run
 
@@ -460,7 +461,7 @@ def test_segments_too_large_for_the_engine_are_read_in_pieces(
     source = SourceTable(TABLE, str(lake.root))
 
     def stored_after(by: Any) -> list[str]:
-        analyze(metastore.tables, source, by, Request())
+        analyze(metastore.tables, source, by, AnalyzeRequest())
         return as_units(stored(metastore))
 
     narrow = _Narrow(engine, most)

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 from support.lake_folder import Lake
 
+from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
-from metastore.analyze.run import Request, analyze
+from metastore.analyze.run import analyze
 from metastore.analyze.tasks.file_rows import DataChunk
 from metastore.analyze.tasks.footers import FooterChunk
 from metastore.analyze.tasks.segments import SegmentChunk
@@ -73,7 +74,7 @@ def run(metastore: Metastore, lake: Lake, watched: Watched) -> Callable[..., Ana
 
     def run(**request: Any) -> AnalyzeResult:
         watched.footers, watched.data = [], []
-        return analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), watched, Request(**request))
+        return analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), watched, AnalyzeRequest(**request))
 
     return run
 
@@ -248,9 +249,9 @@ def test_an_interrupted_run_changes_nothing(lake: Lake, metastore: Metastore, en
 
     source = SourceTable(TABLE, str(lake.root))
     with pytest.raises(KeyboardInterrupt):
-        analyze(metastore.tables, source, engine, Request(statistics=True), on_progress=interrupt)
+        analyze(metastore.tables, source, engine, AnalyzeRequest(statistics=True), on_progress=interrupt)
     assert metastore.tables.metadata.version == 0
-    assert analyze(metastore.tables, source, engine, Request(statistics=True)).new == 40
+    assert analyze(metastore.tables, source, engine, AnalyzeRequest(statistics=True)).new == 40
 
 
 def test_concurrent_runs_end_in_one_result(
@@ -260,13 +261,13 @@ def test_concurrent_runs_end_in_one_result(
     location = {"base_path": str(tmp_path), "relative_path": "shared"}
     settings = Settings.from_mapping({"drill.metastore.iceberg.location": location}, environ={})
     source = SourceTable(TABLE, str(lake.root))
-    wishes = (Request(statistics=["x"]), Request(statistics=["y"]))
+    wishes = (AnalyzeRequest(statistics=["x"]), AnalyzeRequest(statistics=["y"]))
     failed: list[BaseException] = []
     for round_ in range(3):
         lake.write(f"d{round_}/a.parquet", {"x": [round_, 1], "y": ["a", "b"]})
         together = threading.Barrier(2)
 
-        def work(request: Request, together: threading.Barrier = together) -> None:
+        def work(request: AnalyzeRequest, together: threading.Barrier = together) -> None:
             try:
                 with Metastore.open(settings) as own, LocalEngine(1) as engine:
                     together.wait()
@@ -287,7 +288,7 @@ def test_concurrent_runs_end_in_one_result(
         [unit] = shared.tables.read().metadata_types(MetadataType.TABLE).to_arrow().to_pylist()
         if unit["additionalMetadata"].index("`y`") < unit["additionalMetadata"].index("`x`"):
             order = ["y", "x"]
-        analyze(alone.tables, source, engine, Request(statistics=order))
+        analyze(alone.tables, source, engine, AnalyzeRequest(statistics=order))
         every = [each.tables.read().metadata_types(MetadataType.ALL).to_arrow() for each in (shared, alone)]
         assert as_units(every[0]) == as_units(every[1])
 

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from support.lake_folder import Lake
 
+from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
-from metastore.analyze.run import Request, analyze
+from metastore.analyze.run import analyze
 from metastore.analyze.states import TableState
 from metastore.components.metastore import Metastore
 from metastore.engines.engine import Engine
@@ -35,7 +36,7 @@ def run(open_metastore: Callable[..., Metastore], lake: Lake, engine: Engine) ->
 
     def run(**request: Any) -> AnalyzeResult:
         source = SourceTable(TABLE, str(lake.root))
-        return analyze(open_metastore().tables, source, engine, Request(**request))
+        return analyze(open_metastore().tables, source, engine, AnalyzeRequest(**request))
 
     return run
 

@@ -13,7 +13,8 @@ import pytest
 from support.lake_folder import Lake
 from support.watched_engine import WatchedEngine
 
-from metastore.analyze.run import Request, analyze
+from metastore.analyze.request import AnalyzeRequest
+from metastore.analyze.run import analyze
 from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.tasks.directories import DirectoryChunk, make_directories
 from metastore.analyze.tasks.segments import SegmentChunk
@@ -270,7 +271,7 @@ def test_a_file_that_comes_meanwhile_is_there(
 def test_directories_need_no_footers_of_other_formats(lake: Lake, metastore: Metastore, engine: Engine) -> None:
     """Text and described columns are read as for smaller tables; mixed formats are refused with a file's name."""
     source = SourceTable(TABLE, str(lake.root))
-    assert analyze(metastore.tables, source, engine, Request(statistics=["x"]), limits=LARGE).new == 5
+    assert analyze(metastore.tables, source, engine, AnalyzeRequest(statistics=["x"]), limits=LARGE).new == 5
     lake.write("day=4/a.csv", {"x": [1]})
     with pytest.raises(InvalidRequestError, match=r"several formats: CSV \(.*day=4/a\.csv\), PARQUET"):
         analyze(metastore.tables, SourceTable(TableInfo("dfs", "tmp", "u"), str(lake.root)), engine, limits=LARGE)

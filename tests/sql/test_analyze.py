@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore.analyze.run import Request
+from metastore.analyze.request import AnalyzeRequest
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.statistics_json import read_column_holders
@@ -40,22 +40,22 @@ def session(tmp_path: Path) -> Iterator[Session]:
 @pytest.mark.parametrize(
     ("text", "request_"),
     [
-        ("REFRESH METADATA", Request()),
-        ("columns (a, b.c, `d.e`) refresh metadata", Request(["`a`", "`b`.`c`", "`d.e`"])),
-        ("COLUMNS NONE REFRESH METADATA 'file' LEVEL", Request([], "file")),
-        ("COMPUTE STATISTICS", Request(statistics=True)),
+        ("REFRESH METADATA", AnalyzeRequest()),
+        ("columns (a, b.c, `d.e`) refresh metadata", AnalyzeRequest(["`a`", "`b`.`c`", "`d.e`"])),
+        ("COLUMNS NONE REFRESH METADATA 'file' LEVEL", AnalyzeRequest([], "file")),
+        ("COMPUTE STATISTICS", AnalyzeRequest(statistics=True)),
         (
             "REFRESH METADATA 'SEGMENT' LEVEL COMPUTE STATISTICS (a) SAMPLE 10 PERCENT",
-            Request(None, "SEGMENT", ["`a`"], 10.0),
+            AnalyzeRequest(None, "SEGMENT", ["`a`"], 10.0),
         ),
-        ("ESTIMATE STATISTICS SAMPLE 2.5 PERCENT", Request(statistics=True, sample=2.5)),
+        ("ESTIMATE STATISTICS SAMPLE 2.5 PERCENT", AnalyzeRequest(statistics=True, sample=2.5)),
         (
             "(format => 'csv', schema => 'a INT') REFRESH METADATA COMPUTE STATISTICS",
-            Request(statistics=True, format="csv", schema="a INT"),
+            AnalyzeRequest(statistics=True, format="csv", schema="a INT"),
         ),
     ],
 )
-def test_a_statement_says_what_is_wanted(text: str, request_: Request) -> None:
+def test_a_statement_says_what_is_wanted(text: str, request_: AnalyzeRequest) -> None:
     """In Drill's words, in any case."""
     assert _request(Cursor(Statement.parse(text))) == request_
 

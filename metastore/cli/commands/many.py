@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.worklist import TableOutcome, is_pattern
 from metastore.cli.incomplete import Incomplete
 from metastore.errors import InvalidRequestError
@@ -20,14 +21,14 @@ def is_several(session: Session, table: str) -> bool:
 
 
 def analyze(
-    session: Session, pattern: str | None, arguments: Mapping[str, Any], on_progress: Callable[[int, int], None]
+    session: Session, pattern: str | None, request: AnalyzeRequest, on_progress: Callable[[int, int], None]
 ) -> Rows | Incomplete:
     """Analyzes each table that matches ``pattern``, or all. Raises what :meth:`Session.analyze_all` raises."""
-    if (given := [name for name in ("schema", "format", "options") if arguments.get(name)]) and pattern is None:
+    if (given := [name for name in ("schema", "format", "options") if getattr(request, name)]) and pattern is None:
         raise InvalidRequestError(f"{', '.join(given)}: such options are for one table or pattern, not for --all")
     tables = session.tables_matching(*(() if pattern is None else (pattern,)))
     outcomes = []
-    for done, outcome in enumerate(session.analyze_all(tables, **arguments), start=1):
+    for done, outcome in enumerate(session.analyze_all(tables, request), start=1):
         outcomes.append(outcome)
         on_progress(done, len(tables))
     rows = Rows.by_name(_COLUMNS, map(_row, outcomes))

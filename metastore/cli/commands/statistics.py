@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metastore.analyze.run import Request
+from metastore.analyze.request import AnalyzeRequest
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.bounds_from_data import SOURCES
 
@@ -21,14 +21,14 @@ def request(  # noqa: PLR0913, PLR0917 - one for each option of the command
     options: Sequence[str] = (),
     case_sensitive: bool | None = None,
     bounds: str | None = None,
-) -> Request:
+) -> AnalyzeRequest:
     """Returns the request. A sample without columns, and ``*``, ask for statistics of all columns."""
     if statistics is None:
         described: list[str] | bool = sample is not None
     else:
         described = True if statistics.strip() == _ALL else names(statistics)
     chosen = None if columns is None else names(columns)
-    return Request(
+    return AnalyzeRequest(
         columns=chosen,
         level=level.upper(),
         statistics=described,

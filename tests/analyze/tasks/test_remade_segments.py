@@ -13,7 +13,8 @@ import pytest
 from support.lake_folder import Lake
 from support.watched_engine import WatchedEngine
 
-from metastore.analyze.run import Request, analyze
+from metastore.analyze.request import AnalyzeRequest
+from metastore.analyze.run import analyze
 from metastore.analyze.tasks import footers
 from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.tasks.footers import FooterChunk
@@ -87,7 +88,7 @@ def test_it_does_not_matter_who_makes_a_segment_anew(
     level: str,
 ) -> None:
     """Every unit is that of a run over all files, and every run says the same of itself."""
-    source, request = SourceTable(TABLE, str(begun.root)), Request(level=level)
+    source, request = SourceTable(TABLE, str(begun.root)), AnalyzeRequest(level=level)
     metastores = {who: open_metastore(location={"base_path": str(tmp_path / who)}) for who in (*MAKERS, "fresh")}
     for who in MAKERS:
         analyze(metastores[who].tables, source, engine, request)
@@ -108,11 +109,11 @@ def test_it_does_not_matter_who_makes_a_segment_anew(
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (Request(level="FILE"), Request(level="ROW_GROUP")),
-        (Request(columns=["x"]), Request()),
-        (Request(), Request(level="FILE")),
-        (Request(), Request(level="SEGMENT")),
-        (Request(), Request(level="TABLE")),
+        (AnalyzeRequest(level="FILE"), AnalyzeRequest(level="ROW_GROUP")),
+        (AnalyzeRequest(columns=["x"]), AnalyzeRequest()),
+        (AnalyzeRequest(), AnalyzeRequest(level="FILE")),
+        (AnalyzeRequest(), AnalyzeRequest(level="SEGMENT")),
+        (AnalyzeRequest(), AnalyzeRequest(level="TABLE")),
     ],
     ids=["to row groups", "other columns", "to files", "to segments", "to the table"],
 )
@@ -122,8 +123,8 @@ def test_other_wishes_are_fulfilled(
     tmp_path: Path,
     engine: Engine,
     as_units: Callable[[pa.Table], list[str]],
-    before: Request,
-    after: Request,
+    before: AnalyzeRequest,
+    after: AnalyzeRequest,
     makers: str,
     with_changes: bool,
 ) -> None:
@@ -211,7 +212,7 @@ def test_above_level_file_every_file_of_a_segment_is_to_be_read(
     begun: Lake, metastore: Metastore, engine: Engine
 ) -> None:
     """That is known before: by it the engine is chosen, and a segment of many files is not left to one task."""
-    source, request = SourceTable(TABLE, str(begun.root)), Request(level="SEGMENT")
+    source, request = SourceTable(TABLE, str(begun.root)), AnalyzeRequest(level="SEGMENT")
     analyze(metastore.tables, source, engine, request)
     begun.touch("year=2020/a.parquet")
     begun.touch("year=2021/a.parquet")

@@ -16,7 +16,8 @@ from support.lake_folder import Lake
 from support.watched_engine import WatchedEngine
 
 from metastore.analyze.changes import WantedMetadata
-from metastore.analyze.run import Request, analyze
+from metastore.analyze.request import AnalyzeRequest
+from metastore.analyze.run import analyze
 from metastore.analyze.tasks.chunks import Cutting, Limits
 from metastore.components.metastore import Metastore
 from metastore.components.storage.file_groups import FileGroup
@@ -51,7 +52,7 @@ def stored(
     metastore: Metastore, engine: Engine, lake: Lake, level: str, limits: Limits | None = None
 ) -> tuple[Any, list[dict[str, Any]]]:
     """What an ANALYZE says of itself, and all units that it stores, in one order."""
-    source, request = SourceTable(TABLE, str(lake.root)), Request(level=level)
+    source, request = SourceTable(TABLE, str(lake.root)), AnalyzeRequest(level=level)
     result = analyze(metastore.tables, source, engine, request, limits=limits)
     found = metastore.tables.read().metadata_types(MetadataType.ALL).to_arrow().to_pylist()
     rows = sorted(found, key=lambda row: (row["metadataKey"], row["metadataType"], row["metadataIdentifier"]))
