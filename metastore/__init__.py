@@ -27,6 +27,7 @@ from metastore.model.vocabulary import MetadataType
 if _typing.TYPE_CHECKING:
     from metastore.components.metastore import Metastore as Metastore
     from metastore.components.metastore import MetastoreRegistry as MetastoreRegistry
+    from metastore.ground.notebook import load_ipython_extension as load_ipython_extension
     from metastore.opening import open as open  # noqa: A004 - metastore.open, as gzip.open
     from metastore.opening import scan as scan
     from metastore.predicates.condition import SparkCondition as SparkCondition
@@ -45,6 +46,7 @@ __getattr__, __dir__ = _loaded_on_use(
         "Session": "session",
         "SparkCondition": "predicates.condition",
         "connect": "session",
+        "load_ipython_extension": "ground.notebook",
         "open": "opening",
         "scan": "opening",  # a package that can be called: it may already be here as one
     },

@@ -59,6 +59,7 @@ def config(invocation: Invocation) -> object:
     """Show every setting in effect, and the file it was set in."""
     from metastore.cli.commands import setup
 
+    invocation.lists_warnings = True
     return setup.config(invocation.settings)
 
 
@@ -370,6 +371,7 @@ def check(
     """Check that every file of the metastore stands, and the configuration. Changes nothing."""
     from metastore.cli.commands import integrity
 
+    invocation.lists_warnings = True
     session = invocation.session
     with invocation.output.working("check"):
         return integrity.check(session, timeout)

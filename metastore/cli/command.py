@@ -54,6 +54,9 @@ Conf = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_GLOBAL, is_eager=True)]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Fold nothing, however narrow the terminal is.", rich_help_panel=_GLOBAL)
+]
 Verbose = Annotated[
     int,
     typer.Option(
@@ -86,6 +89,7 @@ def _before_the_command(
     ctx: typer.Context,
     conf: Conf = None,
     as_json: Json = False,
+    wide: Wide = False,
     verbose: Verbose = 0,
     engine: EngineOption = None,
     version: Annotated[  # noqa: ARG001 - its callback does it all
@@ -93,7 +97,7 @@ def _before_the_command(
         typer.Option("--version", callback=_print_version, help="Print versions, and the configuration's files."),
     ] = False,
 ) -> None:
-    ctx.obj = GlobalOptions(conf, as_json, verbose, engine.value if engine else None)
+    ctx.obj = GlobalOptions(conf, as_json, wide, verbose, engine.value if engine else None)
 
 
 def command(function: Command, group: typer.Typer = app) -> Command:
@@ -101,11 +105,11 @@ def command(function: Command, group: typer.Typer = app) -> Command:
 
     @wraps(function)
     def run(
-        ctx: typer.Context, conf: Conf, as_json: Json, verbose: Verbose, engine: EngineOption, **arguments: Any
+        ctx: typer.Context, conf: Conf, as_json: Json, wide: Wide, verbose: Verbose, engine: EngineOption, **own: Any
     ) -> None:
         before: GlobalOptions = ctx.obj
-        options = before.then(GlobalOptions(conf, as_json, verbose, engine.value if engine else None))
-        code = _carry_out(function, options, arguments)
+        options = before.then(GlobalOptions(conf, as_json, wide, verbose, engine.value if engine else None))
+        code = _carry_out(function, options, own)
         if code:
             raise typer.Exit(code)
 
@@ -138,7 +142,7 @@ def _require_text(*given: object) -> None:
 
 
 def _carry_out(function: Callable[..., object], options: GlobalOptions, arguments: dict[str, Any]) -> int:
-    output = Output(as_json=options.json, verbose=options.verbose)
+    output = Output(as_json=options.json, wide=options.wide, verbose=options.verbose)
     try:
         _require_place()
         _require_text(options.conf, *arguments.values())

@@ -1,9 +1,11 @@
 """Tables on a screen: chooses the width of each column if the terminal is too narrow for all.
 
-Place in the flow: ``screens`` fills a :class:`Grid`, Rich draws it. Promises: nothing is left out at any width, and no
-value can control the terminal. A number stays on one line and is never cut, since a part of a number is another number.
+Place in the flow: ``screens`` fills a :class:`Grid`, Rich draws it. Promises: no value is left out at any width, and
+none can control the terminal. A number stays on one line and is never cut, since a part of a number is another number.
 A text is folded into several lines, and its column keeps :data:`LEAST` characters, or the length of its longest value
-if that is less. If the terminal is still too narrow, the table is turned: each row becomes lines of heading and value.
+if that is less. If the terminal is still too narrow, columns without any value are named below the table instead. If
+that does not help, the table is turned: each row becomes lines of heading and value. A table without rows has headings
+only if they fit.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from rich.style import StyleType
 from rich.table import Column, Table
 from rich.text import Text
 
-from metastore.overview.formats import visible
+from metastore.overview.formats import UNKNOWN, visible
 
 LEAST: Final = 10
 """Minimum width of a column of texts, in characters. A date fits, so it is never folded."""
@@ -52,17 +54,27 @@ class Grid(Table):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the table with Rich, in the chosen widths."""
+        room = self._widths(console, options)
+        if room is None and (empty := [column for column in self.columns if self.row_count and not _has_value(column)]):
+            self.columns = [column for column in self.columns if column not in empty]
+            yield from self.__rich_console__(console, options)
+            yield Text(f"without a value: {', '.join(str(column.header) for column in empty)}", "dim")
+        elif room is not None:
+            yield from super().__rich_console__(console, options.update(max_width=room))
+        elif self.row_count:
+            yield from self._turned()
+
+    def _widths(self, console: Console, options: ConsoleOptions) -> int | None:
+        """Gives each column its width, and returns that of the table; None if it is too wide."""
         unbounded = options.update(max_width=_NO_BOUND)
         natural = [_natural(console, unbounded, column) for column in self.columns]
         least = [_least(column, width) for column, width in zip(self.columns, natural, strict=True)]
         self._take(natural)
         between = Measurement.get(console, unbounded, self).maximum - sum(natural)
         chosen = fitted(natural, least, options.max_width - between)
-        if self.row_count and sum(chosen) + between > options.max_width:
-            yield from self._turned()
-            return
         self._take(chosen)
-        yield from super().__rich_console__(console, options.update(max_width=sum(chosen) + between))
+        total = sum(chosen) + between
+        return total if total <= options.max_width else None
 
     def _turned(self) -> Iterator[RenderableType]:
         """Yields the rows one below the other, each as lines of heading and value, with an empty line between rows."""
@@ -78,6 +90,10 @@ class Grid(Table):
     def _take(self, widths: Sequence[int]) -> None:
         for column, width in zip(self.columns, widths, strict=True):
             column.width = width
+
+
+def _has_value(column: Column) -> bool:
+    return any(str(cell) not in ("", UNKNOWN) for cell in column.cells)
 
 
 def _visible_cell(cell: RenderableType | None) -> RenderableType | None:

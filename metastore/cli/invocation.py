@@ -6,6 +6,7 @@ Settings and session are opened on first use and closed when the command ends.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,7 @@ class GlobalOptions:
 
     conf: Path | None = None
     json: bool = False
+    wide: bool = False
     verbose: int = 0
     engine: EngineKind | None = None
 
@@ -36,13 +38,17 @@ class GlobalOptions:
         return GlobalOptions(
             conf=later.conf or self.conf,
             json=later.json or self.json,
+            wide=later.wide or self.wide,
             verbose=self.verbose + later.verbose,
             engine=later.engine or self.engine,
         )
 
 
 class Invocation:
-    """A context manager; ``output`` receives everything that people or programs read."""
+    """A context manager; ``output`` receives everything that people or programs read.
+
+    A command sets ``lists_warnings`` if its result has all warnings about the configuration; others show one line.
+    """
 
     def __init__(self, options: GlobalOptions, output: Output, subject: str | None = None) -> None:
         """``subject`` is the table or statement of the command; a place near it counts, where nothing is configured."""
@@ -50,6 +56,7 @@ class Invocation:
         self.output = output
         self._subject = subject
         self._makes_place = False
+        self.lists_warnings = False
         self._opened = ExitStack()
 
     @cached_property
@@ -67,6 +74,8 @@ class Invocation:
             from metastore.sources.first_use import settings_near
 
             settings = settings_near(self._subject, made=self.output.note if self._makes_place else None)
+        if settings.warnings and not self.lists_warnings:
+            self.output.warning(_in_one_line(settings.warnings))
         if self.options.engine is None:
             return settings
         return replace(settings, engine=replace(settings.engine, kind=self.options.engine))
@@ -109,3 +118,9 @@ class Invocation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._opened.close()
+
+
+def _in_one_line(warnings: Sequence[str]) -> str:
+    if len(warnings) == 1:
+        return warnings[0]
+    return f"{len(warnings)} warnings about the configuration, which `metastore config` lists; the first: {warnings[0]}"

@@ -20,10 +20,11 @@ from itertools import islice
 from types import TracebackType
 from typing import Final
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from metastore.config.settings import CONFIGURATION_LOG
 from metastore.errors import InvalidRequestError, StorageError
 from metastore.overview.document import document
 from metastore.overview.formats import visible
@@ -34,6 +35,8 @@ OnProgress = Callable[[int, int], None]
 
 _PIPE_WIDTH: Final = 500
 """Width for a file or a pipe: large enough that no line is wrapped. COLUMNS, as of a terminal, says otherwise."""
+
+_NO_FOLD: Final = 100_000
 
 _PIECES_AT_ONCE: Final = 10_000
 _LOG_EVERY_SECONDS: Final = 2.0
@@ -50,11 +53,12 @@ class Verbatim:
 class Output:
     """Writes one command's result and messages. A context manager; inside it, log records are written here too."""
 
-    def __init__(self, *, as_json: bool = False, verbose: int = 0) -> None:
+    def __init__(self, *, as_json: bool = False, wide: bool = False, verbose: int = 0) -> None:
         self.as_json = as_json
         self.verbose = verbose
-        self._out = _console(stderr=False)
+        self._out = _console(stderr=False, width=_NO_FOLD if wide else None)
         self._err = _console(stderr=True)
+        self._pages = False
         self._handler: logging.Handler = _LogHandler(self._err, others=verbose > 0)
         self._own_level = logging.NOTSET
 
@@ -72,7 +76,28 @@ class Output:
             from metastore.cli.screens import screen  # noqa: PLC0415 - it knows all results, so the whole package
 
             with _writing():
-                self._out.print(screen(result))
+                self._show(screen(result))
+
+    @contextmanager
+    def paging(self) -> Iterator[None]:
+        """Show results that are higher than the terminal through the user's pager, while this context lasts."""
+        self._pages = self._out.is_terminal
+        try:
+            yield
+        finally:
+            self._pages = False
+
+    def _show(self, shown: RenderableType) -> None:
+        if not self._pages:
+            self._out.print(shown)
+            return
+        with self._out.capture() as text:
+            self._out.print(shown)
+        if text.get().count("\n") < self._out.height:
+            self._out.out(text.get(), end="", highlight=False)
+        else:
+            with self._out.pager(styles=True):
+                self._out.print(shown)
 
     def failure(self, error: BaseException, code: str, message: str) -> None:
         """Print an error; with ``-v`` also its traceback."""
@@ -86,6 +111,10 @@ class Output:
     def complaint(self, message: str) -> None:
         """Print one line about a problem to standard error; the result remains valid."""
         self._err.print(Text.assemble(("error: ", "bold red"), visible(message)))
+
+    def warning(self, message: str) -> None:
+        """Print one line of warning to standard error."""
+        self._err.print(Text.assemble(("warning: ", "yellow"), visible(without_secrets(message))))
 
     def note(self, message: str) -> None:
         """Print one line of information to standard error."""
@@ -201,7 +230,7 @@ class _LogHandler(logging.Handler):
     """Log records as single lines, ``level: message``, that do not disturb the bar.
 
     Records of ``others``, the libraries, are shown only for debugging: PySpark, for example, logs an interrupt with two
-    tracebacks.
+    tracebacks. Warnings about the configuration are shown by the invocation, in one line.
     """
 
     _STYLES: Final = {"warning": "yellow", "error": "red", "critical": "bold red"}
@@ -211,6 +240,7 @@ class _LogHandler(logging.Handler):
         self._console = console
         if not others:
             self.addFilter(logging.Filter("metastore"))
+        self.addFilter(lambda record: record.name != CONFIGURATION_LOG)
 
     def emit(self, record: logging.LogRecord) -> None:
         level = record.levelname.lower()
@@ -238,8 +268,9 @@ def _writing() -> Iterator[None]:
         raise StorageError(f"standard output cannot be written: {error.strerror}") from error
 
 
-def _console(*, stderr: bool) -> Console:
+def _console(*, stderr: bool, width: int | None = None) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or os.environ.get("COLUMNS", "").isdigit() else _PIPE_WIDTH
+    if width is None and not (stream.isatty() or os.environ.get("COLUMNS", "").isdigit()):
+        width = _PIPE_WIDTH
     # Brackets and colons in names and values are not Rich's markup.
     return Console(file=stream, width=width, soft_wrap=True, highlight=False, markup=False, emoji=False)

@@ -30,7 +30,7 @@ def publish(
     from metastore.overview.results import Rows  # noqa: PLC0415 - `--help` answers at once
 
     options = {"dry_run": dry_run, "replace": replace, "milliseconds": milliseconds}
-    return Rows.of(invocation.session.publish(table, to, format_version=format_version, **options))
+    return Rows.of(invocation.session.publish(table, to, format_version=format_version, **options), readable=True)
 
 
 @command
@@ -38,7 +38,7 @@ def unpublish(invocation: Invocation, name: Name, dry_run: DryRun = False) -> ob
     """Remove a published table from its catalog; every file stays."""
     from metastore.overview.results import Rows  # noqa: PLC0415 - `--help` answers at once
 
-    return Rows.of(invocation.session.unpublish(name, dry_run=dry_run))
+    return Rows.of(invocation.session.unpublish(name, dry_run=dry_run), readable=True)
 
 
 @command
@@ -49,4 +49,4 @@ def publications(
     """List the published tables: what each publishes, since when, and whether it is behind its source."""
     from metastore.overview.results import Rows  # noqa: PLC0415 - `--help` answers at once
 
-    return Rows.of(invocation.session.call("metastore.system.publications", catalog=catalog))
+    return Rows.of(invocation.session.call("metastore.system.publications", catalog=catalog), readable=True)

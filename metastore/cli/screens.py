@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from functools import singledispatch
 from os.path import commonprefix
@@ -57,15 +58,16 @@ def _(result: Configuration) -> RenderableType:
     for setting in result.settings:
         value = setting_value(setting.value)
         table.add_row(setting.key, value, Text(setting.origin, "dim" if setting.origin == "default" else "green"))
-    return table
+    return Group(table, *(Text(f"warning: {each}", "yellow") for each in result.warnings))
 
 
 @screen.register
 def _(result: TableList) -> RenderableType:
     if not result.tables and result.pattern is not None:
-        return Group(f"No table matches {result.pattern}.", _footer("", result.version))
+        return Group(f"No table matches {result.pattern} in {result.metastore}.", _footer("", result.version))
     if not result.tables:
-        return "No tables. `metastore analyze <plugin.workspace.table or path>` adds one."
+        where = f"No tables in {result.metastore}"
+        return f"{where}: `metastore analyze <plugin.workspace.table or path>` adds one."
     table = Grid("table", "#rows", "level", "data modified (UTC)", "owner", "location")
     for each in result.tables:
         table.add_row(
@@ -234,7 +236,8 @@ def _(result: Rows) -> RenderableType:
     for position, name in enumerate(result.columns):
         table.add(name, whole=all(_is_number(row[position]) for row in shown))
     for row in shown:
-        table.add_row(*map(_value, row))
+        cells = map(_readable, result.columns, row) if result.readable else map(_value, row)
+        table.add_row(*cells)
     more = len(result.rows) - _MOST_VALUES
     hidden = f"; {more:,} not shown, --json has all" if more > 0 else ""
     return Group(table, Text(plural(len(result.rows), "row") + hidden, "dim"))
@@ -257,6 +260,22 @@ def _(result: Left) -> RenderableType:
 
 def _is_number(value: object) -> bool:
     return value is None or isinstance(value, int | float | Decimal)
+
+
+def _readable(name: str, value: object) -> Text:
+    """A value for people; a column's name says what its numbers count."""
+    if value is None:
+        return Text(UNKNOWN, "dim")
+    if isinstance(value, datetime):
+        return Text(moment(value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _value(value)
+    what = name.rpartition("_")[2]
+    if what == "bytes" or name.startswith("bytes_"):
+        return Text(size(round(value)))
+    if what == "seconds":
+        return Text(seconds(value))
+    return Text(number(value) if isinstance(value, int) else f"{value:,.6g}")
 
 
 def _value(value: object) -> Text:

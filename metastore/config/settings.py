@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from metastore.config.catalogs import KINDS, CatalogSettings, catalogs_settings, check_hive
 from metastore.config.components import LEASE_FOLDER as LEASE_FOLDER
@@ -37,7 +37,10 @@ from metastore.config.serve import ServeSettings, serve_settings
 from metastore.config.sql import SqlSettings, sql_settings
 from metastore.redaction import remember, remember_environment
 
-_log = logging.getLogger("metastore")
+CONFIGURATION_LOG: Final = "metastore.configuration"
+"""The logger of warnings about configuration files."""
+
+_log = logging.getLogger(CONFIGURATION_LOG)
 
 _SERVED_IMPLEMENTATION = "IcebergMetastore"
 _OTHER_IMPLEMENTATIONS = ("rdbms", "mongo")  # Drill's other metastores have their settings under these names

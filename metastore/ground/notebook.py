@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_ROWS: Final = 50
 _LEFT: Final = ' style="text-align: left"'
 _RIGHT: Final = ' style="text-align: right"'
 
@@ -26,6 +30,19 @@ def grid(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], n
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     below = "".join(f"<div>{escape(note)}</div>" for note in notes)
     return f"<div><strong>{escape(title)}</strong><table><tr>{head}</tr>{body}</table>{below}</div>"
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """``%load_ext metastore``: from now on the notebook shows Arrow tables, as ``Session.sql`` returns, as HTML."""
+    ipython.display_formatter.formatters["text/html"].for_type_by_name("pyarrow.lib", "Table", rows)
+
+
+def rows(table: pa.Table) -> str:
+    """Returns the first rows of a table, with the number of all."""
+    shown = table.slice(0, _MOST_ROWS)
+    values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
+    known = ["" if len(shown) == len(table) else f"the first {len(shown):,} of {len(table):,} rows"]
+    return grid(f"{len(table):,} rows", table.column_names, values, filter(None, known))
 
 
 def lines(text: str) -> str:

@@ -20,21 +20,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a statement: the names of its columns, and the rows, each with one value a column."""
+    """The rows of a statement: the names of its columns, and the rows, each with one value a column.
+
+    ``readable``: on a screen, values are for people: sizes with units, times to the second, a dash for nothing.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    readable: bool = False
 
     @classmethod
-    def of(cls, table: pa.Table, maps_as_pydicts: Literal["strict"] | None = None) -> Rows:
+    def of(cls, table: pa.Table, maps_as_pydicts: Literal["strict"] | None = None, *, readable: bool = False) -> Rows:
         """Returns the rows of an Arrow table."""
         values = [_values(column, maps_as_pydicts) for column in table.columns]
-        return cls(tuple(table.column_names), tuple(zip(*values, strict=True)))
+        return cls(tuple(table.column_names), tuple(zip(*values, strict=True)), readable)
 
     @classmethod
     def by_name(cls, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Rows:
-        """Returns rows from dictionaries with distinct names."""
-        return cls(tuple(columns), tuple(tuple(row[name] for name in columns) for row in rows))
+        """Returns readable rows from dictionaries with distinct names."""
+        return cls(tuple(columns), tuple(tuple(row[name] for name in columns) for row in rows), readable=True)
 
     def as_document(self) -> Mapping[str, Any]:
         """Returns each row as an object by column names; a second column ``a`` is called ``a_2``."""

@@ -47,11 +47,15 @@ class TableSummary:
 
 @dataclass(frozen=True)
 class TableList:
-    """The tables of one version, by name; all of them, or those that match a ``pattern``."""
+    """The tables of one version, by name; all of them, or those that match a ``pattern``.
+
+    ``metastore`` is the location that was looked at.
+    """
 
     version: int
     tables: tuple[TableSummary, ...]
     pattern: str | None = None
+    metastore: str | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,8 @@ def tables(session: Session, pattern: str | None = None, at: str | None = None) 
         read = read.filter(of_names(each["tableName"] for each in named if _matches(each, pattern)))
     units = read.columns(*_SUMMARY_COLUMNS).to_arrow().to_pylist()
     found = (_table_summary(unit) for unit in units if pattern is None or _matches(unit, pattern))
-    return TableList(version, tuple(sorted(found, key=lambda each: each.table)), pattern)
+    listed = tuple(sorted(found, key=lambda each: each.table))
+    return TableList(version, listed, pattern, session.settings.iceberg.base_location)
 
 
 def describe(session: Session, table: str, at: str | None = None) -> TableDescription:

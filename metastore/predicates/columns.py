@@ -135,7 +135,9 @@ class Columns:
         name, known = ".".join(path), map(".".join, self._all_paths())
         if (why := self._absent.get(name.lower())) is not None:
             return InvalidRequestError(f"there is no column {name}{where} here: {why}")
-        hint = did_you_mean(name, known, most=_NEAREST, cutoff=0.5, otherwise=f"columns are {_some(list(self._names))}")
+        names = list(self._names)
+        own = f"columns are {_some(names)}" if names else "the table has no columns: no data was in it"
+        hint = did_you_mean(name, known, most=_NEAREST, cutoff=0.5, otherwise=own)
         return InvalidRequestError(f"unknown column {name!r}{where}{hint}")
 
     def _all_paths(self) -> Iterator[ColumnPath]:

@@ -238,6 +238,7 @@ def _sample(cursor: Cursor) -> float | None:
 def _answer(result: AnalyzeResult, *notes: str) -> pa.Table:
     done = "is up to date" if result.status == "up to date" else f"analyzed: {result.files:,} files"
     row: dict[str, Any] = {"ok": True, "summary": f"{result.table} {done}", **vars(result)}
+    row["seconds"] = round(result.seconds, 3)
     unskipped = (f"{name} cannot skip files: {reason}" for name, reason in result.without_bounds.items())
     row["notes"] = [*unskipped, *notes]
     return pa.Table.from_pylist([{name: row[name] for name in ANSWER.names}], ANSWER)

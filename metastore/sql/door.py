@@ -45,6 +45,9 @@ _HANDLERS: Final[Mapping[tuple[str, ...], Handler]] = {
     words: handler for family in _FAMILIES for words, handler in family.HANDLERS.items()
 }
 
+STATEMENTS: Final = tuple(_HANDLERS)
+"""The first words of every statement, in capitals."""
+
 _EXPLAIN: Final = ("EXPLAIN",)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import re
 from dataclasses import replace
@@ -73,6 +74,36 @@ def test_lines_keep_to_a_terminal_that_has_room() -> None:
     assert max(map(len, shown)) <= 80
     assert [line.split()[0] for line in shown if line.startswith("heading")] == [f"heading_{n}" for n in range(20)] * 2
     assert [line.split(None, 1)[1] for line in shown[:20]] == [f"value {n}" for n in range(20)]
+
+
+def test_columns_without_values_go_first() -> None:
+    """They are named below a table that is too wide with them; a wide terminal has them in their places."""
+    names = tuple(f"heading_{n}" for n in range(12))
+    rows = Rows(names, tuple(tuple(None if n > 3 else n * 1000 for n in range(12)) for _ in range(2)), readable=True)
+    narrow, wide = lines(rows, 80), lines(rows, 200)
+    assert narrow[1].split() == list(names[:4])
+    assert "".join(narrow).count("3,000") == 2
+    folded = " ".join(line for line in narrow if "heading_" in line and "heading_0" not in line)
+    assert folded == f"without a value: {', '.join(names[4:])}"
+    assert wide[1].split() == list(names)
+    assert "–" in wide[3]
+
+
+def test_no_rows() -> None:
+    """Headings that are wider than the terminal say nothing about nothing."""
+    names = tuple(f"heading_{n}" for n in range(12))
+    assert lines(Rows(names, ()), 80) == ["0 rows"]
+    assert lines(Rows(names, ()), 200)[1].split() == list(names)
+
+
+def test_readable_values() -> None:
+    """Sizes have units, times end with the second; a query's values are exact."""
+    columns = ("bytes_before", "seconds", "started", "score", "metadata_bytes_score", "enabled")
+    moment = dt.datetime(2026, 1, 2, 3, 4, 5, 678901, dt.timezone.utc)
+    row = (1_234_567, 0.0764357, moment, 1234, 100, True)
+    shown = "\n".join(lines(Rows(columns, (row,), readable=True), 200))
+    assert re.sub(r"\s{2,}", "|", shown.splitlines()[3].strip()) == "1.2 MB|76 ms|2026-01-02 03:04:05|1,234|100|true"
+    assert "1234567" in "\n".join(lines(Rows(columns, (row,)), 200))
 
 
 def test_numbers_of_a_query_are_not_folded() -> None:

@@ -153,6 +153,15 @@ def test_the_prompt_outlives_errors_and_interrupts(ask: Callable[..., tuple[str,
     assert done == 3
 
 
+def test_the_prompt_lists_and_describes(ask: Callable[..., tuple[str, int]]) -> None:
+    r"""By ``\\d``, as psql; within a statement it is a part of it."""
+    shown, done = ask(r"\d", r"\d dfs.shop.sales", "SELECT", r"\d;")
+    assert done == 3
+    assert "sales" in shown
+    assert "COLUMN_NAME" in shown
+    assert "error: line 2" in shown
+
+
 def test_the_history_is_kept_for_its_owner(ask: Callable[..., tuple[str, int]], tmp_path: Path) -> None:
     """In the home, readable by nobody else."""
     ask("SELECT 1;")

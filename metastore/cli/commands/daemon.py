@@ -100,7 +100,7 @@ def ask(invocation: Invocation, *, only_health: bool) -> Rows:
     if only_health:
         require_health(health)
         return Rows(("status",), ((health["status"],),))
-    return Rows(("what", "state"), tuple(lines_of(health, round(time.time() * 1000))))
+    return Rows(("what", "state"), tuple(lines_of(health, round(time.time() * 1000))), readable=True)
 
 
 def explain(invocation: Invocation, table: str) -> Rows:
@@ -123,7 +123,7 @@ def explain(invocation: Invocation, table: str) -> Rows:
         if note not in settings.warnings:
             _log.warning("%s", note)
     rows = ((name, _readable(given.value), given.key, given.origin) for name, given in values.items())
-    return Rows(("setting", "value", "key", "set in"), tuple(rows))
+    return Rows(("setting", "value", "key", "set in"), tuple(rows), readable=True)
 
 
 def _warn_of_unmatched(session: Session, table: TableName) -> None:

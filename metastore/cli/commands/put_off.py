@@ -38,6 +38,7 @@ def deletions(session: Session, keep: Sequence[str], release: Sequence[str], tab
             for each in session.deletions.entries()
             if table in (None, each.table)
         ),
+        readable=True,
     )
 
 
