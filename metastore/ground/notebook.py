@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from typing import Any, Final
 
 _MOST_ROWS: Final = 50
 _LEFT: Final = ' style="text-align: left"'
@@ -37,8 +34,8 @@ def load_ipython_extension(ipython: Any) -> None:
     ipython.display_formatter.formatters["text/html"].for_type_by_name("pyarrow.lib", "Table", rows)
 
 
-def rows(table: pa.Table) -> str:
-    """Returns the first rows of a table, with the number of all."""
+def rows(table: Any) -> str:
+    """Returns the first rows of an Arrow table, with the number of all."""
     shown = table.slice(0, _MOST_ROWS)
     values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
     known = ["" if len(shown) == len(table) else f"the first {len(shown):,} of {len(table):,} rows"]
