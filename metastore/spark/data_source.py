@@ -211,9 +211,10 @@ class MetastoreSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Returns a writer into the table of a catalog that ``save`` names. Raises as :class:`TableSink`."""
         # Processes that only read need none of it.
-        from metastore.spark.table_sink import OVERWRITE_MODE, TableSink, overwrite_mode  # noqa: PLC0415
+        from metastore.spark.row_condition import REPLACE_WHERE  # noqa: PLC0415
+        from metastore.spark.table_sink import BRANCH, OVERWRITE_MODE, TableSink, overwrite_mode  # noqa: PLC0415
 
-        given = known_options(self.options, ("path", "conf", OVERWRITE_MODE, SETTINGS))
+        given = known_options(self.options, ("path", "conf", OVERWRITE_MODE, REPLACE_WHERE, BRANCH, SETTINGS))
         if not given.get("path"):
             # The schema could be that of another table, from which the rows come.
             raise InvalidRequestError(
@@ -226,6 +227,8 @@ class MetastoreSource(DataSource):
             schema,
             overwrites=overwrite_mode(given, overwrite=overwrite),
             speculates=self.speculates,
+            where=given.get(REPLACE_WHERE.lower()),
+            branch=given.get(BRANCH),
         )
 
 
