@@ -10,10 +10,9 @@ commit; they are found by the mark and deleted. If the outcome of a commit is un
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from metastore.errors import ConflictError, InvalidRequestError, MetastoreError,
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.writes.conforming import require_storable
+from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.kept_work import is_written_alike
 from metastore.lake.writes.replaced_rows import Partitions, replaced_rows
 from metastore.lake.writes.row_changes import RowChanges
@@ -110,25 +110,13 @@ class TableSink(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:  # type: ignore[override]  # as PySpark's own
         """Write the rows of one task. Raises StorageError, and InvalidRequestError for a value that does not fit."""
-        pa.set_cpu_count(1)  # the other cores belong to other tasks
-        context = TaskContext.get()
-        repeated = context is not None and context.attemptNumber() > 0
         job = self._files.job
         rows: Iterator[pa.RecordBatch] = (
             part for batch in iterator for part in self._values.rows(job, batch).to_batches()
         )
         if self._where is not None:
             rows = self._where.met_by(rows, job.arrow_schema)
-        first = next(rows, None)
-        if first is None:
-            return WrittenFiles((), repeated)
-        writer = TableWriter(job)
-        try:
-            files = writer.write(chain([first], rows), first.nbytes // max(1, first.num_rows))
-        except BaseException:
-            writer.remove()
-            raise
-        return WrittenFiles(tuple(files), repeated)
+        return written(job, rows)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one snapshot; an append without rows makes none.
@@ -189,6 +177,22 @@ class TableSink(DataSourceArrowWriter):
             dropped_deletes=old.deletes,
             condition=partitions.condition(reading.table.schema()),
         )
+
+
+def written(job: RewriteJob, rows: Iterable[pa.RecordBatch]) -> WrittenFiles:
+    """Write the rows of one task, which have the columns of ``job``. If it fails, its files are removed.
+
+    Raises the errors of ``rows``, StorageError and FormatError.
+    """
+    pa.set_cpu_count(1)  # the other cores belong to other tasks
+    context = TaskContext.get()
+    writer = TableWriter(job)
+    try:
+        files = writer.write(rows)
+    except BaseException:
+        writer.remove()
+        raise
+    return WrittenFiles(tuple(files), context is not None and context.attemptNumber() > 0)
 
 
 def overwrite_mode(given: Mapping[str, str], *, overwrite: bool) -> str | None:
