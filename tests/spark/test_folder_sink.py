@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import obstore
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from services.s3 import S3Server
 
 from metastore.config.settings import Settings
 from metastore.errors import StorageError
@@ -208,6 +210,26 @@ def test_a_failing_move_leaves_the_old_files(spark: SparkSession, ms: Session, f
     writer.abort(list(messages))
     assert ids(folder) == [1]
     assert len(visible(folder)) == 1
+
+
+def test_a_folder_on_an_object_store(spark: SparkSession, s3_server: S3Server, tmp_path: Path) -> None:
+    """Files are moved within the store; an overwrite leaves the new objects alone, and no hidden one."""
+    store = s3_server.create("folder-sink")
+    keys = {f'"{key}"': value for key, value in s3_server.hadoop(s3_server.endpoint).items()}
+    workspace = {"location": "/", "writable": True}
+    plugin = {"type": "file", "connection": "s3a://folder-sink", "workspaces.lake": workspace, "config": keys}
+    base = {"iceberg.location.base_path": str(tmp_path / "m"), "storage.s3": plugin}
+    register_source(spark)
+    with connect(Settings.from_mapping({"drill.metastore": base}, environ={})) as ms:
+        for mode, first in (("append", 0), ("append", 6), ("overwrite", 12)):
+            writer = rows(spark, first, first + 6).drop("region").write.format("metastore").mode(mode)
+            writer.options(**{SETTINGS: settings_option(ms.settings), "partitionBy": "month", "analyze": "true"})
+            writer.save("s3.lake.sales")
+        scanned: list[Any] = ms.tables.scan("s3.lake.sales", "month = 2").to_arrow()["id"].to_pylist()
+        assert sorted(scanned) == [13, 15, 17]
+        assert ms.analyze("s3.lake.sales").status == "up to date"
+    left = [entry["path"] for page in obstore.list(store) for entry in page]
+    assert {path.split("/")[1] for path in left} == {"month=1", "month=2"}
 
 
 def test_an_overwrite_without_rows_keeps_the_columns(spark: SparkSession, ms: Session, folder: Path) -> None:
