@@ -192,7 +192,7 @@ class Duck:
         KeyboardInterrupt ends it at any point.
         """
         try:
-            read = partial(self._interruptible, lambda: self._connection.sql(query).to_arrow_table())
+            read = partial(self._interruptible, lambda: self._asked(query).to_arrow_table())
             rows: pa.Table = self._guarded(read)
         except Failure as failure:
             if failure.line is None:  # for a relation, DuckDB reports errors without a place; for a statement, with it
@@ -204,7 +204,7 @@ class Duck:
         """Returns the rows of a query, some at a time, in ``order``, if given. Raises as :meth:`run`, also later."""
         text = f"FROM (\n{query}\n) ORDER BY {order}" if order else query
         read = partial(self._streamed, query, lines_before=1 if order else 0)
-        reader: Any = read(lambda: self._connection.sql(text).to_arrow_reader(_ROWS_AT_ONCE))
+        reader: Any = read(lambda: self._asked(text).to_arrow_reader(_ROWS_AT_ONCE))
         names = [self._heading(name, query) for name in reader.schema.names]
         schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
         batches: Iterator[pa.RecordBatch] = iter(partial(read, partial(next, reader, None)), None)
@@ -221,6 +221,7 @@ class Duck:
 
     def bind(self, query: str) -> None:
         """Check that the names in a query mean something. Raises :class:`Failure`, with its place."""
+        define_what(query, self._connection)
         self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
 
     def plan(self, query: str) -> PlanNode:
@@ -233,10 +234,14 @@ class Duck:
 
     def columns(self, query: str) -> tuple[pa.Schema, list[str]]:
         """Returns the columns of a query's rows, and their types in DuckDB. Raises :class:`Failure`."""
-        relation = self._guarded(lambda: self._connection.sql(query))
+        relation = self._guarded(lambda: self._asked(query))
         rows: pa.Table = self._guarded(relation.limit(0).to_arrow_table)
         names = [self._heading(name, query) for name in rows.column_names]
         return rows.rename_columns(names).schema, list(map(str, relation.types))
+
+    def _asked(self, query: str) -> Any:
+        define_what(query, self._connection)
+        return self._connection.sql(query)
 
     def _interruptible(self, call: Callable[[], T]) -> T:
         """Returns what ``call`` returns, so that Ctrl-C ends the query.

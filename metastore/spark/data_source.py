@@ -52,6 +52,8 @@ _OPTIONS: Final = ("path", "conf", "version", "asOf", "columns", "where", "rowId
 _FLAGS: Final = {"true": True, "false": False}
 
 
+_SAVES: Final = "replaceWhere and branch are for tables of catalogs, analyze and partitionBy for folders"
+
 _JSON: Final = TypeAdapter(Settings)
 
 
@@ -209,23 +211,44 @@ class MetastoreSource(DataSource):
         return reader if request.push_filters else _Unfiltered(reader)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Returns a writer into the table of a catalog that ``save`` names. Raises as :class:`TableSink`."""
-        # Processes that only read need none of it.
-        from metastore.spark.table_sink import OVERWRITE_MODE, TableSink, overwrite_mode  # noqa: PLC0415
+        """Returns a writer into the table of a catalog, or the folder, that ``save`` names.
 
-        given = known_options(self.options, ("path", "conf", OVERWRITE_MODE, SETTINGS))
+        Raises as :class:`metastore.spark.table_sink.TableSink` and :class:`metastore.spark.folder_sink.FolderSink`.
+        """
+        # Processes that only read need none of it.
+        from metastore.spark.folder_sink import ANALYZE, PARTITION_BY, FolderSink, is_folder  # noqa: PLC0415
+        from metastore.spark.row_condition import REPLACE_WHERE  # noqa: PLC0415
+        from metastore.spark.table_sink import BRANCH, OVERWRITE_MODE, TableSink, overwrite_mode  # noqa: PLC0415
+
+        of_catalogs, of_folders = (REPLACE_WHERE, BRANCH), (ANALYZE, PARTITION_BY)
+        given = known_options(self.options, ("path", "conf", OVERWRITE_MODE, *of_catalogs, *of_folders, SETTINGS))
         if not given.get("path"):
             # The schema could be that of another table, from which the rows come.
             raise InvalidRequestError(
                 "Spark does not pass the name of its table to the source: write by "
                 'df.write.format("metastore").mode("append").save("catalog.schema.table")'
             )
+        settings, overwrites = settings_of(given, self.keys_of_session), overwrite_mode(given, overwrite=overwrite)
+        folder = is_folder(settings, given["path"])
+        if wrong := [each for each in (of_catalogs if folder else of_folders) if each.lower() in given]:
+            raise InvalidRequestError(f"the option {wrong[0]} is not for {given['path']}; {_SAVES}")
+        if folder:
+            return FolderSink(
+                settings,
+                given["path"],
+                schema,
+                overwrites=overwrites,
+                partition_by=given.get(PARTITION_BY.lower()),
+                analyzes=_flag(given, ANALYZE),
+            )
         return TableSink(
-            settings_of(given, self.keys_of_session),
+            settings,
             given["path"],
             schema,
-            overwrites=overwrite_mode(given, overwrite=overwrite),
+            overwrites=overwrites,
             speculates=self.speculates,
+            where=given.get(REPLACE_WHERE.lower()),
+            branch=given.get(BRANCH),
         )
 
 

@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache, partial
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import cloudpickle, inheritable_thread_target
@@ -55,6 +55,8 @@ from metastore.spark.session import (
     quiet_about_pandas,
     start_session,
 )
+from metastore.spark.spark_types import arrow_rows
+from metastore.spark.supported import has_artifacts
 from metastore.spark.workers import require_workers
 from metastore.sql.target import Dealt
 
@@ -231,7 +233,10 @@ class SparkEngine:
         dealer = worker.dealer(cloudpickle.dumps(deal), _FINGERPRINT)  # type: ignore[no-untyped-call]
         sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
         with quiet_about_pandas():
-            rows = self._one_each(sent).mapInArrow(dealer, worker.DEALT).repartitionById(groups, column("part"))
+            rows = self._one_each(sent).mapInArrow(dealer, worker.DEALT)
+            # Before Spark 4.1 a task may get several groups.
+            by_group = getattr(rows, "repartitionById", None) or rows.repartition
+            rows = by_group(groups, column("part"))
         yield from self._gathered(rows, gather, schema, of_rows=False)
 
     def answers_of(
@@ -270,7 +275,7 @@ class SparkEngine:
 
         def collect() -> list[tuple[str, bytes]]:
             with quiet_about_pandas():
-                return _pairs(rows.mapInArrow(gatherer, worker.ANSWER).toArrow())
+                return _pairs(arrow_rows(rows.mapInArrow(gatherer, worker.ANSWER)))
 
         yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), "a query and its tasks"))
 
@@ -324,8 +329,12 @@ class SparkEngine:
 
     def _ship(self) -> None:
         """Send our code to the executors of this session, and to executors that join later."""
+        spark = self.spark
         with _SHIPPING:
-            self.spark.addArtifacts(_own_code_zipped(), pyfile=True)
+            if is_classic(spark) and not has_artifacts(spark.version):
+                spark.sparkContext.addPyFile(_own_code_zipped())
+            else:
+                spark.addArtifacts(_own_code_zipped(), pyfile=True)
         self._shipped = True
 
 
@@ -363,7 +372,7 @@ def _collect(spark: SparkSession, job: _Job, parts: Sequence[worker.Part]) -> li
     if not is_classic(spark):
         with quiet_about_pandas():
             numbers = spark.range(0, len(parts), 1, len(parts))
-            return _pairs(numbers.mapInArrow(worker.in_arrow(job, parts), worker.ANSWER).toArrow())
+            return _pairs(arrow_rows(numbers.mapInArrow(worker.in_arrow(job, parts), worker.ANSWER)))
     return _cancellable(spark, spark.sparkContext.parallelize(parts, len(parts)).mapPartitions(job).collect)
 
 
@@ -382,7 +391,9 @@ def _cancellable(spark: SparkSession, collect: Callable[[], list[tuple[str, byte
     context, tag = spark.sparkContext, f"metastore-{uuid.uuid4()}"
     context.addJobTag(tag)
     with ThreadPoolExecutor(1, "metastore-spark") as thread:
-        running = thread.submit(inheritable_thread_target(spark)(collect))
+        is_new = has_artifacts(spark.version)
+        inheriting: Any = inheritable_thread_target(spark)(collect) if is_new else inheritable_thread_target(collect)
+        running = thread.submit(inheriting)
         try:
             answers: list[tuple[str, bytes]] = result_of(running)
         except BaseException:

@@ -17,6 +17,7 @@ from pyspark.sql.types import TimestampType
 
 from metastore.errors import EngineError
 from metastore.redaction import without_secrets
+from metastore.spark.spark_types import arrow_rows
 
 
 def read_jdbc(
@@ -28,7 +29,7 @@ def read_jdbc(
     """
     try:
         frame = spark.read.jdbc(url, table, properties={"preferTimestampNTZ": "true", **properties})
-        found = frame.toArrow()
+        found = arrow_rows(frame)
     except Exception as error:
         if not isinstance(error, PySparkException) and type(error).__module__ != "py4j.protocol":
             raise

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from metastore.spark.session import copied
+from metastore.spark.session import all_settings, copied
 
 
 class Pin(NamedTuple):
@@ -131,7 +131,7 @@ def pinned(spark: SparkSession) -> Iterator[SparkSession]:
     The copy is removed afterwards.
     """
     with copied(spark, {key: pin.value for key, pin in PINNED.items()}) as copy:
-        for key in dropped(copy.conf.getAll):
+        for key in dropped(all_settings(copy)):
             with suppress(AnalysisException):  # A static setting applies to the whole application.
                 copy.conf.unset(key)
         yield copy

@@ -18,11 +18,11 @@ from metastore.components.information_schema.relations import NAME, RELATIONS
 from metastore.errors import InvalidRequestError
 from metastore.model.identity import TableInfo
 from metastore.session import Session
-from metastore.spark.data_source import FORMAT, SETTINGS, MetastoreSource, settings_option
 from metastore.spark.engine import SparkEngine
 from metastore.spark.pruned_table import read_table
 from metastore.spark.session import adopt, quiet_about_pandas
 from metastore.spark.session_keys import OF_HADOOP, session_conf
+from metastore.spark.supported import require_data_sources
 
 _COMPONENTS: Final = "components"
 
@@ -32,8 +32,12 @@ def register_source(spark: SparkSession) -> None:
 
     Executors without the package receive it. This call is needed only where Spark does not find the source by itself.
     Spark finds it if the package is installed on the driver's host, for the Python that Spark runs. Only a source that
-    was made known by this call has the keys of object stores in the session's configuration.
+    was made known by this call has the keys of object stores in the session's configuration. Raises EngineError before
+    Spark 4.1.
     """
+    require_data_sources(spark.version)
+    from metastore.spark.data_source import MetastoreSource  # noqa: PLC0415 - an old PySpark lacks its modules
+
     SparkEngine(adopt(spark)).prepare()
     keys = {key: value for key, value in session_conf(spark).items() if key.startswith(OF_HADOOP)}
     speculates = spark.conf.get("spark.speculation", "false") == "true"
@@ -58,6 +62,8 @@ def register(spark: SparkSession, ms: Session, *patterns: str, prefix: str = "")
     if patterns:
         return _register_tables(spark, ms, patterns, prefix)
     register_source(spark)
+    from metastore.spark.data_source import FORMAT, SETTINGS, settings_option  # noqa: PLC0415 - as above
+
     tables = {f"{NAME}_{name.lower()}": f"{NAME}.{name}" for name in RELATIONS}
     tables |= {f"{_COMPONENTS}_{name}": f"metastore.{_COMPONENTS}.{name}" for name in ms.metastore.components}
     settings = settings_option(ms.settings)

@@ -128,6 +128,15 @@ def adopt(spark: SparkSession) -> SparkSession:
     return spark
 
 
+def all_settings(spark: SparkSession) -> dict[str, str]:
+    """Returns the settings of ``spark``. Spark 3.5 shows those of the session without values that it hides."""
+    if hasattr(spark.conf, "getAll"):
+        return dict(spark.conf.getAll)
+    own = dict(spark.sparkContext.getConf().getAll()) if is_classic(spark) else {}
+    shown = {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+    return own | {key: value for key, value in shown.items() if not value.endswith("(redacted)")}
+
+
 @contextmanager
 def copied(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """Yields a session like ``spark``, with its views and functions, and with ``settings``.

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from metastore.config import Settings
-from metastore.spark.session import is_classic
+from metastore.spark.session import all_settings, is_classic
 
 _log: Final = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
     Those have Spark's spelling, ``spark.hadoop.…``. Hadoop's own defaults are left out. Warns of secrets in a
     credential provider, which are not read. A Connect session shows Spark's configuration only.
     """
-    conf = dict(spark.conf.getAll)
+    conf = all_settings(spark)
     if not is_classic(spark):
         return conf
     of_files = _keys_of_files(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001 - no other door to it

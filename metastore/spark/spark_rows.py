@@ -20,7 +20,7 @@ from metastore.ground.quoting import backticked
 from metastore.scan.rows import in_types
 from metastore.spark.engine import SparkEngine
 from metastore.spark.failures import reason_of
-from metastore.spark.spark_types import arrow_columns, require_digits, spark_schema
+from metastore.spark.spark_types import arrow_columns, arrow_rows, require_digits, spark_schema
 from metastore.sql.target import MERGE_SOURCE, MERGE_TARGET, Dealt, QueriedRows, ReadRows, Rows
 
 
@@ -78,7 +78,7 @@ class SparkRows:
     def table(self) -> pa.Table:
         """As :meth:`metastore.sql.target.QueriedRows.table`."""
         try:
-            return self.frame.toArrow()
+            return arrow_rows(self.frame)
         except MetastoreError:
             raise
         except Exception as error:

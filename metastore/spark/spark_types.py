@@ -54,6 +54,18 @@ def arrow_columns(struct: spark.StructType) -> pa.Schema:
     return to_arrow_schema(struct, **_ZONE)
 
 
+def arrow_rows(frame: Any) -> pa.Table:
+    """Returns all rows of a DataFrame; before Spark 4 there is no public way. Raises the errors of Spark."""
+    if hasattr(frame, "toArrow"):
+        table: pa.Table = frame.toArrow()
+        return table
+    if hasattr(frame, "_to_table"):  # over Connect
+        table, _ = frame._to_table()  # noqa: SLF001 - as above
+        return table
+    batches = frame._collect_as_arrow()  # noqa: SLF001 - as above
+    return pa.Table.from_batches(batches, batches[0].schema if batches else arrow_columns(frame.schema))
+
+
 _ZONE: Final[dict[str, Any]] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 """Before Spark 4.2 the zone is always UTC."""
 

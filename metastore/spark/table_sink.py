@@ -10,10 +10,9 @@ commit; they are found by the mark and deleted. If the outcome of a commit is un
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from metastore.errors import ConflictError, InvalidRequestError, MetastoreError,
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.writes.conforming import require_storable
+from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.kept_work import is_written_alike
 from metastore.lake.writes.replaced_rows import Partitions, replaced_rows
 from metastore.lake.writes.row_changes import RowChanges
@@ -39,9 +39,16 @@ from metastore.lake.writes.task_files import TaskFiles
 from metastore.lake.writes.written_change import RowPlan, WrittenChange
 from metastore.procedures.files.guards import require_written_version
 from metastore.session import Session, connect
+from metastore.spark.row_condition import REPLACE_WHERE, RowCondition
 from metastore.spark.spark_types import arrow_columns
 from metastore.sql.rows.insert_tasks import InsertValues
-from metastore.sql.tasks.row_writes import Reading, run_change
+from metastore.sql.tasks.row_writes import Reading, on_branch, run_change
+
+BRANCH: Final = "branch"
+"""Option: the branch of the table that gets the rows. One that does not exist begins at the current snapshot.
+
+Iceberg's own writer for Spark 4.1 has the same option, with the same effect.
+"""
 
 OVERWRITE_MODE: Final = "partitionOverwriteMode"
 """Option: what mode ``overwrite`` replaces.
@@ -63,21 +70,35 @@ class WrittenFiles(WriterCommitMessage):
 class TableSink(DataSourceArrowWriter):
     """Writes rows with the columns of ``columns`` into the table ``name``: by name, in any order and any case.
 
-    ``overwrites`` is ``static`` or ``dynamic``, or None to append. ``speculates``: Spark may run several attempts of a
-    task at once. Raises NotFoundError for an unknown table, and InvalidRequestError for columns that do not fit.
+    ``overwrites`` is ``static`` or ``dynamic``, or None to append. With the condition ``where`` it is ``static``, and
+    rows of the condition are replaced. ``branch`` is the branch that gets the snapshot; None: the main one.
+    ``speculates``: Spark may run several attempts of a task at once. Raises NotFoundError for an unknown table, and
+    InvalidRequestError for columns that do not fit and a branch that is a tag.
     """
 
     def __init__(
-        self, settings: Settings, name: str, columns: StructType, *, overwrites: str | None, speculates: bool
+        self,
+        settings: Settings,
+        name: str,
+        columns: StructType,
+        *,
+        overwrites: str | None,
+        speculates: bool,
+        where: str | None = None,
+        branch: str | None = None,
     ) -> None:
         self._settings = settings
         self._name = name
         self._overwrites = overwrites
         self._speculates = speculates
+        self._branch = branch
         with connect(settings) as ms:
             target = _target(ms, name)
             table = target.load()
         require_written_version(table, target)
+        if branch == "":
+            raise InvalidRequestError(f"the option {BRANCH} names a branch; it is empty")
+        on_branch(table, branch)  # refuses a tag
         # Tasks get this writer; a long history would make it large.
         no_history: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
         self._base = table.metadata.model_copy(update=no_history)
@@ -85,23 +106,17 @@ class TableSink(DataSourceArrowWriter):
         self._values = InsertValues(table.schema(), _places(table.schema(), columns.names, name), {}, "")
         for place, given in zip(self._values.places, arrow_columns(columns), strict=True):
             require_storable(table.schema().fields[place], self._files.job.arrow_schema.field(place).type, given.type)
+        self._where = None if where is None else RowCondition.of(where, target.name, self._files.job.arrow_schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:  # type: ignore[override]  # as PySpark's own
         """Write the rows of one task. Raises StorageError, and InvalidRequestError for a value that does not fit."""
-        pa.set_cpu_count(1)  # the other cores belong to other tasks
-        context = TaskContext.get()
-        repeated = context is not None and context.attemptNumber() > 0
-        rows = (part for batch in iterator for part in self._values.rows(self._files.job, batch).to_batches())
-        first = next(rows, None)
-        if first is None:
-            return WrittenFiles((), repeated)
-        writer = TableWriter(self._files.job)
-        try:
-            files = writer.write(chain([first], rows), first.nbytes // max(1, first.num_rows))
-        except BaseException:
-            writer.remove()
-            raise
-        return WrittenFiles(tuple(files), repeated)
+        job = self._files.job
+        rows: Iterator[pa.RecordBatch] = (
+            part for batch in iterator for part in self._values.rows(job, batch).to_batches()
+        )
+        if self._where is not None:
+            rows = self._where.met_by(rows, job.arrow_schema)
+        return written(job, rows)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one snapshot; an append without rows makes none.
@@ -116,7 +131,8 @@ class TableSink(DataSourceArrowWriter):
         try:
             with connect(self._settings) as ms:
                 kind: Kind | None = None if self._overwrites is None else "delete"
-                run_change(ms, _target(ms, self._name), partial(self._plan, files), kind)
+                target = _target(ms, self._name)
+                run_change(ms, target, partial(self._plan, ms, target, files), kind, branch=self._branch)
         except OutcomeUnknownError:
             raise
         except MetastoreError:
@@ -135,7 +151,7 @@ class TableSink(DataSourceArrowWriter):
             self._files.start()
             self._files.remove()
 
-    def _plan(self, files: tuple[DataFile, ...], reading: Reading) -> RowPlan:
+    def _plan(self, ms: Session, target: TargetTable, files: tuple[DataFile, ...], reading: Reading) -> RowPlan:
         """Returns the change that adds ``files``, and removes what they replace."""
         if not is_written_alike(self._base, reading.table.metadata):
             raise ConflictError(
@@ -146,6 +162,9 @@ class TableSink(DataSourceArrowWriter):
         live = reading.live
         if self._overwrites is None:
             return inserted
+        if self._where is not None:
+            removal = self._where.removal(ms, target, reading)
+            return replace(removal, written=removal.written + inserted.written)
         if self._overwrites == "static":
             every = range(len(live.files))
             return replace(inserted, dropped=every, dropped_deletes=live.deletes, condition=AlwaysTrue())
@@ -160,12 +179,31 @@ class TableSink(DataSourceArrowWriter):
         )
 
 
+def written(job: RewriteJob, rows: Iterable[pa.RecordBatch]) -> WrittenFiles:
+    """Write the rows of one task, which have the columns of ``job``. If it fails, its files are removed.
+
+    Raises the errors of ``rows``, StorageError and FormatError.
+    """
+    pa.set_cpu_count(1)  # the other cores belong to other tasks
+    context = TaskContext.get()
+    writer = TableWriter(job)
+    try:
+        files = writer.write(rows)
+    except BaseException:
+        writer.remove()
+        raise
+    return WrittenFiles(tuple(files), context is not None and context.attemptNumber() > 0)
+
+
 def overwrite_mode(given: Mapping[str, str], *, overwrite: bool) -> str | None:
     """Returns what a write replaces, by its options in lower case; None to append.
 
-    Raises InvalidRequestError for an unknown value, and for an option that an append does not have.
+    Raises InvalidRequestError for an unknown value, for an option that an append does not have, and for two options
+    that both say what is replaced.
     """
     value = given.get(OVERWRITE_MODE.lower())
+    if REPLACE_WHERE.lower() in given and (not overwrite or value is not None):
+        raise InvalidRequestError(f"the option {REPLACE_WHERE} is for mode overwrite, without {OVERWRITE_MODE}")
     if value is not None and (not overwrite or value.lower() not in _MODES):
         raise InvalidRequestError(
             f"the option {OVERWRITE_MODE} is {' or '.join(_MODES)}, for mode overwrite; it is {value!r}"

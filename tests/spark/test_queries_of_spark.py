@@ -111,6 +111,25 @@ def test_rows_of_a_partition_come_to_one_file(sessions: list[Session]) -> None:
     assert by_spark.sql('SELECT count(*) AS n FROM lake.db."few$data_files"').to_pylist() == [{"n": 3}]
 
 
+def test_merged_rows_of_a_partition_come_to_one_file(spark: SparkSession, sessions: list[Session]) -> None:
+    """New rows of two clauses, from six tasks, become one file for each of the three partitions."""
+    by_spark = sessions[0]
+    by_spark.sql("CREATE TABLE lake.db.fresh (id BIGINT, k VARCHAR) PARTITIONED BY (k)")
+    told = merge(
+        by_spark,
+        spark.range(0, 60, 1, 6).selectExpr("id", "concat('k', id % 3) AS k"),
+        "lake.db.fresh",
+        "target.id = source.id",
+        "WHEN NOT MATCHED AND source.id < 30 THEN INSERT *",
+        "WHEN NOT MATCHED AND source.id < 50 THEN INSERT (k, id) VALUES (source.k, source.id)",
+    )
+    assert told["inserted"].to_pylist() == [50]
+    assert by_spark.sql(
+        "SELECT count(DISTINCT id) AS n, sum(id) AS s FROM lake.db.fresh WHERE k = 'k' || id % 3"
+    ).to_pylist() == [{"n": 50, "s": 1225}]
+    assert by_spark.sql('SELECT count(*) AS n FROM lake.db."fresh$data_files"').to_pylist() == [{"n": 3}]
+
+
 def test_a_query_is_pruned_and_says_which_engine_runs_it(sessions: list[Session]) -> None:
     """EXPLAIN names the engine and its dialect, for every statement that has a query."""
     by_spark = sessions[0]

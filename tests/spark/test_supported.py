@@ -11,7 +11,7 @@ import pytest
 
 import metastore
 from metastore.errors import EngineError
-from metastore.spark.supported import require_supported
+from metastore.spark.supported import require_data_sources, require_supported
 
 ROOT = Path(metastore.__file__).parents[1]
 
@@ -64,24 +64,38 @@ def python(program: str, pyspark: str, folder: Path) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.parametrize("version", ["4.1.0", "4.1.4", "4.3.0", "4.10.1", "4.2.0.dev1", "4.3.0-SNAPSHOT", "4.1"])
+@pytest.mark.parametrize(
+    "version", ["3.5.1", "3.5.1-amzn-0", "4.0.0", "4.1.4", "4.10.1", "4.2.0.dev1", "4.3.0-SNAPSHOT", "4.1"]
+)
 def test_supported_versions(version: str) -> None:
-    """From 4.1 on; vendors append to the number."""
+    """From 3.5 on; vendors append to the number."""
     require_supported(version)
 
 
-@pytest.mark.parametrize("version", ["3.5.1", "3.5.1-amzn-0", "4.0.0", "4.0.5", "5.0.0", "2"])
+@pytest.mark.parametrize(
+    ("version", "has_them"), [("3.5.1-amzn-0", False), ("4.0.9", False), ("4.1", True), ("4.3.0", True)]
+)
+def test_versions_without_data_sources_are_refused_there_alone(version: str, has_them: bool) -> None:
+    """The error says what works in their place."""
+    if has_them:
+        require_data_sources(version)
+        return
+    with pytest.raises(EngineError, match=rf"needs Spark 4\.1 or later, and this is Spark {version}.* Use read_table"):
+        require_data_sources(version)
+
+
+@pytest.mark.parametrize("version", ["3.4.4", "3.3.1-amzn-0", "5.0.0", "2"])
 def test_others_are_refused_by_name(version: str) -> None:
     """With what is required, and what to run."""
-    with pytest.raises(EngineError, match=r"Spark .* is not supported; 4\.1 or later.* pip install 'pyspark\[sql\]>=4"):
+    with pytest.raises(EngineError, match=r"Spark .* is not supported; 3\.5 or later.* pip install 'pyspark\[sql\]>=3"):
         require_supported(version)
 
 
 def test_an_old_pyspark_is_refused_when_the_package_is_imported(tmp_path: Path) -> None:
     """Before a module that it lacks is imported from it."""
-    ran = python("import metastore.spark", "__version__ = '3.5.1'\n", tmp_path)
+    ran = python("import metastore.spark", "__version__ = '3.4.1'\n", tmp_path)
     assert ran.returncode == 1
-    assert ran.stderr.splitlines()[-1].startswith("metastore.errors.EngineError: Spark 3.5.1 is not supported; 4.1")
+    assert ran.stderr.splitlines()[-1].startswith("metastore.errors.EngineError: Spark 3.4.1 is not supported; 3.5")
 
 
 def test_what_needs_no_spark_runs_without_pyspark(tmp_path: Path) -> None:

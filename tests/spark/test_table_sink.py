@@ -11,6 +11,7 @@ import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, DecimalType, LongType, NestedField, StringType
 from pyspark.errors import AnalysisException
@@ -81,9 +82,9 @@ def rows_by_day(spark: SparkSession, first: int, days: list[int], tasks: int = 3
     ).repartition(tasks)
 
 
-def ids(table: Table) -> list[int]:
+def ids(table: Table, snapshot: int | None = None) -> list[int]:
     """The ids in the table, sorted, by PyIceberg."""
-    found: list[Any] = table.scan().to_arrow()["id"].to_pylist()
+    found: list[Any] = table.scan(snapshot_id=snapshot).to_arrow()["id"].to_pylist()
     return sorted(found)
 
 
@@ -151,6 +152,13 @@ def test_overwriting_replaces_everything_or_the_partitions_of_the_new_rows(
             "1L AS id", "lake.shop.sales", {"where": "id = 1"}, "unknown option where", marks=pytest.mark.exhaustive
         ),
         ("1L AS id", "lake.shop.sales", {"partitionOverwriteMode": "dynamic"}, "for mode overwrite"),
+        pytest.param(
+            "1L AS id",
+            "lake.shop.sales",
+            {"replaceWhere": "id = 1"},
+            "for mode overwrite",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_before_a_task_runs(
@@ -160,6 +168,80 @@ def test_what_does_not_fit_is_refused_before_a_task_runs(
     with pytest.raises(AnalysisException, match=said):
         save(spark.sql(f"SELECT {columns}"), into=into, **options)
     assert parquet_files(ms) == set()
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        pytest.param("Day = DATE '2024-01-02'", [1, 2, 5, 6, 13, 14], marks=pytest.mark.exhaustive),  # whole files
+        ("day between '2024-01-02' and '2024-01-03' AND id > 3", [1, 2, 3, 13, 14]),  # a part of one
+        pytest.param("name LIKE 'n_' OR `Id` = 13 or NAME = \"n14\"", [13, 14], marks=pytest.mark.exhaustive),
+        pytest.param("price + 1 >= 13.00 or year(day) < 0", [1, 2, 3, 4, 5, 6, 13, 14], marks=pytest.mark.exhaustive),
+    ],
+)
+def test_rows_of_a_condition_are_replaced_in_one_snapshot(
+    spark: SparkSession, ms: Session, save: Save, condition: str, left: list[int]
+) -> None:
+    """The condition is Spark's SQL; Spark's own filter says which old rows stay."""
+    save(rows_by_day(spark, 1, [1, 2, 3]))
+    old = spark.read.parquet(*files_of(table_of(ms)))
+    stay = [row["id"] for row in old.where(f"NOT coalesce({condition}, false)").select("id").collect()]
+    new = rows_by_day(spark, 13, [2])
+    save(new, "overwrite", replaceWhere=condition)
+    table = table_of(ms)
+    assert ids(table) == left == sorted([*stay, 13, 14])
+    assert len(table.snapshots()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"replaceWhere": "id > 13"}, "1 of 2 rows do not meet replaceWhere 'id > 13'"),
+        *(
+            pytest.param(options, said, marks=pytest.mark.exhaustive)
+            for options, said in (
+                ({"replaceWhere": "name <> 'n13' OR NULL"}, "do not meet"),
+                ({"replaceWhere": "idd > 13"}, "idd"),
+                ({"replaceWhere": "id >"}, "syntax error"),
+                ({"replaceWhere": "id IN (SELECT 1)"}, "no subqueries"),
+                ({"replaceWhere": "id > 0", "partitionOverwriteMode": "static"}, "without partitionOverwriteMode"),
+            )
+        ),
+    ],
+)
+def test_a_row_that_the_condition_does_not_have_is_refused(
+    spark: SparkSession, ms: Session, save: Save, options: dict[str, str], said: str
+) -> None:
+    """NULL is not true; the table is as before, and no file is left."""
+    save(rows_by_day(spark, 1, [1]))
+    files = parquet_files(ms)
+    with pytest.raises(Exception, match=said):
+        save(rows_by_day(spark, 13, [2], tasks=1), "overwrite", **options)
+    assert parquet_files(ms) == files
+    assert ids(table_of(ms)) == [1, 2]
+
+
+def test_a_branch_gets_the_rows_and_main_stays(spark: SparkSession, ms: Session, save: Save) -> None:
+    """The branch begins where main is. Each mode reads and changes it alone. A tag is refused."""
+    save(rows_by_day(spark, 1, [1, 2]))
+    ms.sql("ALTER TABLE lake.shop.sales CREATE TAG first")
+    save(rows_by_day(spark, 11, [1]), branch="audit")
+    assert ids(table_of(ms), table_of(ms).metadata.refs["audit"].snapshot_id) == [1, 2, 3, 4, 11, 12]
+    save(rows_by_day(spark, 5, [3]))
+    save(rows_by_day(spark, 21, [2]), "overwrite", branch="audit", replaceWhere="day = '2024-01-02'")
+    save(rows_by_day(spark, 31, [1]), "overwrite", branch="audit", partitionOverwriteMode="dynamic")
+    table = table_of(ms)
+    assert ids(table) == [1, 2, 3, 4, 5, 6]
+    audit = table.metadata.refs["audit"].snapshot_id
+    assert ids(table, audit) == [21, 22, 31, 32]
+    assert table.metadata.refs["audit"].snapshot_ref_type == SnapshotRefType.BRANCH
+    summary = next(each.summary for each in table.snapshots() if each.snapshot_id == audit)
+    assert summary is not None
+    assert summary["total-records"] == "4"
+    save(rows_by_day(spark, 41, [1]), "overwrite", branch="main")
+    assert ids(table_of(ms)) == [41, 42]
+    with pytest.raises(AnalysisException, match="first is a tag"):
+        save(rows_by_day(spark, 51, [1]), branch="first")
 
 
 def test_a_task_that_fails_leaves_nothing(spark: SparkSession, ms: Session, save: Save) -> None:

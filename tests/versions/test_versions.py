@@ -67,9 +67,28 @@ with metastore.spark.connect(spark, "site.conf") as ms:
     ms.sql("CREATE MATERIALIZED VIEW dfs.w.m AS SELECT max(id) AS top FROM dfs.w.t")
     ms.sql("REFRESH MATERIALIZED VIEW dfs.w.m")
     assert ms.sql("SELECT top FROM dfs.w.m").to_pylist() == [{"top": 31}]
+    metastore.spark.register(spark, ms, "dfs.w.t")
+    assert spark.sql("SELECT max(id) AS top FROM t WHERE month < 3").collect()[0].top == 21
+    told = ms.sql("SELECT month, count(*) AS n FROM dfs.w.t GROUP BY month ORDER BY month", engine="spark")
+    assert told.to_pylist() == [{"month": month, "n": 2} for month in (1, 2, 3)]
+"""
+)
+WITH_SOURCE: Final = (
+    ON_SPARK
+    + """
     metastore.spark.register_source(spark)
     assert spark.read.format("metastore").option("conf", "site.conf").load("dfs.w.t").count() == 6
 print("WORKS")
+"""
+)
+WITHOUT_SOURCE: Final = (
+    ON_SPARK
+    + """
+    try:
+        metastore.spark.register_source(spark)
+    except metastore.errors.EngineError as error:
+        assert 'the format "metastore" needs Spark 4.1 or later, and this is Spark ' in str(error)
+        print("WORKS")
 """
 )
 
@@ -111,14 +130,22 @@ def test_every_version_of_python(tmp_path: Path, python: str) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("spark", ["4.1.4", "4.2.0", "4.2.1", "4.3.0"])
 def test_supported_versions_of_spark(tmp_path: Path, spark: str) -> None:
-    """ANALYZE on executors, reads, materialized views, and the data source."""
-    ran = run(environment("python3.11", spark), ON_SPARK, tmp_path)
+    """ANALYZE on executors, reads, views by name, Spark's SQL, materialized views, and the data source."""
+    ran = run(environment("python3.11", spark), WITH_SOURCE, tmp_path)
     assert ran.stdout.endswith("WORKS\n"), ran.stderr[-3000:]
 
 
-@pytest.mark.parametrize("spark", ["3.5.9", "4.0.5"])
+@pytest.mark.spark
+@pytest.mark.parametrize("spark", ["3.5.7", "4.0.1"])
+def test_older_versions_of_spark_lack_the_data_source_alone(tmp_path: Path, spark: str) -> None:
+    """All else works; the data source is refused by a sentence that names what works."""
+    ran = run(environment("python3.11", spark), WITHOUT_SOURCE, tmp_path)
+    assert ran.stdout.endswith("WORKS\n"), ran.stderr[-3000:]
+
+
+@pytest.mark.parametrize("spark", ["3.4.4"])
 def test_other_versions_of_spark_are_refused(tmp_path: Path, spark: str) -> None:
     """When the package meets them, by a sentence that says what to install."""
     ran = run(environment("python3.11", spark), "import metastore.spark", tmp_path)
     last = ran.stderr.splitlines()[-1]
-    assert last.startswith(f"metastore.errors.EngineError: Spark {spark} is not supported; 4.1 or later"), ran.stderr
+    assert last.startswith(f"metastore.errors.EngineError: Spark {spark} is not supported; 3.5 or later"), ran.stderr

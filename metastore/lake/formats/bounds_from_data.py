@@ -39,8 +39,9 @@ class BoundsFrom:
     """Where bounds of columns of Parquet and ORC come from.
 
     ``footers``: no data is read. ``data``: reads the data of every column whose footer lacks a bound or a null count.
-    ``auto``: reads the data of INT96, and of text whose writer is known for wrong bounds. ``columns`` are always read
-    if their footers lack something; a struct stands for its leaves.
+    ``auto``: reads the data of INT96, and of columns whose writer is known for wrong bounds, but not of bytes, nor of
+    dates that Drill may have shifted. ``columns`` are always read if their footers lack something; a struct stands for
+    its leaves.
     """
 
     source: BoundsSource = "auto"
@@ -63,8 +64,8 @@ class BoundsFrom:
         """Whether the data of ``leaf`` is read if its footer lacks something."""
         if self.source == "data" or is_among(leaf.path, self.columns):
             return True
-        is_doubted_text = leaf.type == "VARCHAR" and Doubt.BOUNDS in leaf.doubt
-        return self.source == "auto" and (leaf.physical == "INT96" or is_doubted_text)
+        is_doubted = Doubt.BOUNDS in leaf.doubt and leaf.type not in ("VARBINARY", "DATE")
+        return self.source == "auto" and (leaf.physical == "INT96" or is_doubted)
 
     @property
     def may_read_data(self) -> bool:

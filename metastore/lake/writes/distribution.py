@@ -50,6 +50,11 @@ def distribution(name: str, properties: Mapping[str, str], *, is_partitioned: bo
 
 def by_partition(job: RewriteJob, batch: pa.RecordBatch, groups: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yields the rows of ``batch`` by group, from 0 to ``groups``; rows of one partition are in one group."""
+    yield from by_group(batch, partition_groups(job, batch, groups))
+
+
+def partition_groups(job: RewriteJob, batch: pa.RecordBatch, groups: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Returns the group of each row of ``batch``, as :func:`by_partition` has it."""
     fields = partition_fields(job.output_spec)
     hashes = np.zeros(batch.num_rows, dtype=np.uint64)
     for field in fields:
@@ -61,7 +66,8 @@ def by_partition(job: RewriteJob, batch: pa.RecordBatch, groups: int) -> Iterato
         # A step of a multiplicative hash, so that equal values in two fields do not cancel out.
         own = codes[encoded.indices.to_numpy(zero_copy_only=False)]
         hashes = (hashes * np.uint64(0x9E3779B1) + own) & np.uint64(0xFFFFFFFF)
-    yield from by_group(batch, (hashes % np.uint64(groups)).astype(np.int64))
+    found: np.ndarray[tuple[int], np.dtype[np.int64]] = (hashes % np.uint64(groups)).astype(np.int64)
+    return found
 
 
 def _alike(value: object) -> object:

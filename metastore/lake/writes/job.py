@@ -68,6 +68,8 @@ class RewriteJob:
     on the new files. ``name_mapping`` reads files without field IDs. ``keep_going``: a failing task returns its error
     instead of raising it. ``keeps_lineage``: rows are read with their lineage, and new files store it in columns, as
     version 3 needs. ``mark`` is a text in the names of new files, by which files of lost tasks are found.
+    ``of_folder``: the files are those of a plain folder, which have no field ids. Their directories tell the columns of
+    the partition spec, so the files lack these.
     """
 
     name: str
@@ -84,6 +86,7 @@ class RewriteJob:
     format_version: TableVersion = 2
     keeps_lineage: bool = False
     mark: str = ""
+    of_folder: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -101,6 +104,8 @@ class RewriteJob:
 
         Raises InvalidRequestError if the table has a column that cannot be written.
         """
+        if self.of_folder:
+            return self.schema
         schema = carried_schema(self.name, self.schema)
         return stored_names(with_lineage(schema) if self.keeps_lineage else schema)
 
@@ -122,7 +127,11 @@ class RewriteJob:
     @cached_property
     def stored_schema(self) -> Schema:
         """The columns that new files store; those of unknown type are always NULL, and are left out."""
-        return stored_schema(self.file_schema)
+        stored = stored_schema(self.file_schema)
+        if not self.of_folder:
+            return stored
+        told = {field.source_id for field in self.output_spec.fields}
+        return Schema(*(field for field in stored.fields if field.field_id not in told))
 
     def spec(self, spec_id: int) -> PartitionSpec:
         """Returns one of the table's specs."""

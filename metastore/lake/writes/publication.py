@@ -35,16 +35,21 @@ from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 
 
 def publish_change(
-    target: TargetTable, table: Table, now_ms: int, new: Sequence[DataFile], gone: Sequence[LiveFile]
+    target: TargetTable,
+    table: Table,
+    now_ms: int,
+    new: Sequence[DataFile],
+    gone: Sequence[LiveFile],
+    branch: str = MAIN_BRANCH,
 ) -> int:
-    """Commit ``table`` with the files ``new`` and without ``gone``; returns the id of the snapshot.
+    """Commit ``table`` with the files ``new`` and without ``gone`` on ``branch``; returns the id of the snapshot.
 
     Raises CommitFailedException if another writer was faster and StorageError if the commit was refused, both with
     nothing changed; OutcomeUnknownError if the outcome is unknown.
     """
-    made = NewSnapshot(table, now_ms)
+    made = NewSnapshot(table, now_ms, branch)
     with made.taken_back_unless_published():
-        made.publish(target, _manifests(made, new, gone), _summary(table, new, gone))
+        made.publish(target, _manifests(made, new, gone), _summary(made, new, gone))
     return made.id
 
 
@@ -63,7 +68,7 @@ def publish_creation(
     """
     made = NewSnapshot(staged, now_ms)
     with made.taken_back_unless_published():
-        first = made.updates(_manifests(made, new, ()), _summary(staged, new, ()))
+        first = made.updates(_manifests(made, new, ()), _summary(made, new, ()))
         requirements = (AssertCreate(),) if replaced is None else unchanged(replaced)
         target.commit(staged if replaced is None else replaced, requirements, (*updates, *first))
     return made.id
@@ -89,11 +94,11 @@ def _manifests(made: NewSnapshot, new: Sequence[DataFile], gone: Sequence[LiveFi
     return changed_manifests(made, made.parent_manifests(), read, new, going)[0]
 
 
-def _summary(table: Table, new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Summary:
+def _summary(made: NewSnapshot, new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Summary:
     operation = _operation(new, gone)
-    current = table.metadata.current_snapshot()
-    previous = current.summary.additional_properties if current and current.summary else None
-    counts = counted(table.metadata, new, [live.file for live in gone])
+    parent = made.parent
+    previous = parent.summary.additional_properties if parent and parent.summary else None
+    counts = counted(made.table.metadata, new, [live.file for live in gone])
     return update_snapshot_summaries(Summary(operation, **counts), previous)
 
 

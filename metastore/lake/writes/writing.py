@@ -136,7 +136,7 @@ class _OpenFile:
         self._held_end = FooterHeld(stream) if job.marks else None
         # Without Arrow's own schema, every reader sees the Iceberg types, not Arrow's large types.
         try:
-            self._stored = schema_to_pyarrow(job.stored_schema)
+            self._stored = schema_to_pyarrow(job.stored_schema, include_field_ids=not job.of_folder)
             into: Any = self._held_end or self._stream
             if job.marks:
                 paths = parquet_path_to_id_mapping(job.stored_schema).items()

@@ -2,7 +2,8 @@
 
 Place in the flow: MERGE makes one query over the table, whose rows have addresses, and its source
 (:mod:`metastore.sql.rows.merge`). The engine joins both by its own plan, so sources may have any size. Rows of one file
-come to one task, which writes the file's change. New rows are spread over tasks.
+come to one task, which writes the file's change. New rows of one partition come to one task, so that each partition
+gets few files; those of a table without partitions are spread over tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 from metastore.duck.queries import StreamedRows
 from metastore.errors import InvalidRequestError
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.writes.distribution import by_group
+from metastore.lake.writes.distribution import by_group, distribution, partition_groups
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.row_changes import FILE, ROW, LiveRows
 from metastore.lake.writes.row_modes import RowMode
@@ -69,7 +70,11 @@ def merge_queried(rows: QueriedRows, reading: Reading, merged: MergedRows, compo
     files = reading.writer.files_of_tasks()
     work = _Merge(files.job, reading.live, merged, reading.mode, rows.columns, composed)
     written, counts = WrittenChange(), Counter[str]()
-    found = answers(rows.engine, files, lambda _: rows.dealt_answers(_dealt, work.gathered, ANSWERS))
+    job = files.job
+    is_partitioned = bool(job.output_spec.fields)
+    by_partition = distribution(job.name, job.properties, is_partitioned=is_partitioned) == "hash"
+    deal = partial(_dealt, job, merged if by_partition else None)
+    found = answers(rows.engine, files, lambda _: rows.dealt_answers(deal, work.gathered, ANSWERS))
     for made, (own, own_counts) in found:
         files.add(made)
         written += own
@@ -130,10 +135,24 @@ def _numbered(schema: pa.Schema, part: AddressedFiles) -> Rows:
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _dealt(batches: Rows) -> Iterator[Dealt]:
-    """The task that deals pairs: those of a file to its number, new rows evenly."""
+def _dealt(job: RewriteJob, merged: MergedRows | None, batches: Rows) -> Iterator[Dealt]:
+    """The task that deals pairs: those of a file to its number, new rows by partition; without ``merged`` evenly."""
     for batch in batches:
         files = batch.column(0)
-        spread = _LAST - np.arange(batch.num_rows) % _SPREAD
-        groups = np.where(files.is_null().to_numpy(zero_copy_only=False), spread, files.fill_null(0).to_numpy())
+        spread = np.arange(batch.num_rows) % _SPREAD
+        if merged is not None:
+            _spread_by_partition(job, merged, batch, spread)
+        groups = np.where(files.is_null().to_numpy(zero_copy_only=False), _LAST - spread, files.fill_null(0).to_numpy())
         yield from by_group(batch, groups)
+
+
+def _spread_by_partition(job: RewriteJob, merged: MergedRows, batch: pa.RecordBatch, spread: Any) -> None:
+    """Sets the group of each new row of ``batch`` in ``spread``, which has one number for each row."""
+    action: Any = batch.column(2)
+    for number, clause in enumerate(merged.clauses):
+        is_new = pc.equal(action, pa.scalar(number)).fill_null(False).to_numpy(zero_copy_only=False)
+        if clause.action == "insert" and is_new.any():
+            # The rows of one clause keep their order.
+            rows = pa.Table.from_batches([batch]).filter(pa.array(is_new))
+            inserted = merged.plan(rows).inserted or ()
+            spread[is_new] = np.concatenate([partition_groups(job, each, _SPREAD) for each in inserted])

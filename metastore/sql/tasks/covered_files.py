@@ -61,7 +61,7 @@ def covered_files(negated: Composed, reading: Reading) -> list[int]:
     asked = _asked(negated, metadata)
     if asked is None or not isinstance(asked.condition, Condition):
         return []
-    if not all(map(_is_plain, asked.condition.tree.walk())):
+    if not all(map(is_plain, asked.condition.tree.walk())):
         return []
     expression = _expression(asked, metadata)
     if isinstance(expression, AlwaysTrue):
@@ -111,7 +111,8 @@ def _expression(asked: AskedRows, metadata: TableMetadata) -> BooleanExpression:
         return AlwaysTrue()
 
 
-def _is_plain(node: exp.Expr) -> bool:
+def is_plain(node: exp.Expr) -> bool:
+    """Whether a part of a condition is NULL only if a column is."""
     if isinstance(node, exp.Cast):
         return isinstance(node.this, exp.Literal)
     return isinstance(node, _PLAIN)

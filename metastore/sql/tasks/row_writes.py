@@ -16,7 +16,9 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
 
+from metastore.errors import InvalidRequestError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.live_files import LiveFile
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
@@ -31,6 +33,7 @@ from metastore.lake.writes.table_writer import TableWriter, job_of
 from metastore.lake.writes.written_change import RowPlan, write_change
 from metastore.procedures.files.guards import require_written_version
 from metastore.sql.queries.relations import Relations
+from metastore.sql.queries.time_travel import is_branch, table_at
 from metastore.sql.target import StatementTarget
 
 _COUNTS: Final = ("inserted", "updated", "deleted")
@@ -61,26 +64,47 @@ Planner = Callable[[Reading], RowPlan]
 
 
 def run_change(
-    target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None, *, explains: bool = False
+    target: StatementTarget,
+    table: TargetTable,
+    planner: Planner,
+    kind: Kind | None,
+    *,
+    explains: bool = False,
+    branch: str | None = None,
 ) -> pa.Table:
     """Returns one row: the numbers of rows inserted, updated and deleted, the snapshot, and the engine.
 
     The snapshot is NULL when nothing changed. The engine is the one that ran the statement's query.
     ``kind`` chooses the properties of the table that say how rows change. With None the plan changes no existing row:
     then rows have no addresses, and are written once even if the commit is tried several times. With ``explains``, the
-    statement does not run, and the rows are the lines of its plan.
+    statement does not run, and the rows are the lines of its plan. ``branch`` is read and changed in place of the main
+    one; it is made if it does not exist.
 
-    Raises the errors of ``planner``, ConflictError if other writers kept winning, StorageError, OutcomeUnknownError.
+    Raises the errors of ``planner`` and :func:`on_branch`, ConflictError if other writers kept winning, StorageError,
+    OutcomeUnknownError.
     """
-    change = _Change(target, table, planner, kind)
+    change = _Change(target, table, planner, kind, branch)
     if explains:
-        return pa.table({"plan": pa.array(change.explained(table.load()), pa.string())})
+        return pa.table({"plan": pa.array(change.explained(on_branch(table.load(), branch)), pa.string())})
     try:
         row = until_won(table, target.settings.iceberg.commit.timeout, change.attempt)
     except BaseException:
         change.remove()
         raise
     return pa.Table.from_pylist([row], pa.schema(_ANSWER))
+
+
+def on_branch(table: Table, branch: str | None) -> Table:
+    """Returns ``table`` as if the newest snapshot of ``branch`` were current, with the table's columns.
+
+    With None, and for a branch that does not exist, it is as it is. Raises InvalidRequestError for a tag.
+    """
+    found = None if branch is None else table.metadata.refs.get(branch)
+    if found is None:
+        return table
+    if not is_branch(table.metadata, branch):
+        raise InvalidRequestError(f"{branch} is a tag of {'.'.join(table.name())}: rows are written to branches only")
+    return table_at(table, found.snapshot_id, by_its_own_schema=True)
 
 
 @dataclass(frozen=True)
@@ -98,17 +122,21 @@ class _Work:
 class _Change:
     """The attempts of one statement."""
 
-    def __init__(self, target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None) -> None:
+    def __init__(
+        self, target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None, branch: str | None
+    ) -> None:
         self._target = target
         self._table = table
         self._planner = planner
         self._kind = kind
+        self._branch = branch
         self._writer: TableWriter | None = None
         self._work: _Work | None = None
 
-    def attempt(self, loaded: Table) -> dict[str, int | str | None]:
-        """Plan, write and commit on ``loaded``. Raises as :func:`run_change`."""
-        require_written_version(loaded, self._table)
+    def attempt(self, newest: Table) -> dict[str, int | str | None]:
+        """Plan, write and commit on ``newest``. Raises as :func:`run_change`."""
+        require_written_version(newest, self._table)
+        loaded = on_branch(newest, self._branch)
         mode = self._mode(loaded)
         work = self._kept(loaded, mode)
         if work is None:
@@ -121,7 +149,7 @@ class _Change:
         writer = self._writer
         assert writer is not None
         with writer.committing():
-            snapshot_id = publish_change(self._table, loaded, now_ms, work.new, work.gone)
+            snapshot_id = publish_change(self._table, newest, now_ms, work.new, work.gone, self._branch or MAIN_BRANCH)
         return {**counts, "snapshot_id": snapshot_id, "engine": work.plan.engine}
 
     def remove(self) -> None:

@@ -13,6 +13,9 @@ INT96 = Leaf(0, ("ts",), "INT96", "TIMESTAMP", False, None, True, False)
 MICROS = Leaf(0, ("ts",), "INT64", "TIMESTAMP", False, None, True, False)
 TEXT = Leaf(0, ("t",), "BYTE_ARRAY", "VARCHAR", False, None, True, False)
 DOUBTED = Leaf(0, ("t",), "BYTE_ARRAY", "VARCHAR", False, None, True, False, Doubt.BOUNDS)
+OLD_DOUBLE = Leaf(0, ("x",), "DOUBLE", "FLOAT8", False, None, True, False, Doubt.BOUNDS)
+SHIFTED = Leaf(0, ("d",), "INT32", "DATE", False, None, True, False, Doubt.BOUNDS)
+OLD_BYTES = Leaf(0, ("b",), "BYTE_ARRAY", "VARBINARY", False, None, True, False, Doubt.BOUNDS)
 IN_STRUCT = Leaf(0, ("s", "ts"), "INT64", "TIMESTAMP", False, None, True, False)
 
 
@@ -23,6 +26,9 @@ IN_STRUCT = Leaf(0, ("s", "ts"), "INT64", "TIMESTAMP", False, None, True, False)
         ("auto", MICROS, False),
         ("auto", TEXT, False),
         ("auto", DOUBTED, True),
+        ("auto", OLD_DOUBLE, True),
+        ("auto", SHIFTED, False),
+        ("auto", OLD_BYTES, False),
         ("footers", INT96, False),
         ("footers", DOUBTED, False),
         ("DATA", MICROS, True),

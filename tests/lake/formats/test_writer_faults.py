@@ -107,6 +107,34 @@ def test_the_register_names_its_reports() -> None:
     assert all(fault.doubt for fault in WRITER_FAULTS)
 
 
+@pytest.mark.parametrize(
+    ("said", "is_believed"),
+    [
+        ({}, False),
+        ({"drill.version": "1.8.0"}, False),
+        ({"drill-writer.version": "1"}, False),
+        ({"drill-writer.version": "2"}, True),
+        ({"drill-writer.version": "x", "is.date.correct": "false"}, False),
+        ({"is.date.correct": "true"}, True),
+    ],
+)
+def test_dates_of_drill_are_believed_if_the_file_says_that_they_are_right(
+    said: dict[str, str], is_believed: bool
+) -> None:
+    """As Drill itself decides; a plan made for one of such files does not fit another."""
+    day = dt.date(1969, 12, 30)
+    writer = "parquet-mr version 1.8.1-drill-r0"
+    contents = [
+        by(writer, written(pa.table({"d": [day]}).replace_schema_metadata(each)))
+        for each in (said, {"drill-writer.version": "2"}, {"drill.version": "1.8.0"})
+    ]
+    assert measured(contents[0])["`d`"] == ((-2, -2, 0, 1) if is_believed else (None, None, 0, 1))
+    plans = Plans(None)
+    for content, expected in zip(contents[1:] * 2, [True, False] * 2, strict=True):
+        leaf = plans.plan(read_footer(pa.BufferReader(content))).leaves[0]
+        assert (leaf.reading is not None) is expected
+
+
 @pytest.mark.parametrize("fault", OF_PARQUET, ids=lambda fault: f"{fault.writer}, {fault.reference}")
 def test_what_the_register_doubts_is_unknown(fault: WriterFault) -> None:
     """In a file of a writer with a fault, the doubted numbers of the columns that it concerns are unknown."""

@@ -46,6 +46,10 @@ _BYTES: Final = ParquetType("VARBINARY")
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 
+_DRILL_WRITER: Final = b"drill-writer.version"
+_DRILL_DATES: Final = b"is.date.correct"
+_OF_RIGHT_DATES: Final = 2
+
 _ARROW_SCHEMA: Final = b"ARROW:schema"
 """Where Arrow keeps its own types in a footer. Without it, a text may have been written from a dictionary."""
 
@@ -62,6 +66,7 @@ class Plan:
     shapes: frozenset[str]
     dictionaries: tuple[int, ...] | None = None
     """Leaves that Arrow may have written from dictionaries; None if that makes no difference."""
+    right_dates: bool = False
     schema_json: str = field(init=False)
     keys: tuple[str, ...] = field(init=False)
 
@@ -81,7 +86,14 @@ class Plan:
         leaves = tuple(leaf for leaf in builder.leaves if columns is None or is_among(leaf.path, columns))
         writer = footer.metadata.created_by
         return cls(
-            schema, leaves, writer, old_calendar, schema_in(footer.content), builder.shapes, builder.dictionaries
+            schema,
+            leaves,
+            writer,
+            old_calendar,
+            schema_in(footer.content),
+            builder.shapes,
+            builder.dictionaries,
+            _has_right_dates(footer),
         )
 
     def fits(self, footer: Footer) -> bool:
@@ -96,6 +108,7 @@ class Plan:
             and is_of_old_calendar(footer.content) == self.old_calendar
             and _shapes(footer) == self.shapes
             and (self.dictionaries is None or self.dictionaries == _dictionaries(footer.metadata))
+            and _has_right_dates(footer) == self.right_dates
         )
 
 
@@ -165,6 +178,7 @@ class _SchemaReader:
         self._is_refused = footer.accepted is not None
         self._parquet = metadata.schema
         self._writer = Writer.of_parquet(metadata.created_by)
+        self._right_dates = _has_right_dates(footer)
         self._next = 0
         self.leaves: list[Leaf] = []
         self._elements: list[tuple[int, ColumnPath]] = []
@@ -274,13 +288,23 @@ class _SchemaReader:
     def _written(self, column: pq.ColumnSchema, type_: str, path: ColumnPath) -> WrittenColumn:
         in_struct = len(path) > 1 and column.max_definition_level > 0
         of_values, of_dictionary = (
-            WrittenColumn(type_, column.physical_type, dictionary, in_struct) for dictionary in (False, True)
+            WrittenColumn(type_, column.physical_type, dictionary, in_struct, self._right_dates)
+            for dictionary in (False, True)
         )
         is_alike = self._writer.doubts(of_values) == self._writer.doubts(of_dictionary)
         if is_alike or column.physical_type != "BYTE_ARRAY":
             return of_values
         self._dictionary_matters = True
         return of_dictionary if self._next in self._from_dictionary else of_values
+
+
+def _has_right_dates(footer: Footer) -> bool:
+    """Whether a file of Drill says of itself that its dates are those of Parquet; earlier ones are shifted."""
+    if b"drill" not in footer.content:
+        return False
+    said = footer.metadata.metadata or {}
+    version = said.get(_DRILL_WRITER, b"")
+    return said.get(_DRILL_DATES) == b"true" or (version.isdigit() and int(version) >= _OF_RIGHT_DATES)
 
 
 def _field_ids(fields: Iterable[pa.Field[Any]], above: ColumnPath) -> Iterator[tuple[ColumnPath, int]]:

@@ -37,13 +37,14 @@ class WrittenColumn:
     """The column properties on which a fault may depend: Drill's minor type, Parquet's physical type, Arrow's storage.
 
     ``dictionary``: Arrow wrote it from a dictionary array, or may have. ``in_struct``: a struct around it can be null;
-    in ORC, it is in a struct within a struct.
+    in ORC, it is in a struct within a struct. ``right_dates``: the file's own metadata says that its dates are right.
     """
 
     type: str
     physical: str = ""
     dictionary: bool = False
     in_struct: bool = False
+    right_dates: bool = False
 
     @property
     def in_bytes(self) -> bool:
@@ -176,6 +177,10 @@ def _decimals_of_any_length(column: WrittenColumn) -> bool:
     return column.type == "VARDECIMAL" and column.physical == "BYTE_ARRAY"
 
 
+def _shifted_dates(column: WrittenColumn) -> bool:
+    return column.type == "DATE" and not column.right_dates
+
+
 def _dictionaries(column: WrittenColumn) -> bool:
     return column.dictionary
 
@@ -217,7 +222,7 @@ WRITER_FAULTS: Final[tuple[WriterFault, ...]] = (
     WriterFault(r"parquet-mr( of Drill)?", _TEXTS, _B, "apache/parquet-java#367 (PARQUET-686)", before=(1, 10)),
     WriterFault(r"parquet-mr( of Drill)?", _UNSIGNED, _B, "apache/parquet-java#362 (PARQUET-686)", before=(1, 10)),
     WriterFault(r"parquet-mr( of Drill)?", _decimals_in_bytes, _B, "PARQUET-1025", before=(1, 10)),
-    WriterFault(r"parquet-mr of Drill", _of_types("DATE"), _B, "DRILL-4203"),
+    WriterFault(r"parquet-mr of Drill", _shifted_dates, _B, "DRILL-4203"),
     WriterFault(r"parquet-mr( of Drill)?", _FLOATS, _B, "PARQUET-1246", before=(1, 10)),
     # Impala
     WriterFault(r"impala", _FLOATS, _B, "IMPALA-6527", before=(2, 12)),

@@ -43,12 +43,15 @@ from metastore.lake.stores.new_files import NewFiles
 
 
 class NewSnapshot:
-    """The next snapshot of ``table`` on ``branch``, created at ``now_ms``."""
+    """The next snapshot of ``table`` on ``branch``, created at ``now_ms``.
+
+    A branch that does not exist begins at the current snapshot, as Iceberg has it.
+    """
 
     def __init__(self, table: Table, now_ms: int, branch: str = MAIN_BRANCH) -> None:
         self.table: Final = table
         self.id: Final = table.metadata.new_snapshot_id()
-        self.parent: Final = table.metadata.snapshot_by_name(branch)
+        self.parent: Final = table.metadata.snapshot_by_name(branch) or table.metadata.current_snapshot()
         self._branch = branch
         self._now_ms = now_ms
         self._commit_id = uuid.uuid4()

@@ -191,6 +191,13 @@ class ObjectArrow(pafs.FileSystemHandler):
         with bucket.plain_errors():
             obstore.delete(bucket.store, place.key)
 
+    def move(self, src: str, dest: str) -> None:
+        """Copy the object within its store, and delete it at its old place."""
+        place, bucket = self._at(src)
+        with bucket.plain_errors():
+            obstore.rename(bucket.store, place.key, StoreLocation.parse(dest).key)
+            count(1)  # the deletion
+
     def _at(self, path: str) -> tuple[StoreLocation, Bucket]:
         place = StoreLocation.parse(path)
         return place, self._buckets.of(place)
@@ -213,9 +220,9 @@ class ObjectArrow(pafs.FileSystemHandler):
         return hash(id(self._buckets))
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise io.UnsupportedOperation("this file system neither moves, copies nor appends, nor empties a whole bucket")
+        raise io.UnsupportedOperation("this file system neither copies nor appends, nor empties a whole bucket")
 
-    delete_root_dir_contents = move = copy_file = open_append_stream = _refuse
+    delete_root_dir_contents = copy_file = open_append_stream = _refuse
 
 
 def _opened(properties: Mapping[str, str], configured_by: str, tail_bytes: int | None) -> ObjectArrow:
