@@ -22,6 +22,7 @@ from metastore.lake.iceberg.rows.live_files import LiveFile
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.valid_updates import require_known_transforms
+from metastore.lake.writes.audit import Head
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.kept_work import adds_no_match, is_written_alike, still_gone
 from metastore.lake.writes.publication import publish_change
@@ -54,6 +55,8 @@ class Reading:
     relations: Relations
     mode: RowMode
     writer: TableWriter
+    branch: str | None = None
+    """The branch that the statement names."""
     explains: bool = False
 
 
@@ -61,18 +64,25 @@ Planner = Callable[[Reading], RowPlan]
 
 
 def run_change(
-    target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None, *, explains: bool = False
+    target: StatementTarget,
+    table: TargetTable,
+    planner: Planner,
+    kind: Kind | None,
+    *,
+    branch: str | None = None,
+    explains: bool = False,
 ) -> pa.Table:
     """Returns one row: the numbers of rows inserted, updated and deleted, the snapshot, and the engine.
 
-    The snapshot is NULL when nothing changed. The engine is the one that ran the statement's query.
+    The snapshot is NULL when nothing changed. It is on ``branch``, or where the session and the table have it
+    (:mod:`metastore.lake.writes.audit`). The engine is the one that ran the statement's query.
     ``kind`` chooses the properties of the table that say how rows change. With None the plan changes no existing row:
     then rows have no addresses, and are written once even if the commit is tried several times. With ``explains``, the
     statement does not run, and the rows are the lines of its plan.
 
     Raises the errors of ``planner``, ConflictError if other writers kept winning, StorageError, OutcomeUnknownError.
     """
-    change = _Change(target, table, planner, kind)
+    change = _Change(target, table, planner, kind, branch)
     if explains:
         return pa.table({"plan": pa.array(change.explained(table.load()), pa.string())})
     try:
@@ -98,19 +108,23 @@ class _Work:
 class _Change:
     """The attempts of one statement."""
 
-    def __init__(self, target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None) -> None:
+    def __init__(
+        self, target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None, branch: str | None
+    ) -> None:
         self._target = target
         self._table = table
         self._planner = planner
         self._kind = kind
+        self._branch = branch
         self._writer: TableWriter | None = None
         self._work: _Work | None = None
 
     def attempt(self, loaded: Table) -> dict[str, int | str | None]:
         """Plan, write and commit on ``loaded``. Raises as :func:`run_change`."""
         require_written_version(loaded, self._table)
+        head = self._head(loaded)
         mode = self._mode(loaded)
-        work = self._kept(loaded, mode)
+        work = self._kept(head.read(loaded), mode)
         if work is None:
             self.remove()
             work = self._work = self._written(loaded, mode)
@@ -121,7 +135,7 @@ class _Change:
         writer = self._writer
         assert writer is not None
         with writer.committing():
-            snapshot_id = publish_change(self._table, loaded, now_ms, work.new, work.gone)
+            snapshot_id = publish_change(self._table, loaded, now_ms, work.new, work.gone, head)
         return {**counts, "snapshot_id": snapshot_id, "engine": work.plan.engine}
 
     def remove(self) -> None:
@@ -129,6 +143,9 @@ class _Change:
         if self._writer is not None:
             self._writer.remove()
         self._writer = self._work = None
+
+    def _head(self, loaded: Table) -> Head:
+        return self._target.catalogs.audit.head(str(self._table), loaded.metadata, self._branch)
 
     def _mode(self, loaded: Table) -> RowMode:
         if self._kind is None:
@@ -171,9 +188,10 @@ class _Change:
         return [*plan.lines[:1], *dropped, *plan.lines[1:]]
 
     def _reading(self, loaded: Table, mode: RowMode) -> Reading:
+        read = self._head(loaded).read(loaded)
         job = job_of(str(self._table), loaded.metadata, loaded.io)
-        live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(loaded.metadata, loaded.io)
+        live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(read.metadata, loaded.io)
         require_known_transforms(str(self._table), loaded.metadata, (each.file.spec_id for each in live.files))
         relations = Relations(self._target)
-        relations.pin(self._table, loaded, None if self._kind is None else live)
-        return Reading(job, loaded, live, relations, mode, TableWriter(job))
+        relations.pin(self._table, loaded, None if self._kind is None else live, self._branch)
+        return Reading(job, loaded, live, relations, mode, TableWriter(job), self._branch)
