@@ -27,6 +27,7 @@ from metastore.duck.query_plans import PlanNode
 from metastore.duck.sandboxes import Sandbox
 from metastore.duck.session import ALL_ROWS, judges_arrow
 from metastore.duck.spark_texts import define_what
+from metastore.duck.typed_functions import define_typed
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.ground.distribution import install_command
 from metastore.ground.interrupts import result_of
@@ -105,9 +106,10 @@ class Duck:
 
     ``limits`` are its threads and its memory; what exceeds the memory goes to temporary files. With None, DuckDB has
     its own limits, and nothing does. :meth:`plan` needs ``plans``.
+    ``current`` are the catalog and the schema that the query calls its own.
     """
 
-    def __init__(self, limits: SqlSettings | None = None, *, plans: bool = False) -> None:
+    def __init__(self, limits: SqlSettings | None = None, *, plans: bool = False, current: Sequence[str] = ()) -> None:
         try:
             self._duckdb: Any = import_module("duckdb")
         except ModuleNotFoundError as error:
@@ -119,6 +121,7 @@ class Duck:
         self._refusals = (self._duckdb.Error, pa.ArrowException, UnicodeError, OSError)
         self._sandbox = Sandbox.taken((*threads, *shown), self._memory)
         self._connection = self._sandbox.connection
+        self._current = current
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
         """Original names of renamed columns, by their names in this database."""
@@ -180,7 +183,11 @@ class Duck:
     def add_view(self, name: str, query: str) -> str:
         """Register a query as a view; returns its name in DuckDB. Raises :class:`Failure`."""
         define_what(query, self._connection)
-        return self._define(name, query)
+        return self._define(name, self._known(query))
+
+    def _known(self, query: str) -> str:
+        define_typed(query, self._connection, self._current)
+        return query
 
     def check(self, query: str) -> None:
         """Check that a text is valid SQL of DuckDB, whatever its names mean. Raises :class:`Failure`."""
@@ -192,7 +199,7 @@ class Duck:
         KeyboardInterrupt ends it at any point.
         """
         try:
-            read = partial(self._interruptible, lambda: self._connection.sql(query).to_arrow_table())
+            read = partial(self._interruptible, lambda: self._connection.sql(self._known(query)).to_arrow_table())
             rows: pa.Table = self._guarded(read)
         except Failure as failure:
             if failure.line is None:  # for a relation, DuckDB reports errors without a place; for a statement, with it
@@ -202,6 +209,7 @@ class Duck:
 
     def stream(self, query: str, order: str = "") -> StreamedRows:
         """Returns the rows of a query, some at a time, in ``order``, if given. Raises as :meth:`run`, also later."""
+        query = self._known(query)
         text = f"FROM (\n{query}\n) ORDER BY {order}" if order else query
         read = partial(self._streamed, query, lines_before=1 if order else 0)
         reader: Any = read(lambda: self._connection.sql(text).to_arrow_reader(_ROWS_AT_ONCE))
@@ -221,11 +229,13 @@ class Duck:
 
     def bind(self, query: str) -> None:
         """Check that the names in a query mean something. Raises :class:`Failure`, with its place."""
-        self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
+        self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{self._known(query)}"), lines_before=1)
 
     def plan(self, query: str) -> PlanNode:
         """Returns DuckDB's plan of a query before it is optimized. Raises :class:`Failure`."""
-        found = self._guarded(lambda: self._connection.execute(f"EXPLAIN (FORMAT JSON)\n{query}").fetchall())
+        found = self._guarded(
+            lambda: self._connection.execute(f"EXPLAIN (FORMAT JSON)\n{self._known(query)}").fetchall()
+        )
         plans = json.loads(dict(found).get("logical_plan", "[]"))
         if len(plans) != 1:
             raise Failure("DuckDB shows no plan", self._outside)
@@ -233,7 +243,7 @@ class Duck:
 
     def columns(self, query: str) -> tuple[pa.Schema, list[str]]:
         """Returns the columns of a query's rows, and their types in DuckDB. Raises :class:`Failure`."""
-        relation = self._guarded(lambda: self._connection.sql(query))
+        relation = self._guarded(lambda: self._connection.sql(self._known(query)))
         rows: pa.Table = self._guarded(relation.limit(0).to_arrow_table)
         names = [self._heading(name, query) for name in rows.column_names]
         return rows.rename_columns(names).schema, list(map(str, relation.types))

@@ -141,9 +141,7 @@ def _require_plan(statement: Statement) -> None:
     explained = statement.explained()
     fitting = [words for words in _HANDLERS if explained.begins_with(words)]
     words = max(fitting, key=len, default=())
-    if not words and explained.begins_with(("ANALYZE",)):
-        words = ("ANALYZE",)
-    elif not words or _HANDLERS[words] is select.select:
+    if not words or _HANDLERS[words] is select.select:
         return
     known = ", ".join(sorted(" ".join(each[1:]) for each in _HANDLERS if each[:1] == _EXPLAIN and each != _EXPLAIN))
     raise statement.error(

@@ -32,7 +32,7 @@ from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.ground.suggestions import nearest
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.readable_columns import reasons_of_columns_left_out
-from metastore.lake.iceberg.rows.changelog import Changelog
+from metastore.lake.iceberg.rows.changelog import Changelog, SnapshotRange
 from metastore.lake.inspection import metadata_table, resolve_version
 from metastore.lake.inspection.of_changes import CHANGES, changelog_up_to
 from metastore.lake.inspection.of_partitions import partitions, partitions_schema
@@ -111,6 +111,12 @@ class Relations:
         """Memory and threads for the query."""
         return limits_or(self._target.settings.sql)
 
+    @property
+    def current(self) -> Sequence[str]:
+        """What USE has chosen: nothing, a catalog, or a catalog and the levels of a schema."""
+        chosen = self._target.catalogs.current
+        return (*chosen[:1], *filter(None, [".".join(chosen[1:])]))
+
     def pin(self, target: TargetTable, table: Table, live: LiveRows | None, branch: str | None = None) -> None:
         """Make ``target`` mean the version ``table`` from now on.
 
@@ -143,7 +149,7 @@ class Relations:
     def resolve(
         self,
         parts: Sequence[str],
-        wanted: Version = None,
+        wanted: Version | SnapshotRange = None,
         named: Collection[str] = (),
         unlisted: Collection[str] = (),
     ) -> Relation | ViewText:
@@ -155,6 +161,8 @@ class Relations:
         Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of something without
         versions.
         """
+        if isinstance(wanted, SnapshotRange):
+            return self._of_changes(parts, wanted)
         if len(parts) == 2 and parts[0].lower() == NAME:
             return self._of_information_schema(parts[1], wanted)
         if len(parts) == 1 and parts[0].lower() in self._held:
@@ -259,6 +267,16 @@ class Relations:
         if target.is_component:
             return self._of_component(target, wanted)
         return self._of_iceberg(target, wanted, unlisted)
+
+    def _of_changes(self, parts: Sequence[str], between: SnapshotRange) -> Relation:
+        full = self._target.catalogs.full(parts)
+        target = self._target.catalogs.table(full[0], ".".join(full[1:-1]), full[-1].rpartition("$")[0])
+        self._read.add(str(target))
+        table = target.load()
+        last = table.metadata.current_snapshot_id if between.last is None else resolve_version(table, between.last)
+        if between.after is not None:
+            resolve_version(table, between.after)
+        return _of_changelog(Changelog.of(table, SnapshotRange(between.after, last)))
 
     def _of_component(self, target: TargetTable, wanted: Version) -> Relation:
         component = self._target.metastore.components[target.name]
