@@ -28,6 +28,7 @@ from metastore.lake.iceberg.catalogs.catalogs import ForeignCatalog
 from metastore.lake.iceberg.catalogs.pointers import Pointer, listed_pointers, newest_view
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.reach_index import ReachIndex
+from metastore.lake.writes.audit import Audit
 from metastore.redaction import showable
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Catalogs:
 
         By default the only catalog; without catalogs, the only plugin with workspaces of its own.
         """
+        self.audit = Audit()
+        """What SET has chosen for tables that are written, audited and published."""
         self._foreign = {
             name: ForeignCatalog(name, settings, metastore.settings.limits) for name, settings in configured.items()
         }

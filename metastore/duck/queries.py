@@ -27,6 +27,7 @@ from metastore.duck.query_plans import PlanNode
 from metastore.duck.sandboxes import Sandbox
 from metastore.duck.session import ALL_ROWS, judges_arrow
 from metastore.duck.spark_texts import define_what
+from metastore.duck.typed_functions import define_typed
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.ground.distribution import install_command
 from metastore.ground.interrupts import result_of
@@ -105,9 +106,10 @@ class Duck:
 
     ``limits`` are its threads and its memory; what exceeds the memory goes to temporary files. With None, DuckDB has
     its own limits, and nothing does. :meth:`plan` needs ``plans``.
+    ``current`` are the catalog and the schema that the query calls its own.
     """
 
-    def __init__(self, limits: SqlSettings | None = None, *, plans: bool = False) -> None:
+    def __init__(self, limits: SqlSettings | None = None, *, plans: bool = False, current: Sequence[str] = ()) -> None:
         try:
             self._duckdb: Any = import_module("duckdb")
         except ModuleNotFoundError as error:
@@ -119,6 +121,7 @@ class Duck:
         self._refusals = (self._duckdb.Error, pa.ArrowException, UnicodeError, OSError)
         self._sandbox = Sandbox.taken((*threads, *shown), self._memory)
         self._connection = self._sandbox.connection
+        self._current = current
         self._streams: list[_Stream] = []
         self._renamed: dict[str, str] = {}
         """Original names of renamed columns, by their names in this database."""
@@ -179,8 +182,13 @@ class Duck:
 
     def add_view(self, name: str, query: str) -> str:
         """Register a query as a view; returns its name in DuckDB. Raises :class:`Failure`."""
+        return self._define(name, self._known(query))
+
+    def _known(self, query: str) -> str:
+        """Returns ``query`` once the macros that it calls are defined."""
         define_what(query, self._connection)
-        return self._define(name, query)
+        define_typed(query, self._connection, self._current)
+        return query
 
     def check(self, query: str) -> None:
         """Check that a text is valid SQL of DuckDB, whatever its names mean. Raises :class:`Failure`."""
@@ -221,12 +229,13 @@ class Duck:
 
     def bind(self, query: str) -> None:
         """Check that the names in a query mean something. Raises :class:`Failure`, with its place."""
-        define_what(query, self._connection)
-        self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{query}"), lines_before=1)
+        self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{self._known(query)}"), lines_before=1)
 
     def plan(self, query: str) -> PlanNode:
         """Returns DuckDB's plan of a query before it is optimized. Raises :class:`Failure`."""
-        found = self._guarded(lambda: self._connection.execute(f"EXPLAIN (FORMAT JSON)\n{query}").fetchall())
+        found = self._guarded(
+            lambda: self._connection.execute(f"EXPLAIN (FORMAT JSON)\n{self._known(query)}").fetchall()
+        )
         plans = json.loads(dict(found).get("logical_plan", "[]"))
         if len(plans) != 1:
             raise Failure("DuckDB shows no plan", self._outside)
@@ -240,8 +249,7 @@ class Duck:
         return rows.rename_columns(names).schema, list(map(str, relation.types))
 
     def _asked(self, query: str) -> Any:
-        define_what(query, self._connection)
-        return self._connection.sql(query)
+        return self._connection.sql(self._known(query))
 
     def _interruptible(self, call: Callable[[], T]) -> T:
         """Returns what ``call`` returns, so that Ctrl-C ends the query.

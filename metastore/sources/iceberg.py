@@ -135,7 +135,7 @@ class IcebergSource:
         except (OSError, ValueError, NotImplementedError) as error:
             raise StorageError(f"the manifests of {self._name} cannot be read: {error}") from error
         columns = [_identity(field) for field in self._table.schema().fields]
-        found = {}
+        found: dict[SourceFile, FileScanTask] = {}
         for task in tasks:
             # Other delete files, or other columns, make another state of the file.
             state = state_of(columns, sorted(each.file_path for each in task.delete_files))

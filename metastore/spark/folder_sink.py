@@ -52,7 +52,6 @@ from metastore.lake.writes.task_files import TaskFiles
 from metastore.session import Session, connect
 from metastore.sources.directories import column_of, named_values
 from metastore.sources.hive.partitions import partition_name
-from metastore.sources.kinds import KINDS
 from metastore.sources.naming import is_path
 from metastore.sources.source_table import SourceTable
 from metastore.spark.spark_types import arrow_columns, spark_schema
@@ -195,7 +194,7 @@ class FolderSink(DataSourceArrowWriter):
 def is_folder(settings: Settings, name: str) -> bool:
     """Whether ``name`` is a path, or a name in a storage plugin whose tables are folders."""
     plugin = settings.storage.get(name.partition(".")[0])
-    return is_path(name) or (plugin is not None and KINDS[plugin.type].in_folders)
+    return is_path(name) or (plugin is not None and plugin.kind.in_folders)
 
 
 def _folder(ms: Session, name: str) -> SourceTable:

@@ -42,7 +42,7 @@ from metastore.session import Session, connect
 from metastore.spark.row_condition import REPLACE_WHERE, RowCondition
 from metastore.spark.spark_types import arrow_columns
 from metastore.sql.rows.insert_tasks import InsertValues
-from metastore.sql.tasks.row_writes import Reading, on_branch, run_change
+from metastore.sql.tasks.row_writes import Reading, run_change
 
 BRANCH: Final = "branch"
 """Option: the branch of the table that gets the rows. One that does not exist begins at the current snapshot.
@@ -95,10 +95,10 @@ class TableSink(DataSourceArrowWriter):
         with connect(settings) as ms:
             target = _target(ms, name)
             table = target.load()
+            if branch == "":
+                raise InvalidRequestError(f"the option {BRANCH} names a branch; it is empty")
+            ms.catalogs.audit.head(str(target), table.metadata, branch, may_be_new=True)  # refuses a tag
         require_written_version(table, target)
-        if branch == "":
-            raise InvalidRequestError(f"the option {BRANCH} names a branch; it is empty")
-        on_branch(table, branch)  # refuses a tag
         # Tasks get this writer; a long history would make it large.
         no_history: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
         self._base = table.metadata.model_copy(update=no_history)
@@ -132,7 +132,9 @@ class TableSink(DataSourceArrowWriter):
             with connect(self._settings) as ms:
                 kind: Kind | None = None if self._overwrites is None else "delete"
                 target = _target(ms, self._name)
-                run_change(ms, target, partial(self._plan, ms, target, files), kind, branch=self._branch)
+                run_change(
+                    ms, target, partial(self._plan, ms, target, files), kind, branch=self._branch, makes_branch=True
+                )
         except OutcomeUnknownError:
             raise
         except MetastoreError:

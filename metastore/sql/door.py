@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.config.engine import QueryDialect
-from metastore.sql import analyze, call
+from metastore.sql import analyze, call, session_settings
 from metastore.sql import view_statements as views
 from metastore.sql.limits import limited
 from metastore.sql.queries import select
@@ -38,6 +38,7 @@ _FAMILIES: Final = (
     views,
     schemas,
     select,
+    session_settings,
     show,
     show_table,
 )
@@ -106,16 +107,11 @@ def _unknown(statement: Statement) -> str:
 _SUGGESTED: Final = 3
 
 _ALONE: Final = "each statement is a transaction of its own, and tables have branches for what is tried first"
-_NO_SETTINGS: Final = (
-    "USE chooses a schema, ms.sql(text, timeout=…, memory=…) has limits, and the rest is configuration"
-)
 _REFUSED: Final[Mapping[tuple[str, ...], str]] = {
     ("START", "TRANSACTION"): _ALONE,
     ("BEGIN",): _ALONE,
     ("COMMIT",): _ALONE,
     ("ROLLBACK",): _ALONE,
-    ("SET",): _NO_SETTINGS,
-    ("RESET",): _NO_SETTINGS,
     ("REFRESH", "TABLE"): "nothing is cached, and every statement reads the newest version",
     ("SHOW", "FILES"): 'the command "metastore files" lists a table\'s files, and SELECT "$path" reads them',
     ("GRANT",): "the store and the catalog decide who may read and write",
@@ -148,9 +144,7 @@ def _require_plan(statement: Statement) -> None:
     explained = statement.explained()
     fitting = [words for words in _HANDLERS if explained.begins_with(words)]
     words = max(fitting, key=len, default=())
-    if not words and explained.begins_with(("ANALYZE",)):
-        words = ("ANALYZE",)
-    elif not words or _HANDLERS[words] is select.select:
+    if not words or _HANDLERS[words] is select.select:
         return
     known = ", ".join(sorted(" ".join(each[1:]) for each in _HANDLERS if each[:1] == _EXPLAIN and each != _EXPLAIN))
     raise statement.error(

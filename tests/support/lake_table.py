@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 
 from metastore.components.metastore import Metastore
 from metastore.config import Settings
+from metastore.engines.engine import Engine
 from metastore.ground.clock import Clock
 from metastore.lake.iceberg.rows.live_files import LiveFiles, live_files
 from metastore.session import Session
@@ -21,7 +22,7 @@ TABLE = "lake.db.t"
 class Lake:
     """A session whose catalog ``lake`` has the table ``db.t``; ``meanwhile`` runs once before the next commit."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, engine: Engine | None = None) -> None:
         self.folder = folder
         self.meanwhile: Callable[[], object] | None = None
         catalog = {"type": "sql", "uri": f"sqlite:///{folder}/c.db", "warehouse": f"file://{folder}/wh"}
@@ -33,7 +34,7 @@ class Lake:
         opened = Metastore.open(
             Settings.from_mapping({"drill.metastore": given}, environ={}), clock=Clock(now_ms=self._now_ms)
         )
-        self.session = Session(opened)
+        self.session = Session(opened, engine)
         self.session.sql("CREATE SCHEMA lake.db")
 
     def _now_ms(self) -> int:

@@ -115,7 +115,7 @@ def _size(manifests: Sequence[ManifestFile]) -> int:
 
 def _counted(table: Table, manifests: Sequence[ManifestFile], sign: int) -> pa.Table:
     """Returns the counts of the live files of ``manifests``, times ``sign``."""
-    shown = PartitionColumn(table)
+    shown = PartitionColumn(table.metadata)
     found: dict[SpecPartition, tuple[dict[str, Any], FileCounts]] = {}
     for entry in live_entries(table, manifests):
         file = entry.data_file
@@ -148,7 +148,7 @@ def _read_columns(table: Table, path: str) -> dict[int, Any] | None:
 
 def _counts(table: Table, snapshot: Snapshot, held: dict[int, Any]) -> pa.Table | None:
     """Returns partition, spec and counts; None if the statistics of ``snapshot`` lack one of them, or are wrong."""
-    shown = PartitionColumn(table)
+    shown = PartitionColumn(table.metadata)
     columns = {name: held.get(_FIRST_COUNT + number) for number, name in enumerate(COUNTS)}
     partition, spec = held.get(_PARTITION), held.get(_SPEC)
     if partition is None or spec is None or any(each is None or each.null_count for each in columns.values()):

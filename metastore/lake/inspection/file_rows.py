@@ -33,7 +33,7 @@ class FileRows:
     """Shows the files of one table. ``fields`` are the columns of a file, without ``readable_metrics``."""
 
     def __init__(self, table: Table) -> None:
-        self.partition: Final = PartitionColumn(table)
+        self.partition: Final = PartitionColumn(table.metadata)
         self.metrics: Final = ColumnMetrics(table.schema())
         self.fields: list[pa.Field[Any]] = [
             pa.field("content", _TEXT),

@@ -190,7 +190,7 @@ def _summaries(table: Table, manifest: ManifestFile) -> list[dict[str, Any]]:
     fields = table.metadata.specs()[manifest.partition_spec_id].fields
     found = []
     for field, summary in zip(fields, manifest.partitions or [], strict=False):
-        kind = type_of(table, field)
+        kind = type_of(table.metadata, field)
         lower = as_text(kind, summary.lower_bound, field.transform)
         upper = as_text(kind, summary.upper_bound, field.transform)
         found.append(

@@ -29,7 +29,7 @@ def partitions_schema(table: Table) -> pa.Schema:
     """Returns the columns of ``$partitions``."""
     bounds = [pa.field(name, _column_type(kind)) for name, kind in _described(table).values()]
     fields: list[pa.Field[Any]] = [
-        *PartitionColumn(table).fields,
+        *PartitionColumn(table.metadata).fields,
         pa.field("spec_id", pa.int32()),
         *(pa.field(name, _LONG) for name in COUNTS),
         pa.field("last_updated_at", TIMESTAMP),
@@ -50,7 +50,7 @@ def partitions(table: Table, snapshot: Snapshot | None, asked: Collection[str] |
         counted = counted_partitions(table, snapshot, last_change=not LAST_CHANGE.isdisjoint(asked))
         if counted is not None:
             return counted
-    shown = PartitionColumn(table)
+    shown = PartitionColumn(table.metadata)
     columns = _described(table)
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
     found: dict[SpecPartition, _Partition] = {}

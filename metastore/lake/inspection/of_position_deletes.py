@@ -26,7 +26,7 @@ def position_deletes(table: Table, snapshot: Snapshot | None) -> pa.Table:
 
     A position is shown even if its data file is not in the snapshot any more.
     """
-    shown = PartitionColumn(table)
+    shown = PartitionColumn(table.metadata)
     named = [pa.field("file_path", _TEXT), pa.field("pos", _LONG)]
     same: list[pa.Field[Any]] = [
         *shown.fields,

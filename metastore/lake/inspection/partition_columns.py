@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile
-from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import IcebergType, UnknownType, UUIDType
 
 from metastore.lake.iceberg.columns.partition_type import partition_fields
@@ -22,9 +22,9 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 class PartitionColumn:
     """The column ``partition`` of one table; ``fields`` has it as Arrow's field, or is empty."""
 
-    def __init__(self, table: Table) -> None:
-        self._specs = table.metadata.specs()
-        self._fields = partition_fields(table)
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._specs = metadata.specs()
+        self._fields = partition_fields(metadata)
         kinds = [pa.field(name, arrow_type(kind)) for name, kind in self._fields.values()]
         self.fields: list[pa.Field[Any]] = [pa.field("partition", pa.struct(kinds))] if kinds else []
 

@@ -8,7 +8,7 @@ statement read it, so the statement changes exactly the rows that it read. Promi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
@@ -32,6 +32,7 @@ from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
 from metastore.lake.iceberg.rows.changed_manifests import changed_manifests, counted
 from metastore.lake.iceberg.rows.live_files import LiveFile
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.writes.audit import MAIN, Head
 
 
 def publish_change(
@@ -40,16 +41,16 @@ def publish_change(
     now_ms: int,
     new: Sequence[DataFile],
     gone: Sequence[LiveFile],
-    branch: str = MAIN_BRANCH,
+    head: Head = MAIN,
 ) -> int:
-    """Commit ``table`` with the files ``new`` and without ``gone`` on ``branch``; returns the id of the snapshot.
+    """Commit ``head`` of ``table`` with the files ``new`` and without ``gone``; returns the id of the snapshot.
 
     Raises CommitFailedException if another writer was faster and StorageError if the commit was refused, both with
     nothing changed; OutcomeUnknownError if the outcome is unknown.
     """
-    made = NewSnapshot(table, now_ms, branch)
+    made = NewSnapshot(table, now_ms, head.branch)
     with made.taken_back_unless_published():
-        made.publish(target, _manifests(made, new, gone), _summary(made, new, gone))
+        made.publish(target, _manifests(made, new, gone), _summary(made, new, gone, head.notes))
     return made.id
 
 
@@ -94,12 +95,16 @@ def _manifests(made: NewSnapshot, new: Sequence[DataFile], gone: Sequence[LiveFi
     return changed_manifests(made, made.parent_manifests(), read, new, going)[0]
 
 
-def _summary(made: NewSnapshot, new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Summary:
-    operation = _operation(new, gone)
+def _summary(
+    made: NewSnapshot,
+    new: Sequence[DataFile],
+    gone: Sequence[LiveFile],
+    notes: Mapping[str, str] = MAIN.notes,
+) -> Summary:
     parent = made.parent
     previous = parent.summary.additional_properties if parent and parent.summary else None
     counts = counted(made.table.metadata, new, [live.file for live in gone])
-    return update_snapshot_summaries(Summary(operation, **counts), previous)
+    return update_snapshot_summaries(Summary(_operation(new, gone), **counts, **notes), previous)
 
 
 def _operation(new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Operation:

@@ -17,12 +17,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from pyiceberg.io import FileIO
-from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.lake.iceberg.columns.version_3_fields import content_offset
 from metastore.lake.iceberg.rows.delete_index import Delete, Deletes, only_path, unpartitioned_specs
 from metastore.lake.iceberg.rows.live_files import LiveFile, live_files
+from metastore.lake.iceberg.rows.scan_tasks import EntryTask
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.pieces import Slice
 from metastore.lake.writes.reading import read_rows
@@ -40,7 +40,7 @@ class LiveRows:
     """The data files of a table's current snapshot, numbered by position, with the deletes that apply to each."""
 
     files: tuple[LiveFile, ...]
-    tasks: tuple[FileScanTask, ...]
+    tasks: tuple[EntryTask, ...]
     deletes: tuple[LiveFile, ...]
     hidden: frozenset[int] = frozenset()
     """The numbers of files whose rows a query does not see."""
@@ -55,7 +55,7 @@ class LiveRows:
             return cls((), (), ())
         found = live_files(metadata, io, current)
         index = Deletes(found.deletes, unpartitioned_specs(metadata))
-        tasks = [FileScanTask(data.file, {delete.file for delete in index.of(data)}) for data in found.data]
+        tasks = [EntryTask(data, index.of(data)) for data in found.data]
         times = Counter(data.path for data in found.data)
         repeated = frozenset(path for path, count in times.items() if count > 1)
         return cls(found.data, tuple(tasks), found.deletes, repeated=repeated)

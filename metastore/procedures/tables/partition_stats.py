@@ -93,7 +93,7 @@ def file_schema(table: Table) -> Schema:
     """
     is_3 = table.metadata.format_version >= VERSION_OF_LINEAGE
     parts = []
-    for field_id, (name, kind) in partition_fields(table).items():
+    for field_id, (name, kind) in partition_fields(table.metadata).items():
         if isinstance(kind, UnknownType):
             raise InvalidRequestError(f"{'.'.join(table.name())}: the type of the partition field {name} is not known")
         stored = FixedType(_UUID_BYTES) if isinstance(kind, UUIDType) else kind
@@ -118,7 +118,7 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
 
     Raises StorageError when manifests cannot be read, FormatError when they are damaged.
     """
-    names = {field_id: name for field_id, (name, _) in partition_fields(table).items()}
+    names = {field_id: name for field_id, (name, _) in partition_fields(table.metadata).items()}
     specs = table.metadata.specs()
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
     found: dict[SpecPartition, tuple[int, Record, _Counted]] = {}

@@ -11,20 +11,21 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from metastore.lake.iceberg.rows.row_scan import RowScan
 from metastore.lake.iceberg.rows.scan_tasks import scan_tasks
 from metastore.lake.writes.row_changes import FILE, ROW, LiveRows
-from metastore.sql.queries.columns_of_files import beside
+from metastore.sql.queries.columns_of_files import HiddenColumns
 
 ADDRESS: Final[list[pa.Field[Any]]] = [pa.field(FILE, pa.int64()), pa.field(ROW, pa.int64())]
 
 
 def files_with_rows(
-    table: Table, live: LiveRows, condition: BooleanExpression, is_meant: Callable[[str], bool]
+    table: Table, live: LiveRows, condition: BooleanExpression, is_meant: Callable[[DataFile], bool]
 ) -> list[int]:
-    """Returns the numbers of the files that may have a row of ``condition``, and whose path ``is_meant``.
+    """Returns the numbers of the files that may have a row of ``condition``, and that are ``is_meant``.
 
     Raises StorageError.
     """
@@ -32,20 +33,20 @@ def files_with_rows(
     return [
         number
         for number, task in enumerate(live.tasks)
-        if task.file.file_path in chosen and number not in live.hidden and is_meant(task.file.file_path)
+        if task.file.file_path in chosen and number not in live.hidden and is_meant(task.file)
     ]
 
 
-def scan_of_all_rows(table: Table, columns: Sequence[str]) -> RowScan:
+def scan_of_all_rows(table: Table, columns: Sequence[str], hidden: HiddenColumns) -> RowScan:
     """Returns a scan without a condition: rows are counted from the first live one of their file."""
     projection = table.scan(AlwaysTrue(), tuple(columns)).projection()
-    return RowScan(table.metadata, table.io, projection, AlwaysTrue())
+    return RowScan(table.metadata, table.io, projection, AlwaysTrue(), hidden.places)
 
 
 def addressed_rows(
-    scan: RowScan, live: LiveRows, numbers: Sequence[int], of_file: Sequence[str], *, ahead: bool = True
+    scan: RowScan, live: LiveRows, numbers: Sequence[int], hidden: HiddenColumns, *, ahead: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Yields all rows of the files ``numbers``: the columns of ``scan``, then ``of_file`` and the address.
+    """Yields all rows of the files ``numbers``: the columns of ``scan``, the ``hidden`` ones and the address.
 
     ``ahead``: several files are read at once. Otherwise some batches of one file are in memory. Raises StorageError and
     FormatError, which name the file.
@@ -54,10 +55,10 @@ def addressed_rows(
     each_file: Iterable[tuple[str, Iterable[pa.RecordBatch]]] = (
         scan.by_file(tasks) if ahead else ((task.file.file_path, scan.streamed(task)) for task in tasks)
     )
-    for number, (path, batches) in zip(numbers, each_file, strict=True):
+    for number, (_, batches) in zip(numbers, each_file, strict=True):
         first = 0
         for batch in batches:
-            wide = beside(batch, path, of_file) if of_file else batch
+            wide = hidden.beside(batch, live.tasks[number].file)
             ends = [
                 pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows),
                 pa.array(range(first, first + batch.num_rows), pa.int64()),

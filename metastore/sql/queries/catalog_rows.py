@@ -16,22 +16,28 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
-from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table import Table
 
 from metastore.errors import FormatError, MetastoreError, StorageError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.readable_columns import readable_schema
 from metastore.lake.iceberg.rows.row_scan import RowScan
-from metastore.lake.iceberg.rows.scan_tasks import scan_tasks
+from metastore.lake.iceberg.rows.scan_tasks import EntryTask, scan_tasks
 from metastore.lake.stores.read_errors import is_of_store
 from metastore.lake.writes.row_changes import LiveRows
 from metastore.sql.queries.addressed_rows import ADDRESS, addressed_rows, files_with_rows, scan_of_all_rows
-from metastore.sql.queries.columns_of_files import beside, columns_of_files, may_have_rows, of_table, with_columns
+from metastore.sql.queries.columns_of_files import (
+    HiddenColumns,
+    columns_of_files,
+    may_have_rows,
+    of_table,
+    with_columns,
+)
 from metastore.sql.queries.narrowed import Narrowed, fitting, of_iceberg
 from metastore.sql.queries.push_down import AskedRows
 from metastore.sql.queries.row_parts import RowsOnStore, addressed_rows_of, rows_of_iceberg
-from metastore.sql.views.unlisted import UNLISTED
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class CatalogRows:
     @cached_property
     def columns(self) -> pa.Schema:
         """All columns of the rows."""
-        return pa.schema([*self.own, *(pa.field(name, UNLISTED[name]) for name in self.extra), *self._address])
+        return pa.schema([*self.own, *HiddenColumns(self.table.metadata, self.extra).fields, *self._address])
 
     @property
     def unlisted(self) -> tuple[str, ...]:
@@ -74,23 +80,27 @@ class CatalogRows:
         """Yields the rows in the columns that are asked."""
         with self._errors():
             condition, is_meant = self._judged(asked)
-            more = self._of_file(asked)
+            hidden = self._hidden(asked)
             if self.live is not None:
                 chosen = [name for name in self.own.names if name in asked.columns]
                 numbers = files_with_rows(self.table, self.live, condition, is_meant)
-                found = addressed_rows(scan_of_all_rows(self.table, chosen), self.live, numbers, more)
+                found = addressed_rows(scan_of_all_rows(self.table, chosen, hidden), self.live, numbers, hidden)
                 yield from (batch.select(asked.columns) for batch in found)
                 return
             metadata, io = self.table.metadata, self.table.io
-            rows = RowScan(metadata, io, self._projection(asked, condition), condition)
-            for path, batches in rows.by_file(self._tasks(condition, is_meant)):
-                yield from (beside(batch, path, more) if more else batch for batch in batches)
+            rows = RowScan(metadata, io, self._projection(asked, condition), condition, hidden.places)
+            tasks = self._tasks(condition, is_meant)
+            for task, (_, batches) in zip(tasks, rows.by_file(tasks), strict=True):
+                if hidden.names:
+                    yield from (hidden.beside(batch, task.file).select(asked.columns) for batch in batches)
+                else:
+                    yield from batches
 
     def on_store(self, asked: AskedRows) -> RowsOnStore:
         """Returns the rows for tasks, each of which reads some files."""
         with self._errors():
             condition, is_meant = self._judged(asked)
-            more = self._of_file(asked)
+            more = self._hidden(asked).names
             if self.live is not None:
                 numbers = files_with_rows(self.table, self.live, condition, is_meant)
                 return addressed_rows_of(self.table, self.live, numbers, asked.columns, more)
@@ -103,20 +113,20 @@ class CatalogRows:
         with self._errors():
             return of_iceberg(asked, fitting(asked, self.schema), self.table, self.extra)
 
-    def _judged(self, asked: AskedRows) -> tuple[BooleanExpression, Callable[[str], bool]]:
-        """Returns the condition on the table's own columns, and that on a file's path."""
+    def _judged(self, asked: AskedRows) -> tuple[BooleanExpression, Callable[[DataFile], bool]]:
+        """Returns the condition on the table's own columns, and that on a file."""
         expression = fitting(asked, self.schema).expression
-        return of_table(expression, self.extra), may_have_rows(expression, self.extra)
+        return of_table(expression, self.extra), may_have_rows(expression, self.table.metadata, self.extra)
 
-    def _of_file(self, asked: AskedRows) -> list[str]:
-        return [name for name in self.extra if name in asked.columns]
+    def _hidden(self, asked: AskedRows) -> HiddenColumns:
+        return HiddenColumns(self.table.metadata, [name for name in self.extra if name in asked.columns])
 
     def _projection(self, asked: AskedRows, condition: BooleanExpression) -> Schema:
         return self.table.scan(condition, tuple(each for each in asked.columns if each not in self.extra)).projection()
 
-    def _tasks(self, condition: BooleanExpression, is_meant: Callable[[str], bool]) -> list[FileScanTask]:
+    def _tasks(self, condition: BooleanExpression, is_meant: Callable[[DataFile], bool]) -> list[EntryTask]:
         tasks = scan_tasks(self.table.metadata, self.table.io, condition)
-        return [task for task in tasks if is_meant(task.file.file_path)]
+        return [task for task in tasks if is_meant(task.file)]
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

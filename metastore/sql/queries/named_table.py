@@ -9,18 +9,22 @@ from sqlglot import Token, TokenType
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
 from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.sql.queries.versioned_names import versioned_name
 from metastore.sql.statement import Cursor, Name
 from metastore.sql.target import StatementTarget
 
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A named table: ``tokens`` are its name and alias in the text, ``alias`` is the qualifier of its columns."""
+    """A named table: ``tokens`` are its name and alias in the text, ``alias`` is the qualifier of its columns.
+
+    ``branch`` is the one that the name chooses; None without one.
+    """
 
     table: TargetTable
-    names: tuple[Name, ...]
     tokens: tuple[Token, ...]
     alias: str
+    branch: str | None = None
 
     @property
     def quoted_alias(self) -> str:
@@ -33,12 +37,15 @@ def table_name(target: StatementTarget, cursor: Cursor) -> list[Name]:
 
     Raises InvalidRequestError if the name is too short.
     """
-    start = cursor.token
     names = cursor.names("catalog.schema.table")
     full = target.catalogs.full([name.text for name in names])
-    names = [*(Name(text, True, names[0].token) for text in full[: len(full) - len(names)]), *names]
+    return _full_name(cursor, [*(Name(text, True, names[0].token) for text in full[: len(full) - len(names)]), *names])
+
+
+def _full_name(cursor: Cursor, names: list[Name]) -> list[Name]:
     if len(names) < 3:
-        raise cursor.statement.error("a table of a catalog is named by three parts, catalog.schema.table", start)
+        message = "a table of a catalog is named by three parts, catalog.schema.table"
+        raise cursor.statement.error(message, names[0].token)
     return names
 
 
@@ -59,13 +66,17 @@ def named_table(target: StatementTarget, cursor: Cursor, *, alias: tuple[str, ..
 
     Raises InvalidRequestError and NotFoundError, at the name.
     """
-    names = table_name(target, cursor)
-    place = place_of(target, cursor, names)
+    names = cursor.names("catalog.schema.table")
+    with cursor.statement.at(names[0].token):
+        chosen = versioned_name(target.catalogs, [name.text for name in names]).at(None)
+        if not isinstance(chosen.wanted, str | None):
+            raise InvalidRequestError(f"{chosen.word} is a version of {'.'.join(chosen.parts)}, which cannot change")
+    place = place_of(target, cursor, _full_name(cursor, [Name(part, True, names[0].token) for part in chosen.parts]))
     with cursor.statement.at(names[0].token):
         table = target.catalogs.table(place.catalog_name, place.schema_name, place.name)
     given = None if alias is None else accept_alias(cursor, alias)
     tokens = (names[0].token, names[-1].token if given is None else given.token)
-    return NamedTable(table, tuple(names), tokens, names[-1].text if given is None else given.text)
+    return NamedTable(table, tokens, names[-1].text if given is None else given.text, chosen.wanted)
 
 
 def accept_alias(cursor: Cursor, unless: tuple[str, ...]) -> Name | None:

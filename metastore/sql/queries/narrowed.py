@@ -59,19 +59,19 @@ def of_changelog(asked: AskedRows, snapshots: int) -> Narrowed:
 
 def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> Narrowed:
     """Returns the lines for an Iceberg table, by its manifests and the columns ``extra`` of its files."""
-    is_meant, condition = may_have_rows(chosen.expression, extra), chosen.expression
+    is_meant, condition = may_have_rows(chosen.expression, table.metadata, extra), chosen.expression
     chosen = replace(chosen, expression=of_table(condition, extra))
     files = {task.file.file_path: task.file for task in scan_tasks(table.metadata, table.io)}
     every = list(files)
     if isinstance(condition, AlwaysTrue):
         return Narrowed(condition, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)])
-    found = {task.file.file_path for task in scan_tasks(table.metadata, table.io, chosen.expression)}
-    kept = set(filter(is_meant, found))
+    tasks = scan_tasks(table.metadata, table.io, chosen.expression)
+    kept = {task.file.file_path for task in tasks if is_meant(task.file)}
     by = {
         condition_text(part): len(every) - len(scan_tasks(table.metadata, table.io, part))
         for part in conjuncts(chosen.expression)
     }
-    by["columns of the file"] = len(every) - sum(map(is_meant, every))
+    by["columns of the file"] = len(every) - sum(map(is_meant, files.values()))
     excluding = [f"{number} files: {text}" for text, number in by.items() if number]
     lines = [f"files: {counted(Count(len(every), len(kept)))}"]
     if excluding:

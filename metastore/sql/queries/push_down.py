@@ -147,10 +147,14 @@ def _bare(column: exp.Column) -> str:
 
 
 def _renamed(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Returns tables, and joins of tables in brackets, whose columns are renamed by position."""
+    """Returns tables, and joins of tables in brackets, whose columns are renamed by position. Functions are none."""
     for alias in tree.find_all(exp.TableAlias):
         what = alias.parent
-        if alias.columns and isinstance(what, exp.Table | exp.Subquery) and not isinstance(what.this, exp.Query):
+        if (
+            alias.columns
+            and isinstance(what, exp.Table | exp.Subquery)
+            and not isinstance(what.this, exp.Query | exp.Func)
+        ):
             yield what
 
 

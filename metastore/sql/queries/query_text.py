@@ -21,6 +21,8 @@ from sqlglot.errors import ParseError, SqlglotError
 from metastore.duck.queries import Failure
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
+from metastore.sql.queries.lateral_views import lateral_views
+from metastore.sql.queries.table_changes import table_changes
 from metastore.sql.queries.version_clauses import Version, version_clauses
 from metastore.sql.queries.written_values import in_duckdb_values
 from metastore.sql.statement import Statement
@@ -64,6 +66,9 @@ class QueryText:
         for token in reversed(tokens):
             if statement.text[token.start] == "`":
                 text = _replaced(text, token.start, token.end + 1, double_quoted(token.text))
+        changes = list(table_changes(statement))
+        for start, end, new in [*lateral_views(statement), *((start, end, name) for start, end, name, _ in changes)]:
+            text = _replaced(text, start, end, new)
         text = in_duckdb_values(statement, text)
         try:
             check(text)
@@ -71,6 +76,7 @@ class QueryText:
             raise placed_error(statement, text, failure) from failure.__cause__
         tree = _tree(statement, text)
         versions = {tokens[first - 1].end: version for first, _, version in clauses}
+        versions.update((start + len(name) - 1, version) for start, _, name, version in changes)
         found = []
         for node in tree.find_all(exp.Table):
             reference = _reference(node, versions)

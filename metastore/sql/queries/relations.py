@@ -32,11 +32,12 @@ from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.ground.suggestions import nearest
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.readable_columns import reasons_of_columns_left_out
-from metastore.lake.iceberg.rows.changelog import Changelog
-from metastore.lake.inspection import METADATA_TABLES, metadata_table, resolve_version
+from metastore.lake.iceberg.rows.changelog import Changelog, SnapshotRange
+from metastore.lake.inspection import metadata_table, resolve_version
 from metastore.lake.inspection.of_changes import CHANGES, changelog_up_to
 from metastore.lake.inspection.of_partitions import partitions, partitions_schema
 from metastore.lake.inspection.tables import PARTITIONS
+from metastore.lake.writes.audit import Version
 from metastore.lake.writes.row_changes import LiveRows
 from metastore.model.identity import TableInfo
 from metastore.model.mapping.arrow import plain_arrow_schema
@@ -54,14 +55,12 @@ from metastore.sql.queries.narrowed import Narrowed, fitting, in_memory, narrowe
 from metastore.sql.queries.push_down import AskedRows
 from metastore.sql.queries.row_parts import RowsOnStore, rows_of_scan
 from metastore.sql.queries.time_travel import is_branch, table_at
+from metastore.sql.queries.versioned_names import versioned_name
 from metastore.sql.target import StatementTarget
 from metastore.sql.views.expansion import ViewText
 from metastore.sql.views.freshness import typed_query
 from metastore.sql.views.names import Meaning, Names
 from metastore.sql.views.unlisted import UNLISTED
-
-Wanted = int | str | datetime | None
-"""A version: a snapshot's id, the name of a branch or tag, a point in time; None for the newest."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Relations:
         self._views = target.views.lookup()
         self._versions: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
-        self._addressed: dict[str, LiveRows] = {}
+        self._addressed: dict[tuple[str, Version], LiveRows] = {}
         self._read: set[str] = set()
         self._held: dict[str, pa.Table] = {}
 
@@ -112,14 +111,20 @@ class Relations:
         """Memory and threads for the query."""
         return limits_or(self._target.settings.sql)
 
-    def pin(self, target: TargetTable, table: Table, live: LiveRows | None) -> None:
+    @property
+    def current(self) -> Sequence[str]:
+        """What USE has chosen: nothing, a catalog, or a catalog and the levels of a schema."""
+        chosen = self._target.catalogs.current
+        return (*chosen[:1], *filter(None, [".".join(chosen[1:])]))
+
+    def pin(self, target: TargetTable, table: Table, live: LiveRows | None, branch: str | None = None) -> None:
         """Make ``target`` mean the version ``table`` from now on.
 
-        With ``live``, its rows have addresses as unlisted columns.
+        With ``live``, its rows have addresses as unlisted columns, where a name chooses ``branch``.
         """
         self._tables[str(target)] = table
         if live is not None:
-            self._addressed[str(target)] = live
+            self._addressed[str(target), branch] = live
 
     def hold(self, name: str, rows: pa.Table) -> None:
         """Make the name ``name``, of one part, mean ``rows`` from now on."""
@@ -144,7 +149,7 @@ class Relations:
     def resolve(
         self,
         parts: Sequence[str],
-        wanted: Wanted = None,
+        wanted: Version | SnapshotRange = None,
         named: Collection[str] = (),
         unlisted: Collection[str] = (),
     ) -> Relation | ViewText:
@@ -156,6 +161,8 @@ class Relations:
         Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of something without
         versions.
         """
+        if isinstance(wanted, SnapshotRange):
+            return self._of_changes(parts, wanted)
         if len(parts) == 2 and parts[0].lower() == NAME:
             return self._of_information_schema(parts[1], wanted)
         if len(parts) == 1 and parts[0].lower() in self._held:
@@ -167,14 +174,14 @@ class Relations:
                     f"{parts[0]} has no versions: a changelog view shows the snapshots that it was created from"
                 )
             return _of_changelog(log)
-        full = self._with_kind(parts) or self._target.catalogs.full(parts)
-        info = self.plugin_name(full)
+        name = versioned_name(self._target.catalogs, parts).at(wanted)
+        info = self.plugin_name(name.parts)
         try:
             if info is not None:
-                return self._analyzed(info, wanted, named, unlisted)
-            return self._of_catalog(full[0], ".".join(full[1:-1]), full[-1], wanted, unlisted)
+                return self._analyzed(info, name.wanted, named, unlisted)
+            return self._of_catalog(name.parts[0], ".".join(name.parts[1:-1]), name.parts[-1], name.wanted, unlisted)
         except NotFoundError as error:
-            if len(full) > len(parts):
+            if len(name.parts) > len(parts):
                 raise self._too_short(parts) from error
             raise
 
@@ -191,16 +198,6 @@ class Relations:
         if parts[0].lower() in {name.lower() for name in self._target.catalogs.names()}:
             return None
         return TableInfo(parts[0], parts[1], ".".join(parts[2:]))
-
-    def _with_kind(self, parts: Sequence[str]) -> Sequence[str] | None:
-        """Returns ``t.snapshots``, as Spark names a metadata table, as ``t$snapshots``; None for any other name."""
-        catalogs = self._target.catalogs
-        if len(parts) < 2 or parts[-1].lower() not in (*METADATA_TABLES, CHANGES):
-            return None
-        table = catalogs.full(parts[:-1])
-        if catalogs.has_table(catalogs.full(parts)) or not catalogs.has_table(table):
-            return None
-        return [*table[:-1], f"{table[-1]}${parts[-1]}"]
 
     def _changelog(self, parts: Sequence[str]) -> Changelog | None:
         return self._target.catalogs.changelogs.get(parts[0].lower()) if len(parts) == 1 else None
@@ -229,7 +226,7 @@ class Relations:
             return found
         return typed_query(unit, self._names)
 
-    def _of_information_schema(self, name: str, wanted: Wanted) -> Relation:
+    def _of_information_schema(self, name: str, wanted: Version) -> Relation:
         found = relation(name)
         known = InformationSchema(self._target.metastore)
         if wanted is None:
@@ -252,7 +249,7 @@ class Relations:
             found.iceberg_schema,
         )
 
-    def _of_catalog(self, catalog: str, schema: str, name: str, wanted: Wanted, unlisted: Collection[str]) -> Relation:
+    def _of_catalog(self, catalog: str, schema: str, name: str, wanted: Version, unlisted: Collection[str]) -> Relation:
         base, dollar, kind = name.rpartition("$")
         if dollar:
             target = self._target.catalogs.table(catalog, schema, base)
@@ -266,15 +263,22 @@ class Relations:
             rows = metadata_table(target, kind, version)
             return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), in_memory)
         target = self._target.catalogs.target(catalog, schema, name)
-        base, at, ref = name.rpartition("@")
-        if base and at and wanted is None and target.newest_pointer() is None:
-            return self._of_catalog(catalog, schema, base, int(ref) if ref.isdecimal() else ref, unlisted)
         self._read.add(str(target))
         if target.is_component:
             return self._of_component(target, wanted)
         return self._of_iceberg(target, wanted, unlisted)
 
-    def _of_component(self, target: TargetTable, wanted: Wanted) -> Relation:
+    def _of_changes(self, parts: Sequence[str], between: SnapshotRange) -> Relation:
+        full = self._target.catalogs.full(parts)
+        target = self._target.catalogs.table(full[0], ".".join(full[1:-1]), full[-1].rpartition("$")[0])
+        self._read.add(str(target))
+        table = target.load()
+        last = table.metadata.current_snapshot_id if between.last is None else resolve_version(table, between.last)
+        if between.after is not None:
+            resolve_version(table, between.after)
+        return _of_changelog(Changelog.of(table, SnapshotRange(between.after, last)))
+
+    def _of_component(self, target: TargetTable, wanted: Version) -> Relation:
         component = self._target.metastore.components[target.name]
         version = self._version(target.name) if wanted is None else resolve_version(target.load(), wanted)
         unit = component.definition.unit_type
@@ -290,21 +294,23 @@ class Relations:
             plain_arrow_schema(unit), read, lambda asked: narrowed_by(asked, fitting(asked, schema)), schema
         )
 
-    def _of_iceberg(self, target: TargetTable, wanted: Wanted, unlisted: Collection[str]) -> Relation:
+    def _of_iceberg(self, target: TargetTable, wanted: Version, unlisted: Collection[str]) -> Relation:
         table = (
             self._tables.get(str(target))
             or self._target.catalogs.table(target.catalog_name, target.schema_name, target.name).load()
         )
         self._tables[str(target)] = table
+        live = self._addressed.get((str(target), wanted))
+        wanted = self._target.catalogs.audit.version(table.metadata, wanted)
         if wanted is not None:
             branch = is_branch(table.metadata, wanted)
             table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
-        rows = CatalogRows.of(target, table, unlisted, self._addressed.get(str(target)) if wanted is None else None)
+        rows = CatalogRows.of(target, table, unlisted, live)
         left_out = reasons_of_columns_left_out(table.schema())
         return Relation(rows.columns, rows.read, rows.narrow, rows.schema, rows.unlisted, left_out, rows.on_store)
 
     def _analyzed(
-        self, info: TableInfo, wanted: Wanted, named: Collection[str], unlisted: Collection[str]
+        self, info: TableInfo, wanted: Version, named: Collection[str], unlisted: Collection[str]
     ) -> Relation | ViewText:
         view = self.text(info)
         if wanted is not None:

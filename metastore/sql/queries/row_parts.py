@@ -24,7 +24,7 @@ from metastore.scan.rows import ReadChunk, read_rows
 from metastore.scan.scan import Scan
 from metastore.scan.task_parts import parts_of_files, split
 from metastore.sql.queries.addressed_rows import ADDRESS, addressed_rows
-from metastore.sql.queries.columns_of_files import beside
+from metastore.sql.queries.columns_of_files import HiddenColumns
 
 
 class RowPart(Protocol):
@@ -85,11 +85,11 @@ class IcebergFiles:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """As :meth:`RowPart.batches`."""
-        scan = RowScan(self.metadata, self.io, self.schema, self.condition)
+        hidden = HiddenColumns(self.metadata, self.of_file)
+        scan = RowScan(self.metadata, self.io, self.schema, self.condition, hidden.places)
         for task in self.tasks:
             for batch in scan.streamed(task):
-                wide = beside(batch, task.file.file_path, self.of_file) if self.of_file else batch
-                yield wide.select(list(self.names))
+                yield hidden.beside(batch, task.file).select(list(self.names))
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,9 @@ class AddressedFiles:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """As :meth:`RowPart.batches`; addresses have the numbers in ``live``."""
-        scan = RowScan(self.metadata, self.io, self.schema, AlwaysTrue())
-        for batch in addressed_rows(scan, self.live, range(len(self.numbers)), self.of_file, ahead=False):
+        hidden = HiddenColumns(self.metadata, self.of_file)
+        scan = RowScan(self.metadata, self.io, self.schema, AlwaysTrue(), hidden.places)
+        for batch in addressed_rows(scan, self.live, range(len(self.numbers)), hidden, ahead=False):
             yield batch.select(list(self.names))
 
 

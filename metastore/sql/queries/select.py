@@ -2,20 +2,24 @@
 
 ::
 
-    [EXPLAIN] SELECT … | WITH … SELECT … | FROM … | VALUES … | SUMMARIZE … | PIVOT …
+    [EXPLAIN [ANALYZE]] SELECT … | WITH … SELECT … | FROM … | VALUES … | SUMMARIZE … | PIVOT …
+    TABLE name
 
 :mod:`metastore.sql.queries.relations` lists the names of tables. ``FOR VERSION AS OF constant`` or ``FOR TIMESTAMP AS
 OF 'time'`` may follow a name. Only the columns and rows that the query can need are fetched from each table
-(:mod:`metastore.sql.queries.push_down`); EXPLAIN prints them, and DuckDB's plan. The session's time zone is UTC.
+(:mod:`metastore.sql.queries.push_down`); EXPLAIN prints them, and DuckDB's plan. EXPLAIN ANALYZE runs the query, and
+says what it has read. The session's time zone is UTC.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Final, TypeVar
 
 import pyarrow as pa
@@ -36,6 +40,7 @@ from metastore.sql.queries.push_down import AskedRows, asked_of, condition_text
 from metastore.sql.queries.query_errors import Hints, error_of
 from metastore.sql.queries.query_text import QueryText, Reference
 from metastore.sql.queries.relations import Relation, Relations
+from metastore.sql.queries.row_parts import RowsOnStore
 from metastore.sql.queries.unlisted import stars_without
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
@@ -47,6 +52,9 @@ from metastore.sql.views.unlisted import meant_of
 
 T = TypeVar("T")
 
+_FIRST_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "SUMMARIZE", "PIVOT")
+"""First words of queries."""
+
 
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run a query; returns its rows."""
@@ -56,9 +64,16 @@ def select(target: StatementTarget, statement: Statement) -> pa.Table:
         return rows_of(statement, Relations(target))
 
 
+def table(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run ``TABLE name``; returns its rows."""
+    word = statement.tokens[0]
+    text = statement.text[: word.start] + "FROM " + statement.text[word.end + 1 :]
+    return select(target, replace(Statement.parse(text), engine=statement.engine))
+
+
 def rows_of(statement: Statement, relations: Relations) -> pa.Table:
     """Returns the rows of a query whose names mean ``relations``."""
-    with Duck(relations.limits) as duck:
+    with Duck(relations.limits, current=relations.current) as duck:
         query = QueryText.parse(statement, duck.check)
         preparation = _Preparation(duck, relations)
         return preparation.run(query, preparation.prepared(query))
@@ -71,7 +86,7 @@ def streamed_rows(statement: Statement, relations: Relations, order: str = "") -
     Rows that exceed the memory of a statement go to temporary files. ``order`` is a list of sort keys. The errors of
     the query are raised here, and by its batches.
     """
-    with Duck(relations.limits) as duck:
+    with Duck(relations.limits, current=relations.current) as duck:
         query = QueryText.parse(statement, duck.check)
         preparation = _Preparation(duck, relations)
         text = preparation.prepared(query)
@@ -155,17 +170,68 @@ def explain(target: StatementTarget, statement: Statement) -> pa.Table:
     return pa.table({"plan": pa.array(lines, pa.string())})
 
 
+def explain_analyze(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Run a query; returns the lines of EXPLAIN, what was read in which time, and DuckDB's plan with its times."""
+    if not any(statement.word(2) == word for word in _FIRST_WORDS):
+        known = ", ".join(_FIRST_WORDS)
+        raise statement.error(f"EXPLAIN ANALYZE runs a query, which begins with one of {known}", statement.tokens[0])
+    start, end = perf_counter(), statement.tokens[1].end + 1
+    relations = Relations(target)
+    with shared_look(), Duck(relations.limits, current=relations.current) as duck:
+        query = QueryText.parse(
+            statement, duck.check, re.sub(r"[^\n]", " ", statement.text[:end]) + statement.text[end:]
+        )
+        preparation = _Preparation(duck, relations, explains=True, measures=True)
+        plan = preparation.run(query, statement.text[:end] + preparation.prepared(query)[end:])
+    lines = [*preparation.fetched, *(line for each in preparation.measured for line in each.lines)]
+    lines.append(f"Total: {perf_counter() - start:.3f} s")
+    lines += [line for row in plan.to_pylist() for line in row["explain_value"].splitlines()]
+    return pa.table({"plan": pa.array(lines, pa.string())})
+
+
+@dataclass
+class _Measured:
+    """What a query has read of one table; DuckDB may read it several times."""
+
+    name: str
+    stored: RowsOnStore | None
+    rows: int = 0
+    size: int = 0
+    seconds: float = 0
+
+    def counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yields ``batches``, and counts them."""
+        while True:
+            start = perf_counter()
+            batch = next(batches, None)
+            self.seconds += perf_counter() - start
+            if batch is None:
+                return
+            self.rows += batch.num_rows
+            self.size += batch.nbytes
+            yield batch
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """The lines for people."""
+        yield f"Read {self.name}: {self.rows} rows of {self.size} bytes in {self.seconds:.3f} s"
+        if self.stored is not None:
+            yield f"  files opened: {len(self.stored.sizes)} of {self.stored.size} bytes"
+
+
 class _Preparation:
     """Registers the tables of one statement in DuckDB.
 
-    With ``explains``, ``fetched`` says which part of each is read.
+    With ``explains``, ``fetched`` says which part of each is read. With ``measures``, ``measured`` says what was read.
     """
 
-    def __init__(self, duck: Duck, relations: Relations, *, explains: bool = False) -> None:
+    def __init__(self, duck: Duck, relations: Relations, *, explains: bool = False, measures: bool = False) -> None:
         self._duck = duck
         self._explains = explains
+        self._measures = measures
         self._relations = relations
         self.fetched: list[str] = []
+        self.measured: list[_Measured] = []
         self.left_out: dict[str, str] = {}
         self.registered: list[QueryTable | QueryView] = []
 
@@ -230,8 +296,14 @@ class _Preparation:
         def batches() -> Iterator[pa.RecordBatch]:
             return looks.copy().run(relation.batches, asked)
 
+        read = batches
+        if self._measures:
+            measured = _Measured(str(reference), relation.on_store(asked))
+            self.measured.append(measured)
+            read = lambda: measured.counted(batches())  # noqa: E731 - each scan is counted
+
         self.registered.append(QueryTable(reference.parts[-1], str(reference), relation, asked))
-        return self._duck.add(reference.parts[-1], relation.part(asked.columns), batches)
+        return self._duck.add(reference.parts[-1], relation.part(asked.columns), read)
 
     def _view(self, query: QueryText, reference: Reference, view: ViewText) -> str:
         """Register a view's query. An expanded query contains no views, so this goes one level deep."""
@@ -292,8 +364,10 @@ def _require_told_apart(query: QueryText, reference: Reference, relation: Relati
 HANDLERS: Final = {
     ("SELECT",): select,
     ("FROM",): select,
+    ("TABLE",): table,
     ("VALUES",): select,
     ("SUMMARIZE",): select,
     ("PIVOT",): select,
     ("EXPLAIN",): explain,
+    ("EXPLAIN", "ANALYZE"): explain_analyze,
 }

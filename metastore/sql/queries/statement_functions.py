@@ -17,12 +17,15 @@ from metastore.sql.statement import Statement
 ONE_VALUE: Final = frozenset(
     {
         "age",
+        "current_catalog",
         "current_connection_id",
+        "current_database",
         "current_date",
         "current_localtime",
         "current_localtimestamp",
         "current_query",
         "current_query_id",
+        "current_schema",
         "current_setting",
         "current_time",
         "current_timestamp",

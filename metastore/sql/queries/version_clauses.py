@@ -17,15 +17,16 @@ from sqlglot import Token, TokenType
 
 from metastore.duck.queries import Duck, Failure
 from metastore.errors import InvalidRequestError
+from metastore.lake.iceberg.rows.changelog import SnapshotRange
 from metastore.procedures.framework.types import parse_timestamp
 from metastore.sql.statement import Statement
 
 
 @dataclass(frozen=True)
 class Version:
-    """A requested version: a snapshot's id, the name of a branch or tag, or a point in time."""
+    """A requested version: a snapshot's id, the name of a branch or tag, a point in time, or snapshots by a range."""
 
-    value: int | str | datetime
+    value: int | str | datetime | SnapshotRange
     token: Token
 
 

@@ -59,6 +59,7 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
             named.table,
             lambda reading: _everything(statement, named, reading),
             "delete",
+            branch=named.branch,
             explains=statement.explains,
         )
 
@@ -68,7 +69,7 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
         composed = _found(Composed(statement).add(_addresses(named)), named, sources, where)
         return planned(target, composed, reading, _Deletion(is_joined=True))
 
-    return run_change(target, named.table, plan, "delete", explains=statement.explains)
+    return run_change(target, named.table, plan, "delete", branch=named.branch, explains=statement.explains)
 
 
 def deletion(
@@ -79,7 +80,7 @@ def deletion(
     negated = Composed(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
     covered = covered_files(negated, reading)
     live = reading.live
-    reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)))
+    reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)), reading.branch)
     found = planned(target, composed, reading, _Deletion())
     deleted = (found.counts or {}).get("deleted", 0) + sum(live.row_count(number) or 0 for number in covered)
     condition = implied_condition(composed, reading)
@@ -96,6 +97,7 @@ def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
         named.table,
         lambda reading: _everything(statement, named, reading),
         "delete",
+        branch=named.branch,
         explains=statement.explains,
     )
 
@@ -122,7 +124,7 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
         found = planned(target, composed, reading, values)
         return replace(found, condition=implied_condition(composed, reading))
 
-    return run_change(target, named.table, plan, "update", explains=statement.explains)
+    return run_change(target, named.table, plan, "update", branch=named.branch, explains=statement.explains)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def _run(target: StatementTarget, statement: Statement, *, overwrites: bool, fir
         target, cursor, named, clause, columns, start, names, replaced, by_name=by_name, overwrites=overwrites
     )
     kind: Kind | None = "delete" if overwrites or replaced else None
-    return run_change(target, named.table, insertion.plan, kind, explains=statement.explains)
+    return run_change(target, named.table, insertion.plan, kind, branch=named.branch, explains=statement.explains)
 
 
 @dataclass(frozen=True)

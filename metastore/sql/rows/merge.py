@@ -62,7 +62,7 @@ def merge(target: StatementTarget, statement: Statement) -> pa.Table:
     if not clauses:
         raise cursor.unexpected("WHEN")
     planner = _Merge(target, statement, cursor, named, source, on, clauses, engine).plan
-    return run_change(target, named.table, planner, "merge", explains=statement.explains)
+    return run_change(target, named.table, planner, "merge", branch=named.branch, explains=statement.explains)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _Merge:
             return None if found is None else found.plan
         reading.relations.hold(MERGE_SOURCE, numbered.take(np.setdiff1d(numbers.to_numpy(), found.source_rows)))
         nothing = replace(reading.live, hidden=frozenset(range(len(reading.live.files))))
-        reading.relations.pin(self.named.table, reading.table, nothing)
+        reading.relations.pin(self.named.table, reading.table, nothing, reading.branch)
         composed = self._query(places, merged.schema, "RIGHT")
         with composed.errors():
             rows = rows_of(composed.query(), reading.relations)

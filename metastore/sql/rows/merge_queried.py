@@ -49,7 +49,7 @@ _PARTS: Final = 1 << 10
 def addressed_table(reading: Reading, table: TargetTable, asked: AbstractSet[str]) -> ReadRows:
     """Returns all rows of ``table`` with their addresses, in the columns whose names in lower case are ``asked``."""
     relation = reading.relations.resolve(
-        [table.catalog_name, *table.schema_name.split("."), table.name], unlisted=(FILE, ROW)
+        [table.catalog_name, *table.schema_name.split("."), table.name], reading.branch, unlisted=(FILE, ROW)
     )
     assert isinstance(relation, Relation)
     hidden = {name.lower() for name in relation.unlisted}

@@ -16,14 +16,13 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH
 
-from metastore.errors import InvalidRequestError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.live_files import LiveFile
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.valid_updates import require_known_transforms
+from metastore.lake.writes.audit import Head
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.kept_work import adds_no_match, is_written_alike, still_gone
 from metastore.lake.writes.publication import publish_change
@@ -33,7 +32,6 @@ from metastore.lake.writes.table_writer import TableWriter, job_of
 from metastore.lake.writes.written_change import RowPlan, write_change
 from metastore.procedures.files.guards import require_written_version
 from metastore.sql.queries.relations import Relations
-from metastore.sql.queries.time_travel import is_branch, table_at
 from metastore.sql.target import StatementTarget
 
 _COUNTS: Final = ("inserted", "updated", "deleted")
@@ -57,6 +55,8 @@ class Reading:
     relations: Relations
     mode: RowMode
     writer: TableWriter
+    branch: str | None = None
+    """The branch that the statement names."""
     explains: bool = False
 
 
@@ -69,42 +69,30 @@ def run_change(
     planner: Planner,
     kind: Kind | None,
     *,
-    explains: bool = False,
     branch: str | None = None,
+    makes_branch: bool = False,
+    explains: bool = False,
 ) -> pa.Table:
     """Returns one row: the numbers of rows inserted, updated and deleted, the snapshot, and the engine.
 
-    The snapshot is NULL when nothing changed. The engine is the one that ran the statement's query.
+    The snapshot is NULL when nothing changed. It is on ``branch``, or where the session and the table have it
+    (:mod:`metastore.lake.writes.audit`). The engine is the one that ran the statement's query.
     ``kind`` chooses the properties of the table that say how rows change. With None the plan changes no existing row:
     then rows have no addresses, and are written once even if the commit is tried several times. With ``explains``, the
-    statement does not run, and the rows are the lines of its plan. ``branch`` is read and changed in place of the main
-    one; it is made if it does not exist.
+    statement does not run, and the rows are the lines of its plan. With ``makes_branch``, a branch that does not exist
+    begins at the current snapshot.
 
-    Raises the errors of ``planner`` and :func:`on_branch`, ConflictError if other writers kept winning, StorageError,
-    OutcomeUnknownError.
+    Raises the errors of ``planner``, ConflictError if other writers kept winning, StorageError, OutcomeUnknownError.
     """
-    change = _Change(target, table, planner, kind, branch)
+    change = _Change(target, table, planner, kind, branch, makes_branch=makes_branch)
     if explains:
-        return pa.table({"plan": pa.array(change.explained(on_branch(table.load(), branch)), pa.string())})
+        return pa.table({"plan": pa.array(change.explained(table.load()), pa.string())})
     try:
         row = until_won(table, target.settings.iceberg.commit.timeout, change.attempt)
     except BaseException:
         change.remove()
         raise
     return pa.Table.from_pylist([row], pa.schema(_ANSWER))
-
-
-def on_branch(table: Table, branch: str | None) -> Table:
-    """Returns ``table`` as if the newest snapshot of ``branch`` were current, with the table's columns.
-
-    With None, and for a branch that does not exist, it is as it is. Raises InvalidRequestError for a tag.
-    """
-    found = None if branch is None else table.metadata.refs.get(branch)
-    if found is None:
-        return table
-    if not is_branch(table.metadata, branch):
-        raise InvalidRequestError(f"{branch} is a tag of {'.'.join(table.name())}: rows are written to branches only")
-    return table_at(table, found.snapshot_id, by_its_own_schema=True)
 
 
 @dataclass(frozen=True)
@@ -123,22 +111,30 @@ class _Change:
     """The attempts of one statement."""
 
     def __init__(
-        self, target: StatementTarget, table: TargetTable, planner: Planner, kind: Kind | None, branch: str | None
+        self,
+        target: StatementTarget,
+        table: TargetTable,
+        planner: Planner,
+        kind: Kind | None,
+        branch: str | None,
+        *,
+        makes_branch: bool,
     ) -> None:
         self._target = target
         self._table = table
         self._planner = planner
         self._kind = kind
         self._branch = branch
+        self._makes_branch = makes_branch
         self._writer: TableWriter | None = None
         self._work: _Work | None = None
 
-    def attempt(self, newest: Table) -> dict[str, int | str | None]:
-        """Plan, write and commit on ``newest``. Raises as :func:`run_change`."""
-        require_written_version(newest, self._table)
-        loaded = on_branch(newest, self._branch)
+    def attempt(self, loaded: Table) -> dict[str, int | str | None]:
+        """Plan, write and commit on ``loaded``. Raises as :func:`run_change`."""
+        require_written_version(loaded, self._table)
+        head = self._head(loaded)
         mode = self._mode(loaded)
-        work = self._kept(loaded, mode)
+        work = self._kept(head.read(loaded), mode)
         if work is None:
             self.remove()
             work = self._work = self._written(loaded, mode)
@@ -149,7 +145,7 @@ class _Change:
         writer = self._writer
         assert writer is not None
         with writer.committing():
-            snapshot_id = publish_change(self._table, newest, now_ms, work.new, work.gone, self._branch or MAIN_BRANCH)
+            snapshot_id = publish_change(self._table, loaded, now_ms, work.new, work.gone, head)
         return {**counts, "snapshot_id": snapshot_id, "engine": work.plan.engine}
 
     def remove(self) -> None:
@@ -157,6 +153,10 @@ class _Change:
         if self._writer is not None:
             self._writer.remove()
         self._writer = self._work = None
+
+    def _head(self, loaded: Table) -> Head:
+        audit, name = self._target.catalogs.audit, str(self._table)
+        return audit.head(name, loaded.metadata, self._branch, may_be_new=self._makes_branch)
 
     def _mode(self, loaded: Table) -> RowMode:
         if self._kind is None:
@@ -199,9 +199,10 @@ class _Change:
         return [*plan.lines[:1], *dropped, *plan.lines[1:]]
 
     def _reading(self, loaded: Table, mode: RowMode) -> Reading:
+        read = self._head(loaded).read(loaded)
         job = job_of(str(self._table), loaded.metadata, loaded.io)
-        live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(loaded.metadata, loaded.io)
+        live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(read.metadata, loaded.io)
         require_known_transforms(str(self._table), loaded.metadata, (each.file.spec_id for each in live.files))
         relations = Relations(self._target)
-        relations.pin(self._table, loaded, None if self._kind is None else live)
-        return Reading(job, loaded, live, relations, mode, TableWriter(job))
+        relations.pin(self._table, loaded, None if self._kind is None else live, self._branch)
+        return Reading(job, loaded, live, relations, mode, TableWriter(job), self._branch)

@@ -23,6 +23,12 @@ from metastore.sql.views.references import info_of, references
 UNLISTED: Final[Mapping[str, pa.DataType]] = {**PSEUDO_COLUMNS, ROW_ID: TYPE}
 """All unlisted columns with their types, in a table's order."""
 
+_STRUCT: Final = "_partition"
+_OF_CATALOGS: Final = ("_file", "_pos", _STRUCT, "_spec_id", "_row_id", "_last_updated_sequence_number")
+"""Further ones, which Iceberg tables of catalogs have, with Iceberg's names."""
+
+_MEANT: Final = frozenset({*UNLISTED, *_OF_CATALOGS})
+
 _TYPES: Final = {ROW_ID: "VARBINARY", MODIFIED: "TIMESTAMP"}
 
 
@@ -68,26 +74,33 @@ def unlisted_column(name: str) -> SchemaColumn:
 
 
 def meant_of(tree: exp.Expr, table: exp.Table) -> frozenset[str]:
-    """Returns the columns of :data:`UNLISTED` that ``tree`` uses of its node ``table``, unless the table has its own.
+    """Returns the unlisted columns that ``tree`` uses of its node ``table``, unless the table has its own.
 
-    A name of Drill's (``filename``) without a qualifier counts only if the query reads no other table beside this one
-    and gives this name to nothing else.
+    A name of Drill's or Iceberg's (``filename``, ``_pos``) without a qualifier counts only if the query reads no other
+    table beside this one and gives this name to nothing else. ``_partition.p`` is a field of ``_partition``.
     """
     select = table.find_ancestor(exp.Select)
-    named = [column for column in tree.find_all(exp.Column) if column.name.lower() in UNLISTED]
+    named = [found for column in tree.find_all(exp.Column) if (found := _named(column)) is not None]
     if select is None or not named:
         return frozenset()
     given = {each.alias.lower() for each in tree.find_all(exp.Alias) if each.this.name.lower() != each.alias.lower()}
     is_alone = not select.args.get("joins")
 
-    def is_meant(column: exp.Column) -> bool:
-        if column.table:
-            return column.table.lower() == table.alias_or_name.lower()
-        name = column.name.lower()
+    def is_meant(column: exp.Column, name: str, qualifier: str) -> bool:
+        if qualifier:
+            return qualifier == table.alias_or_name.lower()
         is_own = column.find_ancestor(exp.Select) is select
         return is_own and (name.startswith("$") or (is_alone and name not in given))
 
-    return frozenset(column.name.lower() for column in named if is_meant(column))
+    return frozenset(name for column, name, qualifier in named if is_meant(column, name, qualifier))
+
+
+def _named(column: exp.Column) -> tuple[exp.Column, str, str] | None:
+    """Returns ``column`` with its unlisted name and the name before it, if it or a struct of its has one."""
+    parts = ["", *(part.name.lower() for part in column.parts)]
+    last = len(parts) - 1
+    places = [place for place, part in enumerate(parts) if part == _STRUCT or (place == last and part in _MEANT)]
+    return (column, parts[places[0]], parts[places[0] - 1]) if places else None
 
 
 def stars_over(hidden: Iterable[tuple[exp.Table, Sequence[str]]]) -> Iterator[tuple[exp.Star, list[str]]]:

@@ -7,6 +7,7 @@ added the file. Rows of a file without a first row id have neither; the next com
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +26,9 @@ LINEAGE_IDS: Final = frozenset({ROW_ID.field_id, LAST_UPDATED.field_id})
 
 VERSION_OF_LINEAGE: Final = 3
 """The first format version whose rows have lineage."""
+
+POSITION: Final = "_pos"
+"""A row's number in its data file, from 0, deleted rows counted: Spark's name for it."""
 
 _compute: Any = pc
 """Arrow's functions, for arguments that the stubs do not accept."""
@@ -72,3 +76,15 @@ class FileLineage:
             return _compute.cast(pa.nulls(batch.num_rows), pa.int64()) if inherited is None else inherited
         stored = batch.column(own[0])
         return stored if inherited is None else _compute.coalesce(stored, inherited)
+
+
+def placed(batches: Iterable[pa.RecordBatch], lineage: FileLineage, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a file with the columns ``names`` at the end: :data:`POSITION`, and those of lineage."""
+    first = 0
+    for batch in batches:
+        wide = batch if set(names) == {POSITION} else lineage.added_to(batch, first)
+        if POSITION in names:
+            places = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+            wide = wide.append_column(POSITION, places)
+        first += batch.num_rows
+        yield wide

@@ -39,11 +39,14 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 
 from metastore.lake.iceberg.columns.column_defaults import compared_default
 from metastore.lake.iceberg.columns.readable_columns import columns_with_ids, require_readable_columns
+from metastore.lake.iceberg.columns.version_3_fields import first_row_id
 from metastore.lake.iceberg.manifests.data_file import open_data_file
 from metastore.lake.iceberg.rows.delete_index import Delete
 from metastore.lake.iceberg.rows.equality_deletes import EqualityDeletes
 from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merged, without
 from metastore.lake.iceberg.rows.projection import Projection, partition_constants
+from metastore.lake.iceberg.rows.row_lineage import LINEAGE_IDS, FileLineage, placed
+from metastore.lake.iceberg.rows.scan_tasks import EntryTask
 from metastore.lake.stores.files import open_ranges
 from metastore.lake.stores.read_errors import reading_file
 from metastore.model.mapping.filters import conjuncts
@@ -58,10 +61,20 @@ _READ_AHEAD: Final = 32 << 20
 class RowScan:
     """Reads data files of one table. ``schema`` is the requested one, ``condition`` is on the table's columns.
 
+    ``places`` are columns of :func:`metastore.lake.iceberg.rows.row_lineage.placed`, which rows have at their end.
+
     Raises InvalidRequestError if ``schema`` has a column that cannot be read.
     """
 
-    def __init__(self, metadata: TableMetadata, io: FileIO, schema: Schema, condition: BooleanExpression) -> None:
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        io: FileIO,
+        schema: Schema,
+        condition: BooleanExpression,
+        places: Sequence[str] = (),
+    ) -> None:
+        self._places = places
         self._metadata = metadata
         self._io = io
         self._schema = schema
@@ -106,7 +119,7 @@ class RowScan:
             named = [positions[delete].get(path, ()) for delete in deletes if not delete.equality_ids]
             own = merged(part for parts in named for part in parts)
             with reading_file(path):
-                yield from self._batches(task.file, own, [delete for delete in deletes if delete.equality_ids])
+                yield from self._batches(task, own, [delete for delete in deletes if delete.equality_ids])
 
         waiting = deque(zip(tasks, applied, strict=True))
         reading: deque[tuple[FileScanTask, Iterable[pa.RecordBatch] | Future[list[pa.RecordBatch]]]] = deque()
@@ -135,12 +148,12 @@ class RowScan:
                 with reading_file(delete.path):
                     found += deleted_positions(self._io, delete.path, delete.format, {path}).get(path, ())
         with reading_file(path):
-            yield from self._batches(task.file, merged(found), [each for each in deletes if each.equality_ids])
+            yield from self._batches(task, merged(found), [each for each in deletes if each.equality_ids])
 
     def _batches(
-        self, data: DataFile, deleted: Positions | None, equality: Sequence[Delete]
+        self, task: FileScanTask, deleted: Positions | None, equality: Sequence[Delete]
     ) -> Iterator[pa.RecordBatch]:
-        version = self._metadata.format_version
+        data, version = task.file, self._metadata.format_version
         keys = {column for delete in equality for column in delete.equality_ids}
         with open_ranges(self._io, data.file_path) as source:
             file = open_data_file(source, data.file_format, data.file_path)
@@ -148,20 +161,37 @@ class RowScan:
             held = pyarrow_to_schema(columns_with_ids(file.schema), self._names, version <= 2, version)
             constants = partition_constants(self._metadata.specs()[data.spec_id], data.partition)
             projection = Projection(held, self._schema, self._arrow, constants)
-            columns = [field.name for field in held.fields if _has(field, self._ids | keys)]
+            ids = self._ids | keys | (LINEAGE_IDS if self._places else frozenset())
+            columns = [field.name for field in held.fields if _has(field, ids)]
             if self._asks_missing_part(held):
-                batches = _chosen(file.matching(None, columns), deleted, None)
+                batches = _chosen(self._placed(file.matching(None, columns), task, held), deleted, None)
                 if equality:
                     batches = iter(self._equality.without(list(batches), held, constants, equality))
                 yield from self._tested_as_table(batches, held, constants)
                 return
             condition = self._of_file(held, constants)
-            pushed = None if condition is None or deleted is not None else _for_row_groups(condition)
+            reads_all = condition is None or deleted is not None or self._places
+            pushed = None if condition is None or reads_all else _for_row_groups(condition)
             tested = None if pushed is condition else _in_arrow(condition, held)
-            batches = _chosen(file.matching(_in_arrow(pushed, held), columns), deleted, tested)
+            found = self._placed(file.matching(_in_arrow(pushed, held), columns), task, held)
+            batches = _chosen(found, deleted, tested)
             if equality:
                 batches = iter(self._equality.without(list(batches), held, constants, equality))
-            yield from map(projection.apply, batches)
+            yield from (self._with_places(projection.apply(batch), batch) for batch in batches)
+
+    def _placed(self, batches: Iterable[pa.RecordBatch], task: FileScanTask, held: Schema) -> Iterable[pa.RecordBatch]:
+        """Return ``batches``, all rows of a file, with the columns of their places, if they are asked."""
+        if not self._places:
+            return batches
+        number = task.added_number if isinstance(task, EntryTask) else 0
+        return placed(batches, FileLineage(held, first_row_id(task.file), number), self._places)
+
+    def _with_places(self, rows: pa.RecordBatch, wide: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._places:
+            return rows
+        fields = [pa.field(name, pa.int64()) for name in self._places]
+        arrays = [*rows.columns, *(wide.column(name) for name in self._places)]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*rows.schema, *fields]))
 
     def _asks_missing_part(self, held: Schema) -> bool:
         """Whether the condition is on a field of a struct that a file lacks: it is NULL, or has its default, by row."""
@@ -178,8 +208,9 @@ class RowScan:
         wide = Schema(*self._schema.fields, *(field for field in asked if field.field_id not in wanted))
         projection = Projection(held, wide, schema_to_pyarrow(wide, include_field_ids=False), constants)
         condition = expression_to_pyarrow(self._condition, wide)
-        for batch in map(projection.apply, batches):
-            yield _true_for(condition, batch).select(list(self._arrow.names))
+        for batch in batches:
+            rows = self._with_places(projection.apply(batch), batch)
+            yield _true_for(condition, rows).select([*self._arrow.names, *self._places])
 
     def _of_file(self, held: Schema, constants: Mapping[int, Any]) -> BooleanExpression | None:
         """Return the condition in the file's names; None if there is none."""

@@ -6,6 +6,7 @@ that plans scans which snapshot a time-travel read needs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -15,7 +16,15 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.lake.iceberg.rows.delete_index import Deletes, unpartitioned_specs
-from metastore.lake.iceberg.rows.live_files import live_files
+from metastore.lake.iceberg.rows.live_files import LiveFile, live_files
+
+
+class EntryTask(FileScanTask):
+    """The task of reading one data file. ``added_number`` is the sequence number of the commit that added the file."""
+
+    def __init__(self, data: LiveFile, deletes: Iterable[LiveFile]) -> None:
+        super().__init__(data.file, {delete.file for delete in deletes})
+        self.added_number = data.added_number
 
 
 def scan_tasks(
@@ -23,7 +32,7 @@ def scan_tasks(
     io: FileIO,
     condition: BooleanExpression | None = None,
     snapshot: Snapshot | None = None,
-) -> list[FileScanTask]:
+) -> list[EntryTask]:
     """Return one task for each entry of ``snapshot`` (None: current), without files known to have no rows.
 
     ``condition`` must fit the current schema; a file stays if a row of it may match. Raises StorageError if a manifest
@@ -34,11 +43,7 @@ def scan_tasks(
         return []
     files = live_files(metadata, io, chosen, None if isinstance(condition, AlwaysTrue) else condition)
     deletes = Deletes(files.deletes, unpartitioned_specs(metadata))
-    return [
-        FileScanTask(data.file, {delete.file for delete in deletes.of(data)})
-        for data in files.data
-        if data.file.record_count
-    ]
+    return [EntryTask(data, deletes.of(data)) for data in files.data if data.file.record_count]
 
 
 def without_history(metadata: TableMetadata, **others: Any) -> TableMetadata:

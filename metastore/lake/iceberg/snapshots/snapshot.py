@@ -45,13 +45,14 @@ from metastore.lake.stores.new_files import NewFiles
 class NewSnapshot:
     """The next snapshot of ``table`` on ``branch``, created at ``now_ms``.
 
-    A branch that does not exist begins at the current snapshot, as Iceberg has it.
+    A new branch begins at the current snapshot. None: the snapshot follows the current one, and no branch moves.
     """
 
-    def __init__(self, table: Table, now_ms: int, branch: str = MAIN_BRANCH) -> None:
+    def __init__(self, table: Table, now_ms: int, branch: str | None = MAIN_BRANCH) -> None:
         self.table: Final = table
         self.id: Final = table.metadata.new_snapshot_id()
-        self.parent: Final = table.metadata.snapshot_by_name(branch) or table.metadata.current_snapshot()
+        head = table.metadata.snapshot_by_name(branch) if branch else None
+        self.parent: Final = head or table.metadata.current_snapshot()
         self._branch = branch
         self._now_ms = now_ms
         self._commit_id = uuid.uuid4()
@@ -93,15 +94,16 @@ class NewSnapshot:
         that is unknown.
         """
         metadata = self.table.metadata
-        ref = metadata.refs.get(self._branch)
+        branch = self._branch or MAIN_BRANCH
+        ref = metadata.refs.get(branch)
         same = (
             AssertTableUUID(uuid=metadata.table_uuid),
-            AssertRefSnapshotId(ref=self._branch, snapshot_id=ref.snapshot_id if ref else None),
+            AssertRefSnapshotId(ref=branch, snapshot_id=ref.snapshot_id if ref else None),
         )
         return target.commit(self.table, (*same, *requirements), (*updates, *self.updates(manifests, summary)))
 
     def updates(self, manifests: Sequence[ManifestFile], summary: Summary) -> tuple[TableUpdate, ...]:
-        """Write the list of ``manifests``; returns updates that make this the newest snapshot of the branch."""
+        """Write the list of ``manifests``; returns updates that make this the newest snapshot of the branch, if any."""
         metadata = self.table.metadata
         parent_time = self.parent.timestamp_ms + 1 if self.parent else 0
         next_row_id = taken = None
@@ -121,6 +123,8 @@ class NewSnapshot:
         )
         write_list(self._files, snapshot, metadata.format_version, manifests)
         flush(self._files.created)
+        if self._branch is None:
+            return (AddSnapshotUpdate(snapshot=snapshot),)
         ref = metadata.refs.get(self._branch)
         head = SetSnapshotRefUpdate(
             ref_name=self._branch,

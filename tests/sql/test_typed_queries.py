@@ -1,0 +1,130 @@
+"""Queries as users of Hive, Spark and Trino type them: LATERAL VIEW, table_changes, TABLE, current_schema."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from support.lake_table import Lake
+
+from metastore.errors import InvalidRequestError, MetastoreError
+
+ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("SELECT id, e FROM t LATERAL VIEW explode(l) x AS e", [(1, 5), (1, 6)]),
+    ("SELECT id, x.e FROM lake.db.t\nLATERAL VIEW OUTER explode(l) x AS e", [(1, 5), (1, 6), (2, None), (3, None)]),
+    ("SELECT id, col FROM t LATERAL VIEW explode(l)", [(1, 5), (1, 6)]),
+    ("SELECT id, `a b` FROM t LATERAL VIEW explode(l) AS `a b` WHERE `a b` > 5", [(1, 6)]),
+    ("SELECT id, i, e FROM t LATERAL VIEW posexplode(l) x AS i, e", [(1, 0, 5), (1, 1, 6)]),
+    (
+        "SELECT id, pos, col FROM t LATERAL VIEW OUTER posexplode(l) WHERE id < 3",
+        [(1, 0, 5), (1, 1, 6), (2, None, None)],
+    ),
+    ("SELECT id, k, v FROM t LATERAL VIEW explode(m) x AS k, v", [(1, "a", 7)]),
+    ("SELECT id, k, v FROM t LATERAL VIEW OUTER explode(m) AS k, v", [(1, "a", 7), (2, None, None), (3, None, None)]),
+    (
+        """SELECT t.id, e, f FROM t LATERAL VIEW explode(l) x AS e LATERAL VIEW explode(array(e, 0)) y AS f
+        JOIN t u ON u.id = t.id + 1 AND u.id < 3""",
+        [(1, 5, 0), (1, 5, 5), (1, 6, 0), (1, 6, 6)],
+    ),
+    ("SELECT id, explode(l) FROM t", [(1, 5), (1, 6)]),
+    ("SELECT id, explode_outer(l) FROM t WHERE id > 1", [(2, None), (3, None)]),
+    ("SELECT approx_distinct(id) FROM t", [(3,)]),
+    ("TABLE lake.db.t", [(1, [5, 6], [("a", 7)]), (2, [], []), (3, None, None)]),
+    ("SELECT current_catalog(), current_schema(), current_database()", [("lake", "db", "db")]),
+    ("SELECT current_schema", [("db",)]),
+]
+"""Each over three rows, after USE lake.db, with its rows in order."""
+
+
+@pytest.fixture
+def filled(lake: Lake) -> Lake:
+    """The table ``lake.db.t`` with three rows in two files."""
+    lake.sql("CREATE TABLE lake.db.t (id BIGINT, l ARRAY<INTEGER>, m MAP<VARCHAR, INTEGER>)")
+    lake.sql("INSERT INTO lake.db.t VALUES (1, [5, 6], MAP {'a': 7}), (2, [], MAP {})")
+    lake.sql("INSERT INTO lake.db.t (id) VALUES (3)")
+    lake.sql("USE lake.db")
+    return lake
+
+
+@pytest.mark.parametrize(("query", "expected"), ROWS)
+def test_a_query_has_these_rows(filled: Lake, query: str, expected: list[tuple[Any, ...]]) -> None:
+    """As in the engine that has the words."""
+    found = [tuple(row.values()) for row in filled.session.sql(query).to_pylist()]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "SELECT * FROM t LATERAL VIEW json_tuple(s) x AS a",
+            "column 30: LATERAL VIEW takes explode and posexplode here",
+        ),
+        ("SELECT nope FROM t LATERAL VIEW OUTER explode(l) x AS e", "column 8: there is no column nope"),
+        (
+            "SELECT 1 FROM db.t LATERAL VIEW OUTER explode(l) x AS e WHERE nope = 1",
+            "column 63: there is no column",
+        ),
+        ("SELECT 1 FROM t LATERAL VIEW OUTER explode(l) x AS e JOIN u ON true", "column 59: unknown table u"),
+        ("SELECT 1 FROM t LATERAL VIEW explode l", "column 38: ( is expected"),
+    ],
+)
+def test_errors_have_their_places(filled: Lake, query: str, message: str) -> None:
+    """What is written in other words keeps its place."""
+    with pytest.raises(MetastoreError, match=f"line 1, {re.escape(message)}"):
+        filled.sql(query)
+
+
+def test_a_list_in_its_place_fetches_its_column_alone(filled: Lake) -> None:
+    """LATERAL VIEW does not make a query read all columns."""
+    [first, *_] = filled.session.sql("EXPLAIN SELECT id, e FROM t LATERAL VIEW explode(l) x AS e").to_pylist()
+    assert first == {"plan": "Fetch t (id, l)"}
+
+
+def test_changes_between_two_snapshots(filled: Lake) -> None:
+    """By Trino's function: behind the first, up to the last, in any of its spellings."""
+    snapshots = [each.snapshot_id for each in filled.load().metadata.snapshots]
+    filled.sql("DELETE FROM t WHERE id = 1")
+    last = filled.load().metadata.current_snapshot_id
+    named = "schema_name => 'db', table_name => 't', start_snapshot_id"
+    for call, expected in (
+        (f"system.table_changes('db', 't', {snapshots[0]}, {snapshots[1]})", [(3, "INSERT")]),
+        (f"lake.system.table_changes({named} => {snapshots[1]}, end_snapshot_id => {last})", [(1, "DELETE")]),
+        (f"system.table_changes({named} => {snapshots[0]})", [(1, "DELETE"), (3, "INSERT")]),
+    ):
+        query = f"SELECT c.id, c._change_type FROM TABLE({call}) AS c ORDER BY 1"
+        assert [tuple(row.values()) for row in filled.session.sql(query).to_pylist()] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("'db', 't', 1, 2", "column 15: table db.t has no snapshot 2"),
+        ("'db', 'u'", "column 15: table lake.db.u does not exist"),
+        ("'db', 't', 'x'", "column 53: argument 'start_snapshot_id': Cannot cast"),
+        ("schema_name => 'db'", "column 21: Required procedure argument 'table_name' is missing"),
+    ],
+)
+def test_changes_of_wrong_arguments(filled: Lake, arguments: str, message: str) -> None:
+    """The error is at the argument, or at the call."""
+    with pytest.raises(MetastoreError, match=f"line 1, {re.escape(message)}"):
+        filled.sql(f"SELECT * FROM TABLE(system.table_changes({arguments}))")
+
+
+def test_explain_analyze_counts_what_was_read(filled: Lake) -> None:
+    """Rows, bytes, seconds and opened files of each table; the file that the condition excludes is not opened."""
+    size = {live.file.record_count: live.file.file_size_in_bytes for live in filled.live.data}
+    lines = [row["plan"] for row in filled.session.sql("EXPLAIN ANALYZE SELECT id FROM t WHERE id > 2").to_pylist()]
+    assert lines[0] == "Fetch t (id) where id > 2"
+    assert f"  files opened: 1 of {size[1]} bytes" in lines
+    [read] = [line for line in lines if line.startswith("Read t: 1 rows of ")]
+    assert re.fullmatch(r"Read t: 1 rows of \d+ bytes in \d+\.\d{3} s", read)
+    assert any(re.fullmatch(r"Total: \d+\.\d{3} s", line) for line in lines)
+
+
+def test_explain_analyze_runs_queries_only(filled: Lake) -> None:
+    """A statement that changes rows is not run by EXPLAIN."""
+    with pytest.raises(InvalidRequestError, match="EXPLAIN ANALYZE runs a query"):
+        filled.sql("EXPLAIN ANALYZE DELETE FROM t")
+    assert filled.session.sql("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 3}]
