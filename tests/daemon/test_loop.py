@@ -486,7 +486,7 @@ def test_a_catalog_that_never_answers_is_left_behind(
 def test_a_table_that_never_answers_stops_only_its_catalog(
     make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is waited for once; the others of the catalog are left for the next look, and other catalogs have their turn."""
+    """It is waited for once; others of the catalog are left for the next look, and other catalogs have their turn."""
     site = make_site(default={"expire_snapshots": {"enabled": True, "older_than": "0 s"}})
     for name in ("a", "b"):
         site.table(name, commits=2)
