@@ -27,7 +27,7 @@ _MOST_DOUBLINGS: Final = 30
 
 _LONG_MS: Final = 120_000
 _MANY_FILES: Final = 100_000
-"""A run that takes longer, or is on a table with so many files, leaves the last free worker to other tables."""
+"""A run that takes longer, or is on a larger table, leaves the last free worker to other tables."""
 
 
 @dataclass(frozen=True)
