@@ -348,7 +348,7 @@ class Session:
         from metastore.sql.views.runner import DuckDBRunner
 
         engine = self.engine_for(files)
-        return cast("QueryRunner", engine) if engine.capabilities.runs_queries else DuckDBRunner()
+        return cast("QueryRunner", engine) if engine.capabilities.runs_queries else DuckDBRunner(self.settings.sql)
 
     def engine_for(self, files: int) -> Engine:
         """Return the given engine, else the one that the settings choose, possibly by the number of ``files``."""

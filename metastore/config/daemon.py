@@ -26,6 +26,7 @@ class DaemonSettings:
     """``interval``: time between two passes. ``lease``: without renewal for this time, another daemon takes over.
 
     - ``answer_timeout``: limit for each answer of a catalog while tables are listed; a slower catalog is skipped.
+    - ``workers``: number of tables that are worked on at the same time.
     - ``jitter``: the part of an interval over which the runs of tables are distributed.
     - ``backoff``: wait after a failed run, doubled after each further failure up to ``longest_backoff``.
     - ``patience``: maximum delay of an action because the table has recent commits.
@@ -42,6 +43,7 @@ class DaemonSettings:
     keep_runs: timedelta = timedelta(days=90)
     endpoint: EndpointSettings = field(default_factory=EndpointSettings)
     answer_timeout: timedelta = timedelta(minutes=1)
+    workers: int = 2
 
 
 def daemon_settings(section: Section) -> DaemonSettings:
@@ -58,6 +60,7 @@ def daemon_settings(section: Section) -> DaemonSettings:
         keep_runs=_above_zero(section, "keep_runs"),
         endpoint=_endpoint(section.section("http")),
         answer_timeout=_above_zero(section, "answer_timeout"),
+        workers=section.required("workers", section.whole("workers", least=1)),
     )
 
 

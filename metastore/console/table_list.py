@@ -16,7 +16,7 @@ from cachetools import TTLCache
 
 from metastore.analyze.worklist import analyzed_tables
 from metastore.console.query import Part, Query, part_of
-from metastore.daemon.actions import Facts
+from metastore.daemon.gain import Facts
 from metastore.daemon.listing import catalog_of
 from metastore.daemon.logs import message_of
 from metastore.daemon.policy import TableName

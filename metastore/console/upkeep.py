@@ -11,6 +11,7 @@ from metastore.config.units import spelled
 from metastore.console.query import Part, Query, part_of
 from metastore.daemon.actions import Actions
 from metastore.daemon.decide import Situation, decide
+from metastore.daemon.gain import Facts
 from metastore.daemon.health import PARTS, health_of
 from metastore.daemon.history import day_of, last_runs
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, TableName, effective, policies
@@ -123,7 +124,8 @@ def upkeep_of(session: Session, table: TableName, committed_ms: int | None = Non
         if is_of_catalog is (policy.action in WORKSPACE_ACTIONS):
             continue
         last = known.get((str(table), policy.action.value))
-        decided = decide(Situation(table, policy, last, committed_ms), session.settings.daemon, now_ms)
+        situation = Situation(table, policy, last, Facts(committed_ms=committed_ms))
+        decided = decide(situation, session.settings.daemon, now_ms)
         actions.append(
             ActionState(
                 action=policy.action.value,

@@ -20,11 +20,12 @@ from metastore.components.expiration.handler import ExpirationHandler
 from metastore.components.expiration.policy import ExpirationPolicy
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon import workspaces
+from metastore.daemon.gain import Facts
 from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine, Looks, guarded
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, ActionPolicy, TableName
-from metastore.engines.traffic import Traffic, traffic_so_far
+from metastore.engines.traffic import Traffic, counting
 from metastore.errors import MetastoreError, ProcedureError
 from metastore.ground.epoch import millis_since_epoch
 from metastore.lake.iceberg.snapshots.sweep import owns_its_files
@@ -53,27 +54,6 @@ _LISTED: Final = 20
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Size of a table: data files and bytes in the current snapshot, and kept snapshots; None if unknown."""
-
-    files: int | None = None
-    bytes: int | None = None
-    snapshots: int | None = None
-    committed_ms: int | None = None
-
-    @classmethod
-    def of(cls, table: Table) -> Facts:
-        """Reads only the table's metadata."""
-        metadata = table.metadata
-        snapshot = metadata.current_snapshot()
-        if snapshot is None:
-            return cls(0, 0, len(metadata.snapshots))
-        summary = snapshot.summary.additional_properties if snapshot.summary else {}
-        files, size = (_number(summary.get(name)) for name in ("total-data-files", "total-files-size"))
-        return cls(files, size, len(metadata.snapshots), snapshot.timestamp_ms)
-
-
-@dataclass(frozen=True)
 class Outcome:
     """``status`` is the run's; ``result`` is what the procedure returned; ``error`` is why it failed or stopped early.
 
@@ -95,7 +75,7 @@ class Actions:
     """Performs actions on the tables of ``session``; with ``dry_run`` only reports what they would do.
 
     ``monotonic`` counts seconds. The guard asks ``lease`` and ``stopping``. ``inquiries`` limit the wait for a table
-    that is loaded; if None, the catalog's own limits apply.
+    that is loaded; if None, the catalog's own limits apply. Threads may share it, for different tables.
     """
 
     def __init__(
@@ -119,9 +99,9 @@ class Actions:
 
     def carry_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
         """Perform the action. Failures are part of the outcome; only exceptions that end the process are raised."""
-        before = traffic_so_far()
-        outcome = self._carried_out(table, policy)
-        return replace(outcome, traffic=traffic_so_far().since(before))
+        with counting() as counter:
+            outcome = self._carried_out(table, policy)
+        return replace(outcome, traffic=counter.so_far())
 
     def _carried_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
         began = self._monotonic()
@@ -392,7 +372,3 @@ def _part_of(row: Mapping[str, Any], size: int) -> dict[str, Any]:
     counts = ("rewritten_data_files_count", "added_data_files_count")
     fitting = {name: max(1, int(row[name] * part)) for name in counts}
     return {**row, **fitting, "rewritten_bytes_count": size}
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None

@@ -191,11 +191,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 def health_of_state(state: State, now: float) -> dict[str, Any]:
     """Returns the document of ``/healthz``; ``now`` is of the loop's clock."""
-    seen, since = state.seen, state.since
+    seen, at = state.seen, state.at
+    waiting = [whom for whom, _ in list(state.waiting.values())]
     is_waiting_too_long = (
         state.token is not None
-        and state.working_on is None
-        and state.waiting_for is None  # A wait for a catalog has its own limit.
+        and not at  # A wait for a catalog has its own limit.
         and seen is not None
         and now - seen > _PATIENCE * state.interval.total_seconds()
     )
@@ -206,9 +206,10 @@ def health_of_state(state: State, now: float) -> dict[str, Any]:
         "leader": state.token is not None,
         "token": state.token,
         "lease_holder": state.lease.holder,
-        "working_on": state.working_on,
-        "waiting_for": state.waiting_for,
-        "seconds": None if since is None else round(now - since, 1),
+        "working_on": next(iter(dict(state.working)), None),
+        "waiting_for": next(iter(waiting), None),
+        "seconds": round(now - min(at.values()), 1) if at else None,
+        "at": [{"what": what, "seconds": round(now - since, 1)} for what, since in at.items()],
         "tables": state.tables,
         "pass": None if (current := state.current) is None else _progress(current, now),
         "last_pass_ms": state.last_pass_ms,

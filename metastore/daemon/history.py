@@ -112,9 +112,9 @@ def last_runs(runs: Iterable[RunUnit], last: dict[Key, LastRun] | None = None) -
         key = (run.table or "", run.action or "")
         if run.status == "failed":
             failures = last[key].failures + 1 if key in last else 1
-            last[key] = LastRun(run.started or 0, failures, last[key].succeeded_ms if key in last else None)
+            last[key] = LastRun(run.started or 0, failures, last[key].succeeded_ms if key in last else None, run)
         elif run.status != "stopped":
-            last[key] = LastRun(run.started or 0, succeeded_ms=run.started or 0)
+            last[key] = LastRun(run.started or 0, succeeded_ms=run.started or 0, run=run)
     return last
 
 

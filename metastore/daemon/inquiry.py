@@ -12,8 +12,10 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from time import monotonic
 from typing import Final, Generic, TypeVar
 
@@ -38,8 +40,9 @@ class _Answer(Generic[T]):
 
 
 class Inquiries:
-    """The questions of one process. ``waiting`` is called with what is waited for, and with None when it has come.
+    """The questions of one process; threads may share it.
 
+    ``waiting`` is called in the thread that waits: with what it waits for, and with None when it has come.
     ``limit_s`` is the longest wait for each part of an answer. ``stopping`` says whether to give up at once.
     """
 
@@ -52,6 +55,7 @@ class Inquiries:
         self.limit_s = limit_s
         self._waiting = waiting
         self._stopping = stopping
+        self._lock = threading.Lock()
         self._hanging: dict[str, tuple[threading.Thread, float]] = {}
 
     def ask(self, whom: str, question: Callable[[], Iterable[T]]) -> Iterator[T]:
@@ -62,7 +66,8 @@ class Inquiries:
         """
         self._require_free(whom)
         answer: _Answer[T] = _Answer()
-        thread = threading.Thread(target=_bring, args=(question, answer), name=f"inquiry {whom}", daemon=True)
+        bring = partial(copy_context().run, _bring, question, answer)
+        thread = threading.Thread(target=bring, name=f"inquiry {whom}", daemon=True)
         thread.start()
         try:
             with self._waited(whom):
@@ -73,8 +78,9 @@ class Inquiries:
 
     def hanging(self) -> dict[str, float]:
         """Returns the questions that still hang, each with its number of seconds."""
-        self._hanging = {whom: kept for whom, kept in self._hanging.items() if kept[0].is_alive()}
-        return {whom: monotonic() - since for whom, (_, since) in self._hanging.items()}
+        with self._lock:
+            self._hanging = {whom: kept for whom, kept in self._hanging.items() if kept[0].is_alive()}
+            return {whom: monotonic() - since for whom, (_, since) in self._hanging.items()}
 
     def hanging_of(self, catalog: str) -> str | None:
         """What of that catalog hangs: itself, or one of its tables; None where nothing does."""
@@ -99,7 +105,8 @@ class Inquiries:
                 if self._stopping():
                     raise StorageError(f"{whom} did not answer before the daemon had to stop") from None
                 if monotonic() >= until:
-                    self._hanging[whom] = (thread, asked)
+                    with self._lock:
+                        self._hanging[whom] = (thread, asked)
                     raise StorageError(
                         f"{whom} has not answered within {self.limit_s:g} s (drill.metastore.daemon.answer_timeout)"
                     ) from None

@@ -1,8 +1,9 @@
-"""The loop: get the lease, find the actions that are due, run them one after the other, record them, and wait.
+"""The loop: get the lease, find the actions that are due, hand them to workers, record them, and wait.
 
 :mod:`metastore.daemon.decide` decides what is due; this module combines tables, policies and history, and acts. A table
 that fails and a catalog that does not answer are reported and skipped, whatever the error. So one defect does not stop
-the care for all other tables. The clock and the waiting are injected.
+the care for all other tables. Work that outlasts an interval goes on beside the next pass, which leaves its table
+alone. The clock and the waiting are injected.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import get_ident
 from typing import Any, Final
 
 from metastore.config.policies import PolicySettings
 from metastore.config.policy_effects import applies
-from metastore.daemon.actions import Actions, Facts, Outcome
+from metastore.daemon.actions import Actions, Outcome
 from metastore.daemon.decide import Decision, Situation, decide, due
+from metastore.daemon.gain import Facts
 from metastore.daemon.history import History, day_of
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.lease import RENEWALS, Election, Heartbeat
@@ -29,6 +32,7 @@ from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, TableName, polici
 from metastore.daemon.schedule import Schedule
 from metastore.daemon.state import Pass, State
 from metastore.daemon.unmatched import Unmatched, unmatched
+from metastore.daemon.workers import Workers, turns
 from metastore.daemon.workspaces import changed_ms, looked_after, materialized_views, table_name, tables_of
 from metastore.errors import ConflictError
 from metastore.model.run_unit import RunUnit
@@ -89,6 +93,7 @@ class Daemon:
         self.state.interval = self._settings.interval
         self._inquiries.limit_s = self._settings.answer_timeout.total_seconds()
         self._now_ms = session.metastore.clock.now_ms
+        self._workers = Workers(self._settings.workers, self._carry_out)
         self._history = History(session.metastore.runs, self._now_ms, self._settings.keep_runs)
         self._history_known = False
 
@@ -118,8 +123,22 @@ class Daemon:
     def dry(self) -> Sequence[RunUnit]:
         """Returns what a pass would do now. It changes nothing and needs no lease."""
         self._history.load()
-        actions = Actions(self._session, lambda: None, self._around.stopping, dry_run=True, inquiries=self._inquiries)
+        actions = self._new_actions(dry_run=True)
         return [self._run(actions, decision) for decision in self._due()]
+
+    def _new_actions(self, *, dry_run: bool = False) -> Actions:
+        lease = (lambda: None) if dry_run else self._election.check
+        return Actions(self._session, lease, self._around.stopping, dry_run=dry_run, inquiries=self._inquiries)
+
+    def _carry_out(self, decision: Decision) -> RunUnit | None:
+        """Carry out one action in a worker; None if it is left for another pass."""
+        if not self._goes_on() or self._is_silent(decision.situation.table.catalog):
+            return None
+        return self._run(self._actions, decision)
+
+    def _goes_on(self) -> bool:
+        """Whether actions may begin: the process does not end, and this daemon holds the lease."""
+        return not self._around.stopping() and self._election.token is not None
 
     def _lead(self, between: Callable[[], object]) -> bool:
         """Work while the lease is held. Returns False if another daemon holds it."""
@@ -140,17 +159,23 @@ class Daemon:
                 self._show_life()
                 self.state.token = self._election.token
                 try:
-                    self._pass()
+                    self._pass(to_the_end=False)
                 except Exception as error:  # noqa: BLE001 - the next pass may fare better
                     self._trouble("this pass ended early: %s", error)
                 self._around.wait(self._settings.interval.total_seconds())
-                between()
+                if not self._workers.busy:  # they have the session
+                    between()
+            while self._workers.busy:
+                self._record_ended()
         self.state.token = None
         return True
 
-    def _pass(self) -> list[RunUnit]:
-        """Run the actions that are due. Raises errors that keep it from every table, such as an unreadable history."""
-        done = []
+    def _pass(self, *, to_the_end: bool = True) -> list[RunUnit]:
+        """Run the actions that are due. Without ``to_the_end``, work that outlasts an interval does not delay the end.
+
+        Raises errors that keep it from every table, such as an unreadable history.
+        """
+        done: dict[tuple[TableName, Action], RunUnit] = {}
         began = Pass(self._around.monotonic(), self._now_ms())
         try:
             self.state.trouble = None
@@ -158,25 +183,18 @@ class Daemon:
                 self._history.load()
                 self._history_known = True
             self._history.forget()
-            decisions = self._due()
-            self.state.due = len(decisions)
-            self.state.current = replace(began, actions=len(decisions))
-            actions = Actions(self._session, self._election.check, self._around.stopping, inquiries=self._inquiries)
-            for decision in decisions:
-                if self._around.stopping() or self._election.token is None:
+            decisions = [each for each in self._due() if each.situation.table not in self._workers.busy]
+            self.state.due = len(decisions) + self._workers.left
+            self.state.current = replace(began, actions=self.state.due)
+            self._actions = self._new_actions()
+            waiting = turns(decisions)
+            while (waiting and self._goes_on()) or self._workers.busy:
+                if self._goes_on():
+                    self._workers.begin(waiting)
+                done |= self._record_ended()
+                if not (to_the_end or waiting) and self._has_lasted(began):
                     break
-                if self._is_silent(decision.situation.table.catalog):
-                    self.state.current = replace(self.state.current, deferred=self.state.current.deferred + 1)
-                    continue
-                run = self._run(actions, decision)
-                self._history.remember(run)
-                self.state.unwritten = self._history.trouble
-                self.state.last_runs = self._history.runs_known
-                self.state.count(run)
-                self.state.due -= 1
-                self._show_life()
-                done.append(run)
-            else:
+            if self._goes_on():
                 self.state.last_full_pass_ms = self._now_ms()
                 self.state.last_full_pass_seconds = self._around.monotonic() - began.began
         finally:
@@ -186,7 +204,28 @@ class Daemon:
             self.state.passes += 1
             self.state.last_pass_ms = self._now_ms()
             self._show_life()
-        return done
+        keys = ((each.situation.table, each.situation.policy.action) for each in decisions)
+        return [done[key] for key in keys if key in done]
+
+    def _has_lasted(self, began: Pass) -> bool:
+        return self._around.monotonic() - began.began > self._settings.interval.total_seconds()
+
+    def _record_ended(self) -> dict[tuple[TableName, Action], RunUnit]:
+        """Record the actions that have ended; returns their runs."""
+        found: dict[tuple[TableName, Action], RunUnit] = {}
+        for decision, run in self._workers.ended():
+            if run is None:
+                if self.state.current is not None and self._goes_on():
+                    self.state.current = replace(self.state.current, deferred=self.state.current.deferred + 1)
+                continue
+            self._history.remember(run)
+            self.state.unwritten = self._history.trouble
+            self.state.last_runs = self._history.runs_known
+            self.state.count(run)
+            self.state.due -= 1
+            self._show_life()
+            found[decision.situation.table, decision.situation.policy.action] = run
+        return found
 
     def _is_silent(self, catalog: str) -> bool:
         """Returns whether a question to that catalog, or to one of its tables, is still unanswered."""
@@ -196,20 +235,21 @@ class Daemon:
         self.state.seen = self._around.monotonic()
 
     def _wait_for(self, whom: str | None) -> None:
-        """Record in the state which answer the loop is waiting for; None for none."""
-        if self.state.working_on is None:
-            self.state.since = None if whom is None else self._around.monotonic()
-        self.state.waiting_for = whom
+        """Record in the state which answer this thread is waiting for; None for none."""
+        if whom is None:
+            self.state.waiting.pop(get_ident(), None)
+        else:
+            self.state.waiting[get_ident()] = whom, self._around.monotonic()
         self._show_life()
 
     def _run(self, actions: Actions, decision: Decision) -> RunUnit:
         table, policy = decision.situation.table, decision.situation.policy
         started, began = self._now_ms(), self._around.monotonic()
-        self.state.since = began
-        self.state.working_on = f"{policy.action} on {table}"
+        what = f"{policy.action} on {table}"
+        self.state.working[what] = began
         outcome = actions.carry_out(table, policy)
         self._show_life()
-        self.state.working_on = self.state.since = None
+        del self.state.working[what]
         seconds = self._around.monotonic() - began
         run = _unit(decision, outcome, started, round(seconds * 1000), self._election)
         level = logging.WARNING if outcome.status == "failed" else logging.INFO
@@ -227,7 +267,8 @@ class Daemon:
 
     def _due(self) -> Sequence[Decision]:
         now_ms = self._now_ms()
-        situations = [self._with_commit(each, now_ms) for each in self._situations()]
+        known: dict[TableName, Facts] = {}
+        situations = [self._with_facts(each, known, now_ms) for each in self._situations()]
         return due((each for each in situations if each is not None), self._settings, now_ms, self._since_ms)
 
     def _situations(self) -> Iterator[Situation]:
@@ -244,19 +285,25 @@ class Daemon:
                 if not policy.enabled or not applies(policy.action, table.catalog, settings.plugins):
                     continue
                 if policy.action not in WORKSPACE_ACTIONS or (policy.action is Action.REFRESH) is (table in views):
-                    yield Situation(table, policy, self._history.last(table, policy.action))
+                    last = self._history.last(table, policy.action)
+                    facts = Facts() if last is None or last.run is None else Facts.after(last.run)
+                    yield Situation(table, policy, last, facts)
 
-    def _with_commit(self, situation: Situation, now_ms: int) -> Situation | None:
-        """Add the time of the newest commit, but load the table only if that time can change the decision.
+    def _with_facts(self, situation: Situation, known: dict[TableName, Facts], now_ms: int) -> Situation | None:
+        """Add size and newest commit of the table, if they can change the decision or the size is not known.
 
-        Returns None for a table that does not answer in time.
+        ``known`` has those of this pass. Returns None for a table that does not answer in time.
         """
-        if not situation.policy.quiet or not decide(situation, self._settings, now_ms, self._since_ms).due:
+        table, policy = situation.table, situation.policy
+        is_sized = situation.facts.snapshots is not None or policy.action in WORKSPACE_ACTIONS
+        if (is_sized and not policy.quiet) or not decide(situation, self._settings, now_ms, self._since_ms).due:
             return situation
-        table = situation.table
+        if self._is_silent(table.catalog):  # the action is left for another pass
+            return situation
         try:
-            [changed] = self._inquiries.ask(f"table {table}", lambda: [self._changed_ms(situation)])
-            return replace(situation, committed_ms=changed)
+            if table not in known:
+                [known[table]] = self._inquiries.ask(f"table {table}", lambda: [self._facts(situation)])
+            return replace(situation, facts=known[table])
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
             if f"table {table}" in self._inquiries.hanging():
                 self._pass_over(f"table {table}", error)
@@ -265,13 +312,13 @@ class Daemon:
             _log.warning(text, table, message_of(error), exc_info=unforeseen(error))
             return situation
 
-    def _changed_ms(self, situation: Situation) -> int | None:
-        """Returns when the table was last committed to, or when one of its files last changed."""
+    def _facts(self, situation: Situation) -> Facts:
+        """Returns the size of a table and when it was last committed to, or when one of its files last changed."""
         table = situation.table
         if situation.policy.action in WORKSPACE_ACTIONS:
-            return changed_ms(self._session, table)
+            return Facts(committed_ms=changed_ms(self._session, table))
         target = self._session.catalogs.target(table.catalog, table.schema, table.name)
-        return Facts.of(replace(target, pointer=table.pointer).load()).committed_ms
+        return Facts.of(replace(target, pointer=table.pointer).load())
 
     def _tables(self) -> list[TableName]:
         """Yields every table of every catalog and plugin that answers and for which a policy enables an action.

@@ -70,16 +70,14 @@ class Metrics:
 
     def _labelled_gauges(self) -> Iterator[Any]:
         state = self._state
-        since = state.since
-        seconds = 0.0 if since is None else max(0.0, self._monotonic() - since)
-        what = state.working_on or state.waiting_for
+        now = self._monotonic()
         yield from self._of_pass()
         yield self._gauge("passed_over", "1 for what could not be listed", "place", dict.fromkeys(state.passed_over, 1))
         unmatched = dict.fromkeys((each.key for each in state.unmatched), 1)
         yield self._gauge("policy_unmatched", "1 for a policy that matches nothing", "policy", unmatched)
         holder = {} if state.lease.holder is None else {state.lease.holder: 1}
         yield self._gauge("lease_holder", "1 for the daemon that renewed the lease last", "holder", holder)
-        at = {} if what is None else {what: seconds}
+        at = {what: max(0.0, now - since) for what, since in state.at.items()}
         yield self._gauge("at_seconds", "How long the current work, or the wait for an answer, has lasted", "what", at)
 
     def _of_pass(self) -> Iterator[Any]:

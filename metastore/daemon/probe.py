@@ -55,8 +55,8 @@ def lines_of(health: Mapping[str, Any], now_ms: int) -> Iterator[tuple[str, str]
     """Yields what a person wants to know, as pairs of a name and a text."""
     yield "status", health["status"]
     yield "active", "yes" if health["leader"] else f"no, but {health['lease_holder'] or 'nobody'}"
-    if what := health["working_on"] or health["waiting_for"]:
-        yield "at", f"{what}, for {_time(health['seconds'] or 0)}"
+    for number, each in enumerate(health["at"]):
+        yield "" if number else "at", f"{each['what']}, for {_time(each['seconds'])}"
     if (current := health["pass"]) is not None:
         counts = ", ".join(f"{current[name]:,} {name}" for name in ("done", "failed", "deferred", "left"))
         yield "this pass", f"{counts} of {current['actions']:,} actions"

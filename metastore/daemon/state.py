@@ -46,7 +46,7 @@ class Pass:
 
 @dataclass
 class State:
-    """Written by the loop and read by the endpoint's threads. Every field is replaced or counted in one step.
+    """Written by the loop and its workers, read by the endpoint's threads. Each field is changed in one step.
 
     - ``trouble``: the error of the last pass; ``passed_over``: the parts it could not list, with their errors.
     - ``unmatched``: the policies that match no table.
@@ -55,7 +55,8 @@ class State:
     - ``current``: the pass under way; ``last_full_pass_ms``: when the last one ended that nothing cut short.
     - ``listed_ms``: when the tables were listed, and ``passed_over`` and ``unmatched`` were found.
     - ``seen``: the loop's last sign of life, in seconds of a monotonic clock; ``interval``: its wait between passes.
-    - ``waiting_for``: the catalog whose answer it waits for; ``working_on``: its current action; ``since``: its start.
+    - ``working``: the actions under way, with their starts in seconds of that clock, the longest under way first.
+    - ``waiting``: by thread, what it waits for an answer of, and since when.
     - ``last_runs``: by table and action.
     """
 
@@ -70,9 +71,8 @@ class State:
     current: Pass | None = None
     seen: float | None = None
     interval: timedelta = timedelta(minutes=1)
-    working_on: str | None = None
-    waiting_for: str | None = None
-    since: float | None = None
+    working: dict[str, float] = field(default_factory=dict)
+    waiting: dict[int, tuple[str, float]] = field(default_factory=dict)
     trouble: str | None = None
     unwritten: str | None = None
     passed_over: Mapping[str, str] = field(default_factory=dict)
@@ -85,6 +85,11 @@ class State:
     milliseconds: Counter[str] = field(default_factory=Counter)
     files_removed: int = 0
     bytes_removed: int = 0
+
+    @property
+    def at(self) -> Mapping[str, float]:
+        """Returns what the daemon is doing, with its starts: its actions, else the answers that it waits for."""
+        return dict(self.working) or dict(list(self.waiting.values()))
 
     @property
     def troubles(self) -> list[str]:

@@ -12,16 +12,15 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from threading import Event, Thread
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
 from metastore.config.sql import SqlSettings
+from metastore.duck.interruptible import interruptible
 from metastore.duck.logical_types import all_columns, with_json
 from metastore.duck.query_plans import PlanNode
 from metastore.duck.sandboxes import Sandbox
@@ -30,16 +29,12 @@ from metastore.duck.spark_texts import define_what
 from metastore.duck.typed_functions import define_typed
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.ground.distribution import install_command
-from metastore.ground.interrupts import result_of
 from metastore.ground.quoting import double_quoted
 from metastore.lake.formats.arrow_schema import require_narrow_decimals
 
 T = TypeVar("T")
 
 _ROWS_AT_ONCE: Final = 1 << 16
-
-_AGAIN_S: Final = 0.1
-"""Seconds between two interrupts while the query goes on."""
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -50,9 +45,18 @@ _BYTES_A_THREAD: Final = 128 << 20
 """With less memory a thread, DuckDB's joins and sorts fail before they spill."""
 
 
-def _threads(limits: SqlSettings) -> int:
+def threads_within(limits: SqlSettings) -> int:
+    """Returns the number of threads for a query: as set, but fewer if memory is short."""
     most = limits.threads or os.cpu_count() or 1
     return max(1, min(most, limits.memory // _BYTES_A_THREAD))
+
+
+def out_of_memory(error: Exception, memory: int) -> EngineError:
+    """Returns what DuckDB's ``error`` says about a query with ``memory`` bytes."""
+    return EngineError(
+        f"the query needs more memory than {memory >> 20} MiB (drill.metastore.sql.memory): raise it, or select less. "
+        f"DuckDB: {str(error).partition(chr(10))[0]}"
+    )
 
 
 class Failure(Exception):  # noqa: N818 - the caller turns it into an error with a place in its text
@@ -115,7 +119,7 @@ class Duck:
         except ModuleNotFoundError as error:
             raise InvalidRequestError(f"SELECT needs duckdb: {install_command('sql')}") from error
         self._memory = None if limits is None else limits.memory
-        threads = () if limits is None else (f"SET threads = {_threads(limits)}",)
+        threads = () if limits is None else (f"SET threads = {threads_within(limits)}",)
         shown = ("SET GLOBAL explain_output = 'all'",) if plans else ()
         # The reader of a stream raises OSError for whatever fails after the first batch.
         self._refusals = (self._duckdb.Error, pa.ArrowException, UnicodeError, OSError)
@@ -200,7 +204,7 @@ class Duck:
         KeyboardInterrupt ends it at any point.
         """
         try:
-            read = partial(self._interruptible, lambda: self._asked(query).to_arrow_table())
+            read = partial(interruptible, self._connection, lambda: self._asked(query).to_arrow_table())
             rows: pa.Table = self._guarded(read)
         except Failure as failure:
             if failure.line is None:  # for a relation, DuckDB reports errors without a place; for a statement, with it
@@ -220,7 +224,7 @@ class Duck:
 
     def _streamed(self, query: str, work: Callable[[], T], *, lines_before: int) -> T:
         try:
-            found: T = self._guarded(partial(self._interruptible, work), lines_before)
+            found: T = self._guarded(partial(interruptible, self._connection, work), lines_before)
         except Failure as failure:
             if failure.line is None:  # as in run()
                 self.bind(query)
@@ -250,32 +254,6 @@ class Duck:
 
     def _asked(self, query: str) -> Any:
         return self._connection.sql(self._known(query))
-
-    def _interruptible(self, call: Callable[[], T]) -> T:
-        """Returns what ``call`` returns, so that Ctrl-C ends the query.
-
-        DuckDB notices a Ctrl-C only between pieces of its work, which may take hours, so another thread calls it.
-        """
-        rows: Future[T] = Future()
-        left = Event()
-
-        def work() -> None:
-            if not left.is_set():
-                try:
-                    rows.set_result(call())
-                except BaseException as error:  # noqa: BLE001 - it is raised where the rows are awaited
-                    rows.set_exception(error)
-
-        thread = Thread(target=work, name="metastore-sql")
-        try:
-            thread.start()
-            return result_of(rows)
-        finally:
-            left.set()
-            while thread.is_alive():
-                if not rows.done():
-                    self._connection.interrupt()  # an interrupt before the work itself has begun is lost
-                thread.join(_AGAIN_S)
 
     def _heading(self, name: str, query: str) -> str:
         """Returns a column's name for the caller.
@@ -311,10 +289,7 @@ class Duck:
                 if stream.error is not None:
                     raise stream.error from error
             if self._memory is not None and isinstance(error, self._duckdb.OutOfMemoryException):
-                raise EngineError(
-                    f"the query needs more memory than {self._memory >> 20} MiB (drill.metastore.sql.memory): raise "
-                    f"it, or select less. DuckDB: {str(error).partition(chr(10))[0]}"
-                ) from error
+                raise out_of_memory(error, self._memory) from error
             if isinstance(error, self._refusals):
                 raise Failure(str(error), self._outside, lines_before) from error
             raise

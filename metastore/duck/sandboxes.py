@@ -47,7 +47,7 @@ class Sandbox:
         if memory is not None:
             folder = mkdtemp(prefix="metastore-sql-")
             finalize(self, _remove_own, folder, os.getpid())
-            room = (f"SET memory_limit = '{memory}B'", f"SET temp_directory = {text_constant(folder)}")
+            room = room_for(memory, folder)
         for setting in (*settings_of_release(), *room, *settings, *_SETTINGS):
             self._database.execute(setting)
         self.connection: Any = None
@@ -80,6 +80,11 @@ class Sandbox:
         self.connection = self._database.cursor()
         self.connection.execute(f"ATTACH ':memory:' AS {_CATALOG}")
         self.connection.execute(f"USE {_CATALOG}")
+
+
+def room_for(memory: int, folder: str) -> tuple[str, ...]:
+    """Returns the settings of a database with ``memory`` bytes, which spills into ``folder``."""
+    return f"SET memory_limit = '{memory}B'", f"SET temp_directory = {text_constant(folder)}"
 
 
 def _remove_own(folder: str, process: int) -> None:

@@ -29,12 +29,12 @@ from typing import IO, Any, Final, Protocol, TypeVar, cast
 import pyarrow as pa
 
 from metastore.engines.expendable import mark_expendable
-from metastore.engines.traffic import counted_here, with_traffic
+from metastore.engines.traffic import Traffic, counted_here, with_traffic
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.ground.interrupts import next_of
 
 Chunk = TypeVar("Chunk")
-_Outcome = list[pa.RecordBatch] | MetastoreError
+_Outcome = tuple[list[pa.RecordBatch], Traffic] | MetastoreError
 _Task = Callable[[Any], Iterable[pa.RecordBatch]]
 
 _HELPERS_PAY_FROM: Final = 1.5
@@ -151,10 +151,7 @@ class LocalEngine:
                     self._lend(lent, min(self.parallelism - len(lent), len(todo)), todo, task, finished)
                 ready = sum(helper.is_ready_for(task) for helper in lent)
                 chunk = _take(todo) if ready < self.parallelism and finished.empty() else None
-                outcome = next_of(finished) if chunk is None else _guarded(task, chunk)
-                if isinstance(outcome, MetastoreError):
-                    raise outcome
-                for batch in outcome:
+                for batch in counted_here(next_of(finished)) if chunk is None else _guarded(task, chunk):
                     yield _checked(batch, schema)
                 outstanding -= 1
             if not lent:
@@ -300,8 +297,7 @@ class _Helper:
 
     def _answer(self) -> _Outcome:
         try:
-            answer = self._answers.recv()
-            return answer if isinstance(answer, MetastoreError) else counted_here(answer)
+            return cast("_Outcome", self._answers.recv())
         except (EOFError, OSError) as error:
             return self._ended(error)
         except Exception as error:  # noqa: BLE001 - unpickling may raise anything, and the caller waits for an outcome

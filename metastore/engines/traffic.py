@@ -1,18 +1,23 @@
 """Counts the requests that this process and its tasks send to object stores, and the bytes of content.
 
 Place in the flow: the client of object stores counts (:mod:`metastore.lake.stores.objects.object_store_client`).
-Engines add what their tasks have counted in other processes. The daemon writes the difference over a run into its
-history.
+Engines add what their tasks have counted in other processes. The daemon counts each run by itself (:func:`counting`)
+and writes the numbers into its history.
 
 A request counts once, also if the client sends it again by itself. Requests to HDFS, to catalogs and to credential
-services are not counted, nor are those of Arrow's own client and of tasks of a Spark query.
+services are not counted, nor are those of Arrow's own client and of tasks of a Spark query. Threads that a library
+started do not know for which run they work: what they send counts for every run that is under way.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, NamedTuple, TypeVar
+
+from metastore.errors import MetastoreError
 
 T = TypeVar("T")
 
@@ -29,33 +34,52 @@ class Traffic(NamedTuple):
         return Traffic(*(now - then for now, then in zip(self, before, strict=True)))
 
 
-class _Counter:
-    """The counts of this process; threads share it."""
+class Counter:
+    """The counts of this process or of one run; threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counted = Traffic()
 
     def add(self, more: Traffic) -> None:
+        """Add counts."""
         with self._lock:
             self._counted = Traffic(*(one + other for one, other in zip(self._counted, more, strict=True)))
 
     def so_far(self) -> Traffic:
+        """Returns what was counted since the counter was made."""
         with self._lock:
             return self._counted
 
 
-_COUNTER: Final = _Counter()
+_COUNTER: Final = Counter()
+_own: Final[ContextVar[Counter | None]] = ContextVar("own", default=None)
+_under_way: Final[list[Counter]] = []
 
 
 def count(requests: int = 0, *, received: int = 0, sent: int = 0) -> None:
     """Count requests and bytes."""
-    _COUNTER.add(Traffic(requests, received, sent))
+    count_elsewhere(Traffic(requests, received, sent))
 
 
 def count_elsewhere(counted: Traffic) -> None:
     """Add what a task has counted in another process."""
-    _COUNTER.add(counted)
+    own = _own.get()
+    for counter in (_COUNTER, *(_under_way if own is None else (own,))):
+        counter.add(counted)
+
+
+@contextmanager
+def counting() -> Iterator[Counter]:
+    """Within, the counter has what this thread and its tasks count; several threads can count at the same time."""
+    counter = Counter()
+    token = _own.set(counter)
+    _under_way.append(counter)
+    try:
+        yield counter
+    finally:
+        _under_way.remove(counter)
+        _own.reset(token)
 
 
 def with_traffic(items: Iterable[T]) -> tuple[list[T], Traffic]:
@@ -64,8 +88,10 @@ def with_traffic(items: Iterable[T]) -> tuple[list[T], Traffic]:
     return list(items), traffic_so_far().since(before)
 
 
-def counted_here(outcome: tuple[list[T], Traffic]) -> list[T]:
-    """Adds what another process counted by :func:`with_traffic`; returns the items."""
+def counted_here(outcome: tuple[list[T], Traffic] | MetastoreError) -> list[T]:
+    """Adds what another process counted by :func:`with_traffic`; returns the items. Raises the error that it met."""
+    if isinstance(outcome, MetastoreError):
+        raise outcome
     items, traffic = outcome
     count_elsewhere(traffic)
     return items

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from metastore.errors import FormatError, NotFoundError, StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.formats.file_format import Opening
 from metastore.lake.formats.names import PARQUET, format_record
 from metastore.lake.formats.parquet.bloom_filters import Probes
@@ -113,7 +114,7 @@ def read_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
 def read_rows_at_once(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
     """As :func:`read_rows`, with several files read ahead; batches keep the order of files. Raises the same."""
     waiting: deque[Future[list[pa.RecordBatch]]] = deque()
-    with ThreadPoolExecutor(_THREADS) as threads:
+    with Threads(_THREADS) as threads:
         try:
             for group in _groups(chunk):
                 waiting.append(threads.submit(lambda part: list(read_rows(part)), group))
@@ -190,7 +191,7 @@ def take_rows(chunk: ReadChunk, wanted: Sequence[tuple[str, int, RowNumbers]]) -
     Only these row groups are read.
     """
     files = {file.path: file for file in chunk.files}
-    with ThreadPoolExecutor(_THREADS) as threads:
+    with Threads(_THREADS) as threads:
         return list(threads.map(lambda one: _taken(chunk, files[one[0]], one[1], one[2]), wanted))
 
 

@@ -7,7 +7,6 @@ question. DuckDB filters rows if an Arrow expression cannot express the question
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property, partial
@@ -22,6 +21,7 @@ from metastore.duck.sql_filter import filtered, named_by
 from metastore.errors import InvalidRequestError
 from metastore.ground.optional import library
 from metastore.ground.quoting import double_quoted
+from metastore.ground.threads import Threads
 from metastore.lake.formats.arrow_schema import require_held, require_narrow_decimals
 from metastore.lake.formats.names import PARQUET
 from metastore.lake.formats.parquet.bloom_filters import Probes
@@ -336,7 +336,7 @@ class Scan:
         require_held(schema)
         parts: list[Any] = list(fragments(self.files, plan.location, schema, store, root))
         if (self._probes or self._elements) and len(parts) <= _MOST_PROBED_FILES:
-            with ThreadPoolExecutor(_MOST_PROBED_AT_ONCE) as threads:
+            with Threads(_MOST_PROBED_AT_ONCE) as threads:
                 probe = partial(probed, probes=self._probes, elements=self._elements)
                 parts = list(threads.map(probe, parts, self.files))
         return ParquetFiles(parts, schema, PARQUET_READER, store)

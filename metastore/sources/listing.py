@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -21,6 +20,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.formats.names import SUFFIXES, format_of_suffix
 from metastore.lake.formats.source_file import SourceFile
 from metastore.lake.stores.arrow import lists_by_prefix, open_location
@@ -250,7 +250,7 @@ def _descend(store: fs.FileSystem, root: str, is_wanted: Callable[[str], bool]) 
 def _trees(store: fs.FileSystem, directories: Sequence[str]) -> list[Sequence[fs.FileInfo]]:
     """Returns all entries below each of ``directories``, listed concurrently."""
     at_once = _LISTING_THREADS_ON_OBJECT_STORES if lists_by_prefix(store) else _LISTING_THREADS
-    with ThreadPoolExecutor(at_once) as threads:
+    with Threads(at_once) as threads:
         selected = (fs.FileSelector(path, recursive=True, allow_not_found=True) for path in directories)
         return list(threads.map(store.get_file_info, selected))
 

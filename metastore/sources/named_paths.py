@@ -6,7 +6,6 @@ Place in the flow: ANALYZE of named paths. The rules for data files are those of
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError, StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.formats.source_file import SourceFile
 from metastore.lake.stores.arrow import open_location
 from metastore.lake.stores.locations import one_spelling
@@ -38,7 +38,7 @@ def files_at(source: SourceTable, paths: Iterable[str]) -> Mapping[str, SourceFi
         store, root = open_location(source.location, source.options)
         start = len(source.location)
         log = f"{root}/{SINK_LOG}"
-        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted) + 1), "metastore-paths") as threads:
+        with Threads(min(_AT_ONCE, len(wanted) + 1), "metastore-paths") as threads:
             places = [log, *(root + path[start:] for path in wanted)]
             [logged, *found] = threads.map(partial(_look_at, store), places)
     except (OSError, pa.ArrowException) as error:

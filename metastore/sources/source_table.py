@@ -7,10 +7,10 @@ It holds plain data, except for the finders of files, and is sent to executors; 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from metastore.ground.interrupts import result_of
+from metastore.ground.threads import Threads
 from metastore.lake.formats.bounds_from_data import BoundsFrom
 from metastore.lake.formats.names import ANY_SUFFIX, PROSE, SUFFIXES
 from metastore.lake.formats.source_file import SourceFile, suffix_of
@@ -123,7 +123,7 @@ class SourceTable:
         if self.provided is not None or self.lister is not None:
             other()
             return self.files()
-        with ThreadPoolExecutor(1, "metastore-listing") as thread:
+        with Threads(1, "metastore-listing") as thread:
             listing = thread.submit(self.files)
             other()
             return result_of(listing)

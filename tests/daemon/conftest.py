@@ -35,6 +35,7 @@ class Site:
     policies: dict[str, Any]
     now_ms: int = field(default_factory=lambda: int(datetime.now(tz=timezone.utc).timestamp() * 1000))
     stopped: bool = False
+    of_daemon: dict[str, Any] = field(default_factory=dict)
     on_wait: Callable[[], object] = lambda: None
     opened: ExitStack = field(default_factory=ExitStack)
     _session: Session | None = None
@@ -47,7 +48,7 @@ class Site:
             {
                 "drill.metastore.iceberg.location": {"base_path": str(self.folder), "relative_path": "m"},
                 "drill.metastore.catalogs.lake": lake,
-                "drill.metastore.daemon": {"jitter": 0.0},
+                "drill.metastore.daemon": {"jitter": 0.0, **self.of_daemon},
                 "drill.metastore.policies": self.policies,
                 "drill.metastore.storage.dfs.workspaces.a.location": str(self.folder / "a"),
                 "drill.metastore.storage.dfs.workspaces.w": {"location": str(self.folder / "data"), "writable": True},
@@ -108,8 +109,8 @@ def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
     """Makes a deployment with these policies."""
     made: list[Site] = []
 
-    def make(**policies: Any) -> Site:
-        made.append(Site(tmp_path, policies))
+    def make(of_daemon: dict[str, Any] | None = None, **policies: Any) -> Site:
+        made.append(Site(tmp_path, policies, of_daemon=of_daemon or {}))
         return made[-1]
 
     yield make

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,9 +14,11 @@ from hypothesis import strategies as st
 
 from metastore.config.daemon import DaemonSettings
 from metastore.daemon.decide import Decision, LastRun, Situation, decide, due, wait_after
+from metastore.daemon.gain import Facts
 from metastore.daemon.policy import Action, ActionPolicy, Budget, TableName
 from metastore.daemon.schedule import Schedule, spread
 from metastore.errors import ConfigError
+from metastore.model.run_unit import RunUnit
 
 MINUTE = 60_000
 DAY = 86_400_000
@@ -28,7 +32,7 @@ def situation(table: str = "lake.shop.orders", last: LastRun | None = None, **va
     options: Mapping[str, Any] = {}
     given = {"enabled": True, "schedule": "1 day", "quiet": timedelta(), "budget": Budget(), "options": options}
     policy = ActionPolicy(Action.EXPIRE_SNAPSHOTS, **{**given, **values})
-    return Situation(TableName.parse(table), policy, last, committed)
+    return Situation(TableName.parse(table), policy, last, Facts(committed_ms=committed))
 
 
 def ms(*time: int) -> int:
@@ -130,3 +134,41 @@ def test_the_most_overdue_goes_first() -> None:
     tables = {"lake.a.x": NOW - 2 * DAY, "lake.a.y": NOW - 4 * DAY, "lake.a.z": NOW - 3 * DAY, "lake.a.w": NOW}
     found: list[Decision] = list(due((situation(name, LastRun(at)) for name, at in tables.items()), EVEN, NOW))
     assert [str(each.situation.table) for each in found] == ["lake.a.y", "lake.a.z", "lake.a.x"]
+
+
+def of_table(name: str, files: int, **values: Any) -> Situation:
+    """A table with so many snapshots to expire."""
+    return replace(situation(f"lake.shop.{name}", **values), facts=Facts(snapshots=files, files=files))
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5)), min_size=2, max_size=8))
+def test_what_is_twice_as_overdue_goes_first_and_then_what_gains_more(tables: list[tuple[int, int]]) -> None:
+    """Overdue counts in intervals of the action itself; only within a factor of two does the gain decide."""
+    situations = [
+        of_table(str(number), gain, last=LastRun(NOW - (1 + overdue) * DAY))
+        for number, (overdue, gain) in enumerate(tables)
+    ]
+    order = [int(each.situation.table.name) for each in due(situations, EVEN, NOW)]
+    assert sorted(order) == list(range(len(tables)))
+    for earlier, later in pairwise(order):
+        (overdue, gain), (other_overdue, other_gain) = tables[earlier], tables[later]
+        assert 2 * (1 + overdue) > 1 + other_overdue
+        if overdue == other_overdue:
+            assert max(gain, 1) >= max(other_gain, 1)
+
+
+def test_a_budget_bounds_what_a_run_gains() -> None:
+    """A run on a huge table frees no more than its budget, so it does not go before ten tables that gain more."""
+    huge = of_table("huge", 1_000_000, budget=Budget(files=10))
+    other = of_table("other", 50)
+    assert [each.situation.table.name for each in due([huge, other], EVEN, NOW)] == ["other", "huge"]
+
+
+def test_what_a_run_has_freed_is_expected_of_the_next() -> None:
+    """Orphans are not seen in a table's metadata; what the last run deleted is what the daemon knows."""
+    run = RunUnit("", "", result='{"orphans": 3, "bytes": 90000000}')
+    known = situation("lake.shop.z", last=LastRun(NOW - 2 * DAY, run=run))
+    assert [each.situation.table.name for each in due([situation(last=LastRun(NOW - 2 * DAY)), known], EVEN, NOW)] == [
+        "z",
+        "orders",
+    ]

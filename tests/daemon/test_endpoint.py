@@ -84,9 +84,10 @@ def test_health_turns_bad_when_the_loop_stands_still(
     assert (status, json.loads(text)["status"]) == (200, "ok")
     now.seconds += 200
     assert get(open_endpoint, "/healthz")[0] == 503
-    state.working_on = "expire_snapshots on lake.shop.orders"
+    state.working["expire_snapshots on lake.shop.orders"] = 100
     assert get(open_endpoint, "/healthz")[0] == 200
-    state.working_on, state.token, state.refused = None, None, "drill.metastore.x = secret"
+    state.working.clear()
+    state.token, state.refused = None, "drill.metastore.x = secret"
     status, text = get(open_endpoint, "/healthz")
     assert (status, json.loads(text)["configuration_refused"]) == (200, True)
     assert "secret" not in text
@@ -194,7 +195,7 @@ def test_a_wait_for_a_catalog_is_told_and_is_not_stuck(
     open_endpoint: Endpoint, state: State, now: SimpleNamespace
 ) -> None:
     """It has a limit of its own; whose answer is waited for stands in both pages, and for how long."""
-    state.waiting_for, state.since = "catalog lake", now.seconds
+    state.waiting[1] = "catalog lake", now.seconds
     now.seconds += 200
     status, text = get(open_endpoint, "/healthz")
     document = json.loads(text)
@@ -202,7 +203,7 @@ def test_a_wait_for_a_catalog_is_told_and_is_not_stuck(
     assert (document["waiting_for"], document["seconds"]) == ("catalog lake", 200)
     metrics = get(open_endpoint, "/metrics")[1]
     assert re.search(r'^metastore_daemon_at_seconds{what="catalog lake"} 200.0$', metrics, re.MULTILINE)
-    state.waiting_for = None
+    state.waiting.clear()
     assert get(open_endpoint, "/healthz")[0] == 503
 
 

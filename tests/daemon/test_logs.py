@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.table import Table
 
 from metastore.components.catalogs import Catalogs
-from metastore.daemon.actions import Facts
+from metastore.daemon.gain import Facts
 from metastore.daemon.health import health_of
 from metastore.daemon.logs import JsonLines
 from metastore.daemon.report import draw

@@ -19,9 +19,9 @@ from pyiceberg.table import Table
 from metastore.components.catalogs import Catalogs
 from metastore.config import load_text
 from metastore.daemon import loop
-from metastore.daemon.actions import Actions
+from metastore.daemon.actions import Actions, Outcome
 from metastore.daemon.loop import check_schedules
-from metastore.daemon.policy import Budget, TableName, policies
+from metastore.daemon.policy import Action, ActionPolicy, Budget, TableName, policies
 from metastore.errors import ConfigError, ConflictError, StorageError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.model.run_unit import RunUnit
@@ -125,7 +125,7 @@ def test_what_was_done_is_not_done_again_before_its_time(make_site: Callable[...
 
 def test_health_follows_a_pass_from_action_to_action(make_site: Callable[..., Any]) -> None:
     """Done, failed and left add up to what was due; a pass that came to its end is the last full one."""
-    site = make_site(**EXPIRE)
+    site = make_site(of_daemon={"workers": 1}, **EXPIRE)
     for name in ("a_bad", "good", "other"):
         site.table(name, commits=2)
     pointer = site.lake.load_table("shop.a_bad").metadata_location.removeprefix("file://")
@@ -142,8 +142,8 @@ def test_health_follows_a_pass_from_action_to_action(make_site: Callable[..., An
     daemon.state.count = counted
     daemon.once()
     assert [(each.actions, each.done, each.failed, each.left) for each in seen] == [
-        (3, 0, 1, 2),
-        (3, 1, 1, 1),
+        (3, 1, 0, 2),
+        (3, 2, 0, 1),
         (3, 2, 1, 0),
     ]
     assert daemon.state.current is None
@@ -323,7 +323,7 @@ def test_who_lost_the_lease_commits_nothing(make_site: Callable[..., Any]) -> No
 
 def test_a_daemon_that_is_to_stop_begins_nothing_more(make_site: Callable[..., Any]) -> None:
     """It ends within the table that it is at."""
-    site = make_site(**EXPIRE)
+    site = make_site(of_daemon={"workers": 1}, **EXPIRE)
     tables = [site.table(name, commits=2) for name in "abc"]
     site.later(days=2)
     daemon = site.daemon()
@@ -474,7 +474,7 @@ def test_a_catalog_that_never_answers_is_left_behind(
     try:
         assert [table for table, _, _ in brief(daemon.once())] == ["metastore.components.tables"]
         assert "has not answered within" in daemon.state.passed_over["catalog lake"]
-        assert daemon.state.waiting_for is None
+        assert daemon.state.waiting == {}
         site.later(days=2)
         assert {run.table for run in daemon.once()} >= {"metastore.components.tables"}
         assert "gets no new request" in daemon.state.passed_over["catalog lake"]
@@ -486,7 +486,7 @@ def test_a_catalog_that_never_answers_is_left_behind(
 def test_a_table_that_never_answers_stops_only_its_catalog(
     make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its run failed; the others of the catalog are left for the next look, and other catalogs have their turn."""
+    """It is waited for once; others of the catalog are left for the next look, and other catalogs have their turn."""
     site = make_site(default={"expire_snapshots": {"enabled": True, "older_than": "0 s"}})
     for name in ("a", "b"):
         site.table(name, commits=2)
@@ -506,10 +506,8 @@ def test_a_table_that_never_answers_stops_only_its_catalog(
     daemon = site.daemon()
     daemon._inquiries.limit_s = 0.2
     try:
-        assert brief(daemon.once()) == [
-            ("lake.shop.a", "expire_snapshots", "failed"),
-            ("metastore.components.tables", "expire_snapshots", "nothing"),
-        ]
+        assert brief(daemon.once()) == [("metastore.components.tables", "expire_snapshots", "nothing")]
+        assert list(daemon.state.passed_over) == ["table lake.shop.a"]
     finally:
         released.set()
 
@@ -657,3 +655,80 @@ def test_a_table_that_cannot_be_read_keeps_the_files_of_others_unless_they_are_o
     runs = {run.table: run for run in later.daemon().once()}
     assert (runs["lake.shop.good"].status, stray.exists()) == ("done", False)
     assert json.loads(runs["lake.shop.good"].result)["owned"] == [f"file://{folder}"]
+
+
+def test_two_workers_have_two_tables_at_a_time_and_never_one_twice(
+    make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are shown with what they do; the actions of one table follow each other in their order."""
+    site = make_site(**ALL_OF_LAKE)
+    for name in ("a", "b"):
+        site.table(name, commits=2)
+    site.later(days=2)
+    daemon = site.daemon()
+    both = threading.Barrier(2, timeout=20)
+    shown: list[dict[str, float]] = []
+    under_way: list[str] = []
+    order: list[tuple[str, Action]] = []
+    carry_out = Actions.carry_out
+
+    def watched(actions: Actions, table: TableName, policy: ActionPolicy) -> Outcome:
+        assert str(table) not in under_way
+        under_way.append(str(table))
+        order.append((str(table), policy.action))
+        if sum(name == str(table) for name, _ in order) == 1:
+            both.wait()
+            shown.append(dict(daemon.state.working))
+            both.wait()
+        outcome = carry_out(actions, table, policy)
+        under_way.remove(str(table))
+        return outcome
+
+    monkeypatch.setattr(Actions, "carry_out", watched)
+    runs = daemon.once()
+    assert [sorted(what.rpartition(" ")[2] for what in each) for each in shown] == [["lake.shop.a", "lake.shop.b"]] * 2
+    for name in ("lake.shop.a", "lake.shop.b"):
+        actions = [action for table, action in order if table == name]
+        assert actions == sorted(actions, key=list(Action).index)
+        assert [run.action for run in runs if run.table == name] == [action.value for action in actions]
+    assert daemon.state.working == {}
+    assert daemon.state.due == 0
+    assert {(run.table, run.action) for run in site.session.metastore.runs.since("")} == {
+        (run.table, run.action) for run in runs
+    }
+
+
+def test_a_long_run_goes_on_beside_the_next_passes(
+    make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table is left alone meanwhile, and all others have their turns; at the end nothing is left under way."""
+    policy = {"enabled": True, "schedule": "1 s"}
+    site = make_site(of_daemon={"interval": "1 s"}, catalogs={"lake": {"expire_snapshots": policy}})
+    for name in ("huge", "small"):
+        site.table(name, commits=2)
+    site.later(days=2)
+    daemon = site.daemon()
+    released = threading.Event()
+    turns: list[str] = []
+    carry_out = Actions.carry_out
+
+    def watched(actions: Actions, table: TableName, policy: ActionPolicy) -> Outcome:
+        turns.append(table.name)
+        if table.name == "huge":
+            assert released.wait(30)
+        else:
+            site.later(seconds=3)  # longer than an interval, and the next run is due
+        return carry_out(actions, table, policy)
+
+    monkeypatch.setattr(Actions, "carry_out", watched)
+
+    def on_wait() -> None:
+        if turns.count("small") == 3:
+            site.stopped = True
+            released.set()
+
+    site.on_wait = on_wait
+    daemon.run(lambda: None)
+    assert turns.count("huge") == 1
+    assert turns.count("small") == 3
+    assert daemon.state.working == {}

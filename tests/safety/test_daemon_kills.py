@@ -1,4 +1,4 @@
-"""A daemon is killed at random moments of a pass over several tables: nothing reachable is lost."""
+"""A daemon with two workers is killed at random moments of a pass over several tables: nothing reachable is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMES = ("giving", "taking", "plain", "small")
 CONF = """drill.metastore {{
   iceberg.location {{ base_path = "{folder}", relative_path = m }}
   catalogs.lake {{ type = sql, uri = "sqlite:///{folder}/lake.db", warehouse = "file://{folder}/lake" }}
-  daemon {{ lease.duration = 1 s, jitter = 0.0, http.port = null }}
+  daemon {{ lease.duration = 1 s, jitter = 0.0, workers = 2, http.port = null }}
   policies.catalogs.lake {{
     expire_snapshots {{ enabled = true, older_than = 0 s, retain_last = 1, schedule = 1 ms }}
     remove_orphan_files {{ enabled = true, older_than = 2 days, schedule = 1 ms }}

@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from metastore.config import Settings
@@ -52,6 +54,31 @@ def test_a_statement_ends_in_time_and_leaves_nothing(session: Session, text: str
     assert [row["TABLE_NAME"] for row in session.sql("SHOW TABLES FROM lake.db").to_pylist()] == ["t"]
     assert list((tmp_path / "lake").rglob("*.parquet")) == []
     assert session.sql("SELECT 1 AS one").to_pylist() == [{"one": 1}]
+
+
+def test_a_refresh_has_the_time_and_memory_of_a_statement(tmp_path: Path) -> None:
+    """With DuckDB, at each door: it ends within a second, says what to raise, and leaves neither rows nor folders."""
+    workspace = {"location": str(tmp_path / "data"), "writable": True}
+    given = {"iceberg.location.base_path": str(tmp_path), "storage.dfs.workspaces.w": workspace}
+    for name, limits, refused in (
+        ("slow", {"timeout": "1 s"}, r"within 1 seconds and was stopped.*drill\.metastore\.sql\.timeout"),
+        ("large", {"memory": "16 MiB"}, r"more memory than 16 MiB \(drill\.metastore\.sql\.memory\)"),
+    ):
+        settings = Settings.from_mapping({"drill.metastore": {**given, "sql": limits}}, environ={})
+        (tmp_path / "data/t").mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": range(60_000)}), tmp_path / "data/t/a.parquet")
+        with connect(settings) as opened:
+            opened.analyze("dfs.w.t")
+            pairs = "SELECT max(a.id * 7919 % (b.id + 1)) AS h FROM dfs.w.t a CROSS JOIN dfs.w.t b"
+            lists = "SELECT collect_list(concat(a.id, repeat('x', 500))) AS h FROM dfs.w.t a"
+            query = pairs if name == "slow" else lists
+            opened.sql(f"CREATE MATERIALIZED VIEW dfs.w.{name} AS {query}", timeout="1 min")
+            before = sorted((tmp_path / "data").rglob("*"))
+            began = time.monotonic()
+            with pytest.raises(EngineError, match=refused):
+                opened.materialized_views.refresh(f"dfs.w.{name}")
+            assert name == "large" or time.monotonic() - began < 3
+            assert sorted((tmp_path / "data").rglob("*")) == before
 
 
 def test_the_configured_time_holds_without_an_argument(session: Session) -> None:

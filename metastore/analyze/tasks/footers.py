@@ -12,7 +12,6 @@ ends the task with a FormatError naming it. A bound is never wrong
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.engines.expendable import is_expendable
+from metastore.ground.threads import Threads
 from metastore.lake.formats.accepted_files import accepted_file
 from metastore.lake.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, measured_groups
 from metastore.lake.formats.parquet.int96_moments import changed_leaves, int96_leaves
@@ -289,7 +289,7 @@ def _footers(chunk: FooterChunk) -> Iterator[Footer]:
         with _reading(file), store.open_input_file(root + file.path[len(location) :]) as source:
             return _footer(file, source)
 
-    with ThreadPoolExecutor(_FETCHES) as threads:
+    with Threads(_FETCHES) as threads:
         yield from threads.map(fetch, chunk.files)
 
 

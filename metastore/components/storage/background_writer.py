@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +22,7 @@ from metastore.components.storage.partition_encoder import EncodedPartition, Par
 from metastore.components.storage.partition_sender import PartitionSender, Reach, new_run
 from metastore.components.storage.partition_writer import PartitionWriter
 from metastore.errors import MetastoreError, StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.stores.files import discard
 from metastore.lake.stores.new_files import NewFiles
 from metastore.lake.stores.trees import Folder, files_in
@@ -61,7 +62,7 @@ class BackgroundWriter:
     def __init__(self, writer: PartitionWriter) -> None:
         self._writer = writer
         self._files = NewFiles(writer.io)
-        self._threads = ThreadPoolExecutor(_THREADS, "metastore-writer")
+        self._threads = Threads(_THREADS, "metastore-writer")
         self._unfinished: deque[Future[DataFile]] = deque()
         self._latest: _Unwritten | None = None
         self._run: str | None = None

@@ -8,7 +8,6 @@ Arrow dataset. Of larger files only the needed columns and row groups are fetche
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -19,6 +18,7 @@ from pyarrow import fs
 from pyiceberg.io import FileIO
 
 from metastore.config.reading import ReadSettings
+from metastore.ground.threads import Threads
 from metastore.lake.stores.files import arrow_paths
 from metastore.model.bounds.embedded_place import EmbeddedPlace
 from metastore.model.fields import Unit
@@ -193,7 +193,7 @@ def _mapped(system: fs.FileSystem, one: Callable[..., T], *arguments: Iterable[A
     """Call ``one`` for each item; several at a time if the store has latency."""
     if isinstance(system, fs.LocalFileSystem):
         return list(map(one, *arguments))
-    with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+    with Threads(FILES_AT_ONCE) as threads:
         return list(threads.map(one, *arguments))
 
 

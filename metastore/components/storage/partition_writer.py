@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -21,6 +21,7 @@ from metastore.components.storage.partition_encoder import EncodedPartition, Par
 from metastore.components.storage.paths import new_file_location
 from metastore.components.storage.table import TableState
 from metastore.errors import StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.new_files import NewFiles
 from metastore.model.fields import Unit
@@ -78,7 +79,7 @@ class PartitionWriter:
             finally:
                 in_flight.add(-encoded.content.size)
 
-        with ThreadPoolExecutor(min(_PUTS_AT_ONCE, len(partitions))) as threads:
+        with Threads(min(_PUTS_AT_ONCE, len(partitions))) as threads:
             pending: dict[PartitionKey, Future[DataFile]] = {}
             for encoded in self._encoded(partitions):
                 in_flight.wait_for_room()

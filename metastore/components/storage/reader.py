@@ -10,7 +10,6 @@ parts that are read one by one, here or in other processes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -39,6 +38,7 @@ from metastore.components.storage.planning import ManifestRows, bounds_test, pla
 from metastore.components.storage.table import ComponentTable
 from metastore.config.reading import ReadSettings
 from metastore.errors import FormatError, MetastoreError, StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.lake.iceberg.snapshots.snapshot_choice import SeenVersion, SnapshotChoice
 from metastore.lake.stores.files import arrow_paths
@@ -344,7 +344,7 @@ class Reader:
 
         if len(paths) == 1 or isinstance(filesystem, fs.LocalFileSystem) or self.cache.holds(paths):
             return pa.concat_tables([rows(path) for path in paths])
-        with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+        with Threads(FILES_AT_ONCE) as threads:
             return pa.concat_tables(list(threads.map(rows, paths)))
 
     def _decoded(self, table: Table, path: str) -> pa.Table:

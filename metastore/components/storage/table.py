@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from pyiceberg.transforms import IdentityTransform
 from metastore.components.storage.turns import turn
 from metastore.errors import ConfigError, ConflictError, FormatError, MetastoreError, StorageError
 from metastore.ground.forks import renew_in_child
+from metastore.ground.threads import Threads
 from metastore.lake.iceberg.catalogs.catalog_entry import CatalogEntry
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
@@ -276,7 +276,7 @@ class ComponentTable:
         """
         if not self.entry.looks_ahead or not self._look.acquire(blocking=False):
             return lambda: None
-        threads = ThreadPoolExecutor(1, "metastore-look")
+        threads = Threads(1, "metastore-look")
         try:
             looking = threads.submit(self.writable)
         except RuntimeError:  # the interpreter ends

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import Final, TypeVar
+
+from metastore.ground.threads import Threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -19,7 +21,7 @@ _AT_ONCE: Final = 16
 
 def for_each(items: Sequence[Item], step: Callable[[Item], Result]) -> list[Result]:
     """Return the results of ``step`` for ``items``, in order. It may run twice for an item. Raises its errors."""
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with Threads(_AT_ONCE) as threads:
         return _results(threads, items, step)
 
 
@@ -34,14 +36,14 @@ class KeptThreads:
         os.register_at_fork(after_in_child=self._renew)
 
     def _renew(self) -> None:
-        self._threads = ThreadPoolExecutor(_AT_ONCE, "metastore-steps")
+        self._threads = Threads(_AT_ONCE, "metastore-steps")
 
     def for_each(self, items: Sequence[Item], step: Callable[[Item], Result]) -> list[Result]:
         """See :func:`for_each`."""
         return _results(self._threads, items, step)
 
 
-def _results(threads: ThreadPoolExecutor, items: Sequence[Item], step: Callable[[Item], Result]) -> list[Result]:
+def _results(threads: Threads, items: Sequence[Item], step: Callable[[Item], Result]) -> list[Result]:
     """Returns or raises when every step has ended."""
     pending: list[Future[Result]] = []
     try:

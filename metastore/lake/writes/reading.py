@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.schema import Schema
 
+from metastore.ground.threads import Threads
 from metastore.lake.iceberg.columns.readable_columns import columns_with_ids
 from metastore.lake.iceberg.manifests.carried_files import open_carried_file
 from metastore.lake.iceberg.rows.delete_index import Delete
@@ -141,7 +142,7 @@ def _opened(io: FileIO, slices: Sequence[Slice]) -> Iterator[tuple[Slice, Any]]:
 
     waiting: deque[tuple[Slice, Future[Any] | None]] = deque()
     todo = iter(slices)
-    with ThreadPoolExecutor(_AHEAD, "metastore-rewrite-read") as threads:
+    with Threads(_AHEAD, "metastore-rewrite-read") as threads:
         try:
             while True:
                 while len(waiting) < _AHEAD and (cut := next(todo, None)) is not None:

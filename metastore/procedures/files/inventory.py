@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Final
@@ -24,6 +23,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.engines.engine import EngineFor
 from metastore.errors import FormatError, StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.iceberg.snapshots.sweep import FileKind, TableFile
 from metastore.lake.stores.bounded_reading import ReadLimits, whole
 from metastore.lake.stores.local_folders import with_link_target
@@ -173,7 +173,7 @@ def contents(chunk: MetadataChunk) -> Iterator[tuple[TableFile, bytes]]:
         # For a local disk, handing the files to threads costs more than it saves.
         yield from _standing(chunk, map(_content, repeat(chunk), chunk.files))
         return
-    with ThreadPoolExecutor(_READS_AT_ONCE) as threads:
+    with Threads(_READS_AT_ONCE) as threads:
         yield from _standing(chunk, threads.map(_content, repeat(chunk, len(chunk.files)), chunk.files))
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 
 from metastore.errors import FormatError, MetastoreError
 from metastore.ground.digests import digest
+from metastore.ground.threads import Threads
 from metastore.lake.formats.avro.avro_facts import read_avro
 from metastore.lake.formats.facts import FileFacts
 from metastore.lake.formats.orc.orc_facts import read_orc, require_readable_times
@@ -78,7 +78,7 @@ def read_metrics(chunk: MetricsChunk) -> Iterator[pa.RecordBatch]:
     if all(is_local(file.location) for file in chunk.files):
         rows = [reader.row(file) for file in chunk.files]
     else:
-        with ThreadPoolExecutor(_FETCHES) as threads:
+        with Threads(_FETCHES) as threads:
             rows = list(threads.map(reader.row, chunk.files))
     yield pa.RecordBatch.from_pylist(rows, FRAGMENT)
 

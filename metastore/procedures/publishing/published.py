@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +16,7 @@ from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import Table, TableProperties
 
 from metastore.errors import InvalidRequestError, ProcedureError
+from metastore.ground.threads import Threads
 from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.manifests.manifest_reader import header_note
@@ -143,7 +143,7 @@ def segments_of(io: FileIO, manifests: Sequence[ManifestFile]) -> list[Mapping[s
 
     if not paths or is_local(paths[0]):
         return list(map(states, paths))
-    with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
+    with Threads(_READ_AT_ONCE) as threads:
         return list(threads.map(states, paths))
 
 

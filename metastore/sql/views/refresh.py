@@ -39,6 +39,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.pruning.row_id import ROW_ID
 from metastore.scan.scan import Scan
+from metastore.sql.limits import limited, limits_or
 from metastore.sql.views import fields
 from metastore.sql.views.bound_query import bind_query
 from metastore.sql.views.context import ViewSession, files_of, workspace_of
@@ -106,8 +107,9 @@ def refresh(
 
     ``mode`` "full" reads everything; "incremental" raises an error instead of reading everything; None chooses.
     ``keep_for`` is how long folders that nothing names stay. Raises NotFoundError for an unknown view,
-    InvalidRequestError for a read-only workspace and for "incremental" if that is impossible, and ConflictError when
-    the view or a source changed meanwhile. After any error but OutcomeUnknownError, the previous rows are still served.
+    InvalidRequestError for a read-only workspace and for "incremental" if that is impossible, ConflictError when the
+    view or a source changed meanwhile, and EngineError when the time of a statement is over. After any error but
+    OutcomeUnknownError, the previous rows are still served.
     """
     began, step_done = clock(), on_step or (lambda _: None)
     info = TableInfo.parse(view) if isinstance(view, str) else view
@@ -120,9 +122,10 @@ def refresh(
     folder = run.new_folder()
     folder.require_new()
     try:
-        engine = run.write(decision, folder)
-        step_done("written")
-        rows, schema = run.analyze(folder)
+        with limited(limits_or(session.metastore.settings.sql)):
+            engine = run.write(decision, folder)
+            step_done("written")
+            rows, schema = run.analyze(folder)
         if other := run.other_types(schema):
             _log.warning("%s takes new types: %s", info, other)
             decision = replace(decision, reason=f"{decision.reason}; {other}")

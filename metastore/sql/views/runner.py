@@ -9,6 +9,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -17,6 +19,10 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from sqlglot import exp
 
+from metastore.config.sql import SqlSettings
+from metastore.duck.interruptible import interruptible
+from metastore.duck.queries import out_of_memory, threads_within
+from metastore.duck.sandboxes import room_for
 from metastore.duck.session import close_off, connection, relation
 from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words, missing_function
 from metastore.duck.spark_texts import define_what
@@ -26,6 +32,7 @@ from metastore.ground.optional import library
 from metastore.lake.stores.arrow import open_location
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, TupleSchema
 from metastore.scan.scan import Scan
+from metastore.sql.limits import limits_or
 from metastore.sql.views.dialects import translate
 from metastore.sql.views.text import DEFAULT_DIALECT
 from metastore.sql.views.types import UNKNOWN, to_sqlglot
@@ -65,27 +72,38 @@ _AS_UUIDS: Final = "SET arrow_lossless_conversion = true"
 
 
 class DuckDBRunner:
-    """Runs queries with DuckDB in this process; rows stream from the scans into one Parquet file."""
+    """Runs queries with DuckDB in this process; rows stream from the scans into one Parquet file.
+
+    ``configured`` are the limits of a query; those of a statement around it come first.
+    """
 
     name: Final = "duckdb"
 
+    def __init__(self, configured: SqlSettings | None = None) -> None:
+        self._configured = configured or SqlSettings()
+
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
-        """As :meth:`QueryRunner.write`. Raises InvalidRequestError also if DuckDB is not installed."""
+        """As :meth:`QueryRunner.write`. Raises InvalidRequestError also if DuckDB is not installed.
+
+        When the caller's time is over, raises EngineError; the rows that were written by then are incomplete.
+        """
+        limits = limits_or(self._configured)
         query = query.copy()
         mark_columns(query, [_schema_of(part) for parts in sources.values() for part in parts])
         text = in_duckdb(query)
-        failure: type[Exception] = library("duckdb", "sql").Error
-        with connection(_UTC) as engine:
-            engine.execute(_AS_UUIDS)
+        duckdb = library("duckdb", "sql")
+        with TemporaryDirectory(prefix="metastore-sql-") as spilled, connection(_UTC) as engine:
+            for setting in (_AS_UUIDS, f"SET threads = {threads_within(limits)}", *room_for(limits.memory, spilled)):
+                engine.execute(setting)
             for name, parts in sources.items():
                 register(engine, name, parts)
             define_what(text, engine)
             close_off(engine)
             try:
-                relation = engine.sql(text)
-                rows = _exact(relation).to_arrow_reader(1 << 17)
-                _write(rows, target)
-            except failure as error:
+                interruptible(engine, partial(_write_rows, engine, text, target))
+            except duckdb.OutOfMemoryException as error:
+                raise out_of_memory(error, limits.memory) from error
+            except duckdb.Error as error:
                 if (missing := missing_function(str(error))) is not None:
                     raise missing from error
                 raise EngineError(f"DuckDB cannot run the query: {error}; the query is {text}") from error
@@ -155,6 +173,10 @@ def _exact(relation: Any) -> Any:
         )
     ]
     return relation.project(", ".join(items))
+
+
+def _write_rows(engine: Any, text: str, target: Written) -> None:
+    _write(_exact(engine.sql(text)).to_arrow_reader(1 << 17), target)
 
 
 def _write(rows: pa.RecordBatchReader, target: Written) -> None:

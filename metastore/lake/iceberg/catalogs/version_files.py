@@ -15,12 +15,12 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Callable, Hashable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from metastore.errors import DamageError, StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.pointer_store import LOCAL_POINTERS, PointerStore
 
@@ -293,7 +293,7 @@ class VersionFiles:
         """Return both results, called concurrently if the store has latency."""
         if is_local(self.folder):
             return first(), second()
-        with ThreadPoolExecutor(1) as thread:
+        with Threads(1) as thread:
             other = thread.submit(second)
             return first(), other.result()
 

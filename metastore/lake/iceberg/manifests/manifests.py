@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar
@@ -25,6 +24,7 @@ from pyiceberg.manifest import (
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.errors import FormatError, MetastoreError
+from metastore.ground.threads import Threads
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.lake.iceberg.columns.version_3_fields import (
     first_row_id,
@@ -132,7 +132,7 @@ class Manifests:
             if len(some) == 1 or is_local(paths[0]) or self._cache.holds(paths):
                 yield from map(self.decode, some)
             else:
-                with ThreadPoolExecutor(len(some)) as threads:
+                with Threads(len(some)) as threads:
                     found = list(threads.map(self.decode, some))
                 yield from found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -25,6 +24,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
 from metastore.errors import StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.iceberg.catalogs.iceberg_private import metrics_evaluator
 from metastore.lake.iceberg.columns.schemas import schema_of
 from metastore.lake.iceberg.columns.version_3_fields import content_offset
@@ -133,7 +133,7 @@ def live_files(
                 or tests[manifest.partition_spec_id].manifest(manifest)
             )
         ]
-        with ThreadPoolExecutor(_THREADS, "metastore-manifests") as threads:
+        with Threads(_THREADS, "metastore-manifests") as threads:
             found = [live for part in threads.map(read, wanted) for live in part]
     except OSError as error:
         raise StorageError(f"cannot read the manifests of snapshot {snapshot.snapshot_id}: {error}") from error

@@ -13,7 +13,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +21,7 @@ from obstore.exceptions import BaseError, NotSupportedError
 
 from metastore.engines.traffic import count
 from metastore.errors import StorageError
+from metastore.ground.threads import Threads
 from metastore.lake.stores.locations import StoreLocation
 from metastore.lake.stores.objects.conditional_put import RefusedError, answer_despite_conflicts, create_object
 from metastore.lake.stores.objects.object_store_client import Bucket, Buckets, plain_tag
@@ -60,7 +60,7 @@ class ObjectPointers:
         """Return ETags of the objects, in the time of one request."""
         if len(locations) == 1:
             return [self._identity(locations[0])]
-        with ThreadPoolExecutor(len(locations)) as threads:
+        with Threads(len(locations)) as threads:
             return list(threads.map(self._identity, locations))
 
     def identities_in(self, folder: str, names: Sequence[str]) -> list[Hashable | None]:

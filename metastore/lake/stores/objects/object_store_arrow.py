@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NoReturn
 
 import obstore
@@ -21,6 +20,7 @@ import pyarrow.fs as pafs
 from obstore.exceptions import GenericError
 
 from metastore.engines.traffic import count
+from metastore.ground.threads import Threads
 from metastore.lake.stores.locations import StoreLocation
 from metastore.lake.stores.objects.bucket_prefix import BucketPrefix, time_and_state
 from metastore.lake.stores.objects.object_store_client import Bucket, Buckets
@@ -258,7 +258,7 @@ def _ranges(place: StoreLocation, bucket: Bucket, size: int, e_tag: str | None, 
         begins = range(begin, end, WHOLE_BYTES)
         if len(begins) == 1:
             return fetch_piece(begin, end)
-        with ThreadPoolExecutor(min(len(begins), _PIECES_AT_ONCE)) as threads:
+        with Threads(min(len(begins), _PIECES_AT_ONCE)) as threads:
             pieces = threads.map(lambda each: fetch_piece(each, min(each + WHOLE_BYTES, end)), begins)
             return b"".join(pieces)
 

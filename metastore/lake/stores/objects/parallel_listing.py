@@ -10,12 +10,13 @@ page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Final, Protocol
 
 from metastore.ground.interrupts import result_of
+from metastore.ground.threads import Threads
 from metastore.lake.stores.objects.key_ranges import KeyRange, KeyRanges, ListedObject, Objects, OutOfOrderError
 from metastore.lake.stores.objects.request_pace import RequestPace
 
@@ -58,7 +59,7 @@ def list_in_parallel(prefix: ListedPrefix, pace: RequestPace) -> list[ListedObje
     first = pace.ask(lambda: prefix.page_after(""))
     if len(first) < prefix.page:
         return _sorted([first])
-    with ThreadPoolExecutor(AT_ONCE, "metastore-listing") as threads:
+    with Threads(AT_ONCE, "metastore-listing") as threads:
         try:
             if prefix.in_order:
                 return _sorted(_by_ranges(prefix, pace, threads, first))
@@ -69,7 +70,7 @@ def list_in_parallel(prefix: ListedPrefix, pace: RequestPace) -> list[ListedObje
     return _sorted(prefix.all_pages())
 
 
-def _by_ranges(prefix: ListedPrefix, pace: RequestPace, threads: ThreadPoolExecutor, first: Objects) -> list[Objects]:
+def _by_ranges(prefix: ListedPrefix, pace: RequestPace, threads: Threads, first: Objects) -> list[Objects]:
     ranges = KeyRanges(AT_ONCE, prefix.page)
     pages = [("", ranges.begin(first))]
     running: dict[Future[Objects], KeyRange] = {}
@@ -95,7 +96,7 @@ def _page_of(prefix: ListedPrefix, pace: RequestPace, range_: KeyRange) -> Objec
     return pace.ask(lambda: prefix.page_after(range_.after))
 
 
-def _by_directories(prefix: ListedPrefix, pace: RequestPace, threads: ThreadPoolExecutor) -> list[Objects]:
+def _by_directories(prefix: ListedPrefix, pace: RequestPace, threads: Threads) -> list[Objects]:
     objects, directories = pace.ask(prefix.level)
     running = [threads.submit(pace.ask, lambda path=path: list(prefix.all_pages(path))) for path in directories]
     try:
