@@ -28,7 +28,7 @@ from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
 from metastore.ground.suggestions import nearest
 from metastore.model.identity import TableInfo
 from metastore.sources.finding import FinderResources, found_table
-from metastore.sources.naming import resolve
+from metastore.sources.naming import published_name, resolve
 from metastore.sources.source_table import SourceTable
 
 if TYPE_CHECKING:
@@ -207,8 +207,9 @@ class Session:
         ``?`` for any text; ``since`` are the least values. ``paths`` are files, or events of a store as decoded JSON
         (:mod:`metastore.sources.path_lists`): nothing is listed, and a file that is gone is removed.
 
-        ``on_progress`` is called with the number of files read and the number to read. Raises the errors of
-        :func:`metastore.analyze.run.analyze`, and EngineError when the engine is not available.
+        A table whose workspace has the setting ``publish`` is published, too. ``on_progress`` is called with the number
+        of files read and the number to read. Raises the errors of :func:`metastore.analyze.run.analyze`, EngineError
+        when the engine is not available, and those of :meth:`publish`, after the metadata was committed.
         """
         from metastore.analyze.named_parts import NamedParts
         from metastore.analyze.request import AnalyzeRequest
@@ -219,7 +220,10 @@ class Session:
         request = replace(request, case_sensitive=told_apart)
         parts = NamedParts.of(partitions, since, paths, case_sensitive=told_apart)
         tables, source = self.metastore.tables, self.source(table)
-        return analyze(tables, source, self.engine_for, request, parts=parts, on_progress=on_progress)
+        result = analyze(tables, source, self.engine_for, request, parts=parts, on_progress=on_progress)
+        if (name := published_name(self.settings.storage, source.table)) is not None:
+            self.publish(source.table, name)
+        return result
 
     def publish(self, table: TableLike, to: str, **options: Any) -> pa.Table:
         """Make or renew the Iceberg table ``to`` over the files of ``table``; options as ``system.publish_table``."""

@@ -69,7 +69,8 @@ _BOUNDS: Final[Mapping[str, Bounds]] = {"auto": "auto", "footers": "footers", "d
 class WorkspaceSettings:
     """``default_format``: of files whose suffix says nothing. ``options``: for delimited text. ``bounds`` None: auto.
 
-    ``all_files``: folders are plain directories, even where the log of a table format stands.
+    ``all_files``: folders are plain directories, even where the log of a table format stands. ``publish``: the
+    ``catalog.schema`` in which each ANALYZE publishes its table.
     """
 
     name: str
@@ -79,6 +80,7 @@ class WorkspaceSettings:
     options: Mapping[str, str] = field(default_factory=dict)
     bounds: Bounds | None = None
     all_files: bool = False
+    publish: str | None = None
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,15 @@ def _workspace(name: str, section: Section, connection: str, cwd: Path | None) -
         options=set_properties(section.properties("options")),
         bounds=section.choice("bounds", _BOUNDS) if section.optional_text("bounds") else None,
         all_files=section.flag("all_files", default=False),
+        publish=_schema(section, "publish"),
     )
+
+
+def _schema(section: Section, name: str) -> str | None:
+    found = section.optional_text(name)
+    if found is not None and len([part for part in found.split(".") if part]) < 2:
+        raise section.refusal(name, "a catalog and a schema are expected, such as published.shop")
+    return found
 
 
 def set_properties(properties: Mapping[str, str | None]) -> dict[str, str]:

@@ -35,6 +35,7 @@ from metastore.sources.source_table import SourceTable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _MOST_SUGGESTED: Final = 3
+_NO_WORD: Final = re.compile(r"\W")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -192,6 +193,18 @@ def _require_inside(table: TableInfo) -> None:
         raise InvalidRequestError(
             f"table name {table.name!r} may not contain {wrong.pop()!r}; name the directory itself"
         )
+
+
+def published_name(storage: Mapping[str, StoragePluginSettings], table: TableInfo) -> str | None:
+    """Returns the name under which each ANALYZE publishes ``table``; None if its workspace does not say so.
+
+    A table in a folder of a folder, ``a/b``, is called ``a_b``, and so is any name that would need quotes in SQL.
+    """
+    plugin = storage.get(table.storage_plugin)
+    workspace = plugin.workspaces.get(table.workspace) if plugin is not None else None
+    if workspace is None or workspace.publish is None:
+        return None
+    return f"{workspace.publish}.{_NO_WORD.sub('_', table.name)}"
 
 
 def _without_empty_parts(path: str) -> str:
