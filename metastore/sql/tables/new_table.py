@@ -248,7 +248,7 @@ def _property(cursor: Cursor, made: NewTable, key: str, token: Token | None) -> 
         value = (property_value(cursor) or "").upper()
         if value not in ("PARQUET", "ICEBERG", "ICEBERG/PARQUET"):
             raise cursor.statement.error(
-                f"format {value}: rows are written as PARQUET, and data files of ORC and Avro are read; leave the format out",
+                f"format {value}: rows are written as PARQUET; files of ORC and Avro are read. Leave it out",
                 value_token,
             )
     else:
