@@ -25,7 +25,7 @@ class TablesOnDemand(ScannedTables):
 
     def scan(self, table: TableLike, *arguments: Any, **options: Any) -> Scan:
         """As :meth:`ScannedTables.scan`; a table without metadata is analyzed first."""
-        if self._readable(table).provided is None:
+        if self.readable(table).provided is None:
             self._require(table)
         return super().scan(table, *arguments, **options)
 

@@ -115,7 +115,7 @@ class ScannedTables(Tables):
         """
         time_zone = time_zone or _UTC
         zone = zone_named(time_zone)
-        source = self._readable(table)
+        source = self.readable(table)
         if row_id or exclude is not None or among is not None:
             _require_ids(source)
         whole = partial(
@@ -147,7 +147,7 @@ class ScannedTables(Tables):
         Raises StaleRowIdError, with the partition's name, for an id of a partition that changed since the id was
         created, and InvalidRequestError for an id that is not of this table.
         """
-        source = self._readable(table)
+        source = self.readable(table)
         _require_ids(source)
         planned = self._plan(source, None, row_ids=True, only=self._partitions_named(source, ids))
         scan = Scan.of(planned, columns, zone=zone_named(_UTC), row_id=row_id)
@@ -221,7 +221,7 @@ class ScannedTables(Tables):
         skipped = planned.pruned.files_count.skipped or any(file.row_groups is not None for file in planned.files)
         return replace(planned, is_everything=listed and not skipped)
 
-    def _readable(self, table: TableLike) -> SourceTable:
+    def readable(self, table: TableLike) -> SourceTable:
         """Return the source of ``table``: of a storage plugin, else of a configured catalog with the plugin's name."""
         try:
             return self._places.source(table)
@@ -238,7 +238,7 @@ class ScannedTables(Tables):
         Return None if there is no such table.
         """
         try:
-            source = self._readable(table)
+            source = self.readable(table)
             kept_by = source.provided if isinstance(source.provided, ReadableTable) else None
             schema = None if kept_by is None else kept_by.schema
         except NotFoundError:

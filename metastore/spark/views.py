@@ -77,7 +77,7 @@ def frame_of_view(spark: SparkSession, ms: Session, view: TableInfo | str, looku
     Raises as ``register_views`` and ``read_table`` do.
     """
     info = _info(view)
-    if Names(ms.metastore).get(info).text is None:
+    if Names(ms.metastore, ms.tables.unstored).get(info).text is None:
         raise InvalidRequestError(f"{info} is a table; use read_table")
     return frame_of_query(spark, ms, exp.select("*").from_(table_named(info)), lookup)
 

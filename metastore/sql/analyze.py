@@ -10,11 +10,14 @@
         [COMPUTE STATISTICS [(a, …)] | ESTIMATE STATISTICS [(a, …)]] [SAMPLE number PERCENT]
         [PUBLISH AS catalog.schema.table]
     ANALYZE TABLE plugin.workspace.name DROP METADATA [IF EXISTS]
+    ANALYZE [TABLE] catalog.schema.table [COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, …]]
+    ANALYZE [TABLE] catalog.schema.table WITH (columns = ARRAY['a', …])
 
 REFRESH METADATA or STATISTICS, or both, is required, unless partitions are named; STATISTICS also refreshes the
 metadata. The table may also be given as the path of its data, in quotes. A partition's value may have ``*`` and ``?``
 for any text; ``day >= '2026-11-20'`` means all since that value, and is the same in every partition that is named.
-PUBLISH makes or renews an Iceberg table over the files afterwards, as ``system.publish_table`` does.
+PUBLISH makes or renews an Iceberg table over the files afterwards, as ``system.publish_table`` does. Of a catalog's
+table, distinct values are counted and stored with the table, as ``system.compute_table_stats`` does.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from metastore.lake.formats.text.text_options import is_option
 from metastore.model.column_path import quote
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
+from metastore.sql.call import constant
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
 
@@ -60,9 +64,15 @@ DROPPED: Final = pa.schema(_OK)
 
 
 def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run an ANALYZE TABLE of either form."""
-    cursor = Cursor(statement, 2)
+    """Run an ANALYZE TABLE of any form."""
+    cursor = Cursor(statement, 1)
+    is_short = not cursor.accept_word("TABLE")
+    start = cursor.token
     table = _table(target, cursor)
+    if isinstance(table, TableInfo) and _is_of_catalog(target, table):
+        return _of_catalog(target, cursor, table)
+    if is_short:
+        raise statement.error(f"{table} is in no catalog: write ANALYZE TABLE … REFRESH METADATA", start)
     if cursor.accept_word("DROP"):
         cursor.expect_word("METADATA")
         if_exists = cursor.accept_word("IF")
@@ -79,6 +89,39 @@ def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
         return _answer(found)
     [row] = target.procedures.call("metastore.system.publish_table", table=str(found.table), to=to).to_pylist()
     return _answer(found, f"{row['outcome']}: {to} publishes {row['files']} files")
+
+
+def _is_of_catalog(target: StatementTarget, table: TableInfo) -> bool:
+    catalogs = {name.lower() for name in target.catalogs.names()}
+    return table.storage_plugin not in target.settings.storage and table.storage_plugin.lower() in catalogs
+
+
+def _of_catalog(target: StatementTarget, cursor: Cursor, table: TableInfo) -> pa.Table:
+    """Read the rest of the statement on a catalog's table, and run it."""
+    columns = None
+    if cursor.accept_word("WITH"):
+        cursor.expect(TokenType.L_PAREN, "(")
+        cursor.expect_word("COLUMNS")
+        cursor.expect(TokenType.EQ, "=")
+        columns = constant(cursor)
+        cursor.expect(TokenType.R_PAREN, ")")
+    elif cursor.accept_word("COMPUTE"):
+        cursor.expect_word("STATISTICS")
+        if cursor.accept_word("FOR") and not (cursor.accept_word("ALL") and cursor.expect_word("COLUMNS")):
+            cursor.expect_word("COLUMNS")
+            columns = [_dotted(cursor)]
+            while cursor.accept(TokenType.COMMA):
+                columns.append(_dotted(cursor))
+    elif cursor.token is not None:
+        raise cursor.unexpected("COMPUTE STATISTICS or WITH (columns = …), as for tables of catalogs,")
+    cursor.end()
+    schema, _, own = f"{table.workspace}.{table.name}".rpartition(".")
+    procedure = f"{table.storage_plugin}.system.compute_table_stats"
+    return target.procedures.call(procedure, schema=schema, table_name=own, columns=columns)
+
+
+def _dotted(cursor: Cursor) -> str:
+    return ".".join(name.text for name in cursor.names("the name of a column"))
 
 
 def _published_name(cursor: Cursor) -> str | None:
@@ -249,5 +292,5 @@ def _dropped(table: TableInfo | str, *, dropped: bool) -> pa.Table:
     return pa.Table.from_pylist([{"ok": dropped, "summary": summary}], DROPPED)
 
 
-HANDLERS: Final = {("ANALYZE", "TABLE"): analyze}
+HANDLERS: Final = {("ANALYZE", "TABLE"): analyze, ("ANALYZE",): analyze}
 """Handlers by the first words of their statements."""

@@ -94,7 +94,7 @@ def _argument(cursor: Cursor) -> GivenArgument:
     if cursor.ahead(TokenType.FARROW, by=1):
         name = cursor.name("the name of an argument")
         cursor.expect(TokenType.FARROW, "=>")
-    value = _constant(cursor, 0)
+    value = constant(cursor, 0)
     return GivenArgument(
         value, name.text if name else None, name.exact if name else False, cursor.statement.place(token)
     )
@@ -111,7 +111,7 @@ def _listed(cursor: Cursor, closing: TokenType, sign: str, read: Callable[[Curso
         yield read(cursor)
 
 
-def _constant(cursor: Cursor, depth: int) -> Any:
+def constant(cursor: Cursor, depth: int = 0) -> Any:
     """Returns one constant as its Python value."""
     if depth > _DEEPEST:
         raise cursor.statement.error(f"a constant is nested deeper than {_DEEPEST} levels", cursor.token)
@@ -142,9 +142,9 @@ def _constant(cursor: Cursor, depth: int) -> Any:
 def _array(cursor: Cursor, depth: int) -> list[Any]:
     cursor.expect_word("ARRAY")
     if cursor.accept(TokenType.L_PAREN):  # Spark's syntax
-        return list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: _constant(each, depth + 1)))
+        return list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: constant(each, depth + 1)))
     cursor.expect(TokenType.L_BRACKET, "[")
-    return list(_listed(cursor, TokenType.R_BRACKET, "]", lambda each: _constant(each, depth + 1)))
+    return list(_listed(cursor, TokenType.R_BRACKET, "]", lambda each: constant(each, depth + 1)))
 
 
 def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
@@ -158,7 +158,7 @@ def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
         values = _array(cursor, depth)
         cursor.expect(TokenType.R_PAREN, ")")
     else:  # Spark's syntax: key, value, key, value
-        flat = list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: _constant(each, depth + 1)))
+        flat = list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: constant(each, depth + 1)))
         keys, values = flat[::2], flat[1::2]
     if len(keys) != len(values):
         raise cursor.statement.error(f"a map of {len(keys)} keys has {len(values)} values", first)

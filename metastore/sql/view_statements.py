@@ -98,7 +98,7 @@ def rename(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor.expect_word("TO")
     new = _name(target, cursor)
     cursor.end()
-    taken = Names(target.metastore).find(new)
+    taken = Names(target.metastore, target.tables.unstored).find(new)
     if taken is not None:
         raise InvalidRequestError(f"{new} is the name of a {taken.kind.noun} already")
     component.rename(old, new, now_ms=target.metastore.clock.now_ms())

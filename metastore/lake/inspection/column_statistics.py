@@ -20,7 +20,7 @@ from metastore.lake.inspection.column_metrics import ColumnMetrics
 from metastore.lake.inspection.column_range import ColumnRange
 from metastore.lake.inspection.of_manifests import listed, live_entries
 
-_COLUMNS: Final[dict[str, pa.DataType]] = {
+STATISTICS: Final[dict[str, pa.DataType]] = {
     "column_name": pa.string(),
     "data_size": pa.int64(),
     "distinct_values_count": pa.int64(),
@@ -73,7 +73,7 @@ def column_statistics(table: Table, snapshot: Snapshot | None) -> pa.Table:
             }
         )
     last: dict[str, Any] = {"row_count": None if has_deletes else rows}
-    return pa.Table.from_pylist([*found, last], pa.schema(_COLUMNS))
+    return pa.Table.from_pylist([*found, last], pa.schema(STATISTICS))
 
 
 def _distinct(table: Table, snapshot: Snapshot | None) -> dict[int, int]:

@@ -26,6 +26,8 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "branch_name": ("branch",),
     "sort_order": ("sorted_by",),
     "retention_threshold": ("older_than",),
+    "table_location": ("metadata_location",),
+    "metadata_file_name": ("metadata_file",),
 }
 """Argument names of other engines, each with our names of the same meaning."""
 

@@ -99,7 +99,7 @@ class Relations:
     def __init__(self, target: StatementTarget) -> None:
         self._target = target
         self._names = Names(target.metastore, target.tables.unstored)
-        self._views = target.views.lookup()
+        self._views = target.views.lookup(names=self._names)
         self._versions: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
         self._addressed: dict[tuple[str, Version], LiveRows] = {}

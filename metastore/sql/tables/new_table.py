@@ -247,7 +247,10 @@ def _property(cursor: Cursor, made: NewTable, key: str, token: Token | None) -> 
     elif key == _FORMAT:
         value = (property_value(cursor) or "").upper()
         if value not in ("PARQUET", "ICEBERG", "ICEBERG/PARQUET"):
-            raise cursor.statement.error(f"format {value}: rows are written as PARQUET", value_token)
+            raise cursor.statement.error(
+                f"format {value}: rows are written as PARQUET; files of ORC and Avro are read. Leave it out",
+                value_token,
+            )
     else:
         try:
             require_settable(key)

@@ -4,12 +4,12 @@
 
     SHOW CREATE TABLE catalog.schema.table
     SHOW COLUMNS {FROM | IN} name [LIKE 'pattern']
-    SHOW STATS FOR catalog.schema.table
+    SHOW STATS FOR {catalog.schema.table | (query)}
     SHOW PARTITIONS catalog.schema.table
     SHOW TBLPROPERTIES catalog.schema.table [('key')]
 
-They read metadata and no data file. SHOW COLUMNS takes any table or view, as DESCRIBE does. The others take Iceberg
-tables of catalogs.
+They read metadata and no data file, but SHOW STATS FOR a query, which runs it. SHOW COLUMNS takes any table or view, as
+DESCRIBE does. The others take Iceberg tables of catalogs.
 """
 
 from __future__ import annotations
@@ -22,13 +22,18 @@ from pyiceberg.table import Table
 from sqlglot import TokenType
 
 from metastore.errors import InvalidRequestError, StorageError
+from metastore.ground.quoting import double_quoted
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.inspection.column_statistics import column_statistics
+from metastore.lake.inspection.column_statistics import STATISTICS, column_statistics
 from metastore.lake.inspection.partition_names import partition_names
+from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.relations import Relations
+from metastore.sql.queries.select import rows_of
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.show import described_columns, like
 from metastore.sql.tables.table_definition import quoted, table_definition
 from metastore.sql.target import StatementTarget
+from metastore.sql.tasks.division import columns_of
 
 
 def show_create_table(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -55,9 +60,28 @@ def show_stats(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor = Cursor(statement, 2)
     cursor.expect_word("FOR")
     if cursor.ahead(TokenType.L_PAREN):
-        raise statement.error("SHOW STATS FOR takes the name of a table, and no query", cursor.token)
+        return _stats_of_query(target, statement)
     table = _table(target, cursor, "INFORMATION_SCHEMA.COLUMNS has its statistics")
     return _from_manifests(table, lambda loaded: column_statistics(loaded, loaded.current_snapshot()))
+
+
+def _stats_of_query(target: StatementTarget, statement: Statement) -> pa.Table:
+    """Returns the statistics of a query's rows, which are counted now: only distinct values are estimated."""
+    query, relations = statement.tokens[3:], Relations(target)
+    every = Composed(statement).add("SELECT * FROM").part(query)
+    with every.errors():
+        schema = columns_of(every.query(), relations)
+    composed = Composed(statement).add("SELECT count(*)")
+    for name in map(double_quoted, schema.names):
+        composed.add(f", approx_count_distinct({name}), count({name}), min({name})::VARCHAR, max({name})::VARCHAR")
+    with composed.add("FROM").part(query).errors():
+        [rows, *found] = [column[0].as_py() for column in rows_of(composed.query(), relations).columns]
+    columns = []
+    for name in schema.names:
+        (distinct, held, low, high), found = found[:4], found[4:]
+        shares = {"distinct_values_count": distinct, "nulls_fraction": (rows - held) / rows if rows else None}
+        columns.append({"column_name": name, **shares, "low_value": low, "high_value": high})
+    return pa.Table.from_pylist([*columns, {"row_count": rows}], pa.schema(STATISTICS))
 
 
 def show_partitions(target: StatementTarget, statement: Statement) -> pa.Table:

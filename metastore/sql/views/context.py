@@ -13,6 +13,7 @@ from metastore.model.identity import TableInfo
 from metastore.scan.tables import ScannedTables
 from metastore.sources.source_table import SourceTable
 from metastore.sql.views.folders import Workspace
+from metastore.sql.views.names import Names
 from metastore.sql.views.runner import QueryRunner
 
 
@@ -40,6 +41,11 @@ class ViewSession(Protocol):
         """Returns the runner for a query over a number of files."""
 
 
+def names_of(session: ViewSession) -> Names:
+    """Returns the meaning of names in ``session``, of tables that nobody has analyzed, too."""
+    return Names(session.metastore, session.tables.unstored)
+
+
 def workspace_of(session: ViewSession, view: TableInfo) -> Workspace:
     """Returns the workspace of ``view``. Raises NotFoundError for a workspace that is not configured."""
     source = session.source(view)
@@ -50,5 +56,4 @@ def workspace_of(session: ViewSession, view: TableInfo) -> Workspace:
 
 def files_of(session: ViewSession, table: TableInfo) -> list[SourceFile]:
     """Returns the files of ``table`` that exist now."""
-    source = session.source(table)
-    return list(source.files())
+    return list(session.tables.readable(table).files())

@@ -28,7 +28,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.model.tuple_schema import FIELD_IDS, FIXED_LENGTH, MILLISECONDS, TupleSchema
 from metastore.sql.views.bound_query import bind_query
-from metastore.sql.views.context import ViewSession, files_of, workspace_of
+from metastore.sql.views.context import ViewSession, files_of, names_of, workspace_of
 from metastore.sql.views.expansion import Lookup, ViewText, expand
 from metastore.sql.views.names import Kind, Meaning, Names
 from metastore.sql.views.references import table_named
@@ -176,7 +176,7 @@ def metadata_state(metastore: Metastore, table: TableInfo) -> str | None:
     return digest(unit.additional_metadata).hex()
 
 
-def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> RefreshStatus:
+def status_of(session: ViewSession, unit: MaterializedViewMetadataUnit) -> RefreshStatus:
     """Returns PENDING before the first refresh; STALE after a change of the query or of a source's metadata.
 
     Returns COMPLETE otherwise.
@@ -184,14 +184,14 @@ def status_of(metastore: Metastore, unit: MaterializedViewMetadataUnit) -> Refre
     refreshed = Refreshed.of(unit)
     if refreshed is None or unit.data_location is None:
         return RefreshStatus.PENDING
-    names = Names(metastore)
+    names = names_of(session)
     try:
         query_of(unit, names)
         query = digest_of(unit, names)
     except InvalidRequestError:  # a view that it reads is broken or deleted
         return RefreshStatus.STALE
     same = all(
-        _knows_no_others(metastore, table, state) and _reads_alike(names, table, state)
+        _knows_no_others(session.metastore, table, state) and _reads_alike(names, table, state)
         for table, state in refreshed.sources.items()
     )
     return RefreshStatus.COMPLETE if same and query == refreshed.query else RefreshStatus.STALE
@@ -222,7 +222,7 @@ def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: 
         return True
     if freshness.kind == "bounded" and now_ms - (unit.last_refresh_time or 0) <= freshness.minutes * _MINUTE_MS:
         return True
-    if not refreshed.steady or status_of(session.metastore, unit) is not RefreshStatus.COMPLETE:
+    if not refreshed.steady or status_of(session, unit) is not RefreshStatus.COMPLETE:
         return False
     return all(state_of_files(files_of(session, table)) == state.files for table, state in refreshed.sources.items())
 
@@ -263,7 +263,11 @@ def typed_query(unit: MaterializedViewMetadataUnit, names: Names) -> ViewText:
 
 
 def lookup(
-    session: ViewSession, freshness: Freshness | str = "strict", *, now_ms: Callable[[], int] | None = None
+    session: ViewSession,
+    freshness: Freshness | str = "strict",
+    *,
+    now_ms: Callable[[], int] | None = None,
+    names: Names | None = None,
 ) -> Lookup:
     """Returns the lookup of names in ``session`` for :func:`metastore.sql.views.expand`.
 
@@ -271,7 +275,7 @@ def lookup(
     by their queries. A lookup sees one state of each object: make one for each statement.
     """
     wanted = Freshness.of(freshness)
-    names = Names(session.metastore)
+    names = names_of(session) if names is None else names
     clock = now_ms or session.metastore.clock.now_ms
     decided: dict[TableInfo, ViewText | None] = {}
 

@@ -17,7 +17,7 @@ from metastore.lake.stores.bounded_reading import ReadLimits
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import RefreshStatus
 from metastore.model.vocabulary import MetadataType
-from metastore.sql.views.context import ViewSession
+from metastore.sql.views.context import ViewSession, names_of
 from metastore.sql.views.definition import Definition, define_materialized_view, define_view
 from metastore.sql.views.dialects import Translation, translate
 from metastore.sql.views.drill_file import definition_of, file_text, path_of, read_file, write_file
@@ -68,8 +68,8 @@ class DefinedViews(Views):
         Returns the new version. Raises as :func:`metastore.sql.views.definition.define_view`, and InvalidRequestError
         when the name is taken.
         """
-        metastore = self._session.metastore
-        unit = define_view(Names(metastore), _info(name), _as_definition(query), metastore.clock.now_ms())
+        now_ms = self._session.metastore.clock.now_ms()
+        unit = define_view(names_of(self._session), _info(name), _as_definition(query), now_ms)
         return self.create(unit, replace=replace, if_not_exists=if_not_exists)
 
     def in_dialect(self, name: TableInfo | str, dialect: str) -> Translation:
@@ -96,7 +96,7 @@ class DefinedViews(Views):
             schema_path=tuple(unit.workspace_schema_path or ()),
             translations=dialects,
         )
-        made = define_view(Names(self._session.metastore), unit.info, asked, self._session.metastore.clock.now_ms())
+        made = define_view(names_of(self._session), unit.info, asked, self._session.metastore.clock.now_ms())
         merged = {**(unit.representations or {}), **(made.representations or {})}
         changed = replaced(unit, representations=merged, last_modified_time=made.last_modified_time)
         return super().replace(changed, seen=unit)
@@ -160,12 +160,12 @@ class DefinedViews(Views):
         definition = import_view(source, identifier, dialects=dialects, tables=tables or {})
         return self.define(name, definition, replace=replace)
 
-    def lookup(self, freshness: Freshness | str | None = None) -> Lookup:
+    def lookup(self, freshness: Freshness | str | None = None, names: Names | None = None) -> Lookup:
         """Returns the current lookup of names for :func:`metastore.sql.views.expand`; make one for each statement.
 
-        Without ``freshness``, the session's :attr:`freshness` applies.
+        Without ``freshness``, the session's :attr:`freshness` applies. ``names`` may have been read before.
         """
-        return lookup(self._session, self._freshness if freshness is None else freshness)
+        return lookup(self._session, self._freshness if freshness is None else freshness, names=names)
 
 
 class RefreshedViews(MaterializedViews):
@@ -188,8 +188,8 @@ class RefreshedViews(MaterializedViews):
         Raises as :func:`metastore.sql.views.definition.define_materialized_view`, and InvalidRequestError when the name
         is taken.
         """
-        metastore = self._session.metastore
-        unit = define_materialized_view(Names(metastore), _info(name), _as_definition(query), metastore.clock.now_ms())
+        now_ms = self._session.metastore.clock.now_ms()
+        unit = define_materialized_view(names_of(self._session), _info(name), _as_definition(query), now_ms)
         return self.create(unit, replace=replace, if_not_exists=if_not_exists)
 
     def refresh(self, name: TableInfo | str, mode: str | None = None) -> RefreshResult:
@@ -213,4 +213,4 @@ class RefreshedViews(MaterializedViews):
 
     def status(self, name: TableInfo | str) -> RefreshStatus:
         """Returns PENDING, COMPLETE or STALE, by the sources' metadata, without listing files. Raises NotFoundError."""
-        return status_of(self._session.metastore, self.get(name))
+        return status_of(self._session, self.get(name))

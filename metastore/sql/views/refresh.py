@@ -42,7 +42,7 @@ from metastore.scan.scan import Scan
 from metastore.sql.limits import limited, limits_or
 from metastore.sql.views import fields
 from metastore.sql.views.bound_query import bind_query
-from metastore.sql.views.context import ViewSession, files_of, workspace_of
+from metastore.sql.views.context import ViewSession, files_of, names_of, workspace_of
 from metastore.sql.views.expansion import tables_of
 from metastore.sql.views.folders import Folder, SourceFiles, Workspace, unneeded
 from metastore.sql.views.freshness import (
@@ -55,7 +55,6 @@ from metastore.sql.views.freshness import (
     stands,
 )
 from metastore.sql.views.incremental import STATE, Aggregated, Rowwise, Way, Whole, is_steady, way_of
-from metastore.sql.views.names import Names
 from metastore.sql.views.runner import Source, with_types
 from metastore.sql.views.types import UNKNOWN
 
@@ -180,7 +179,7 @@ class _Refresh:
         self._now_ms = session.metastore.clock.now_ms()
         self._workspace = workspace_of(session, unit.info)
         _require_writable(session, unit.info)
-        names = Names(session.metastore)
+        names = names_of(session)
         names.require_outside_tables(unit.info)
         self._query = query_of(unit, names)
         self._digest = digest_of(unit, names)
@@ -272,7 +271,7 @@ class _Refresh:
 
     def require_unchanged(self) -> None:
         """Raises ConflictError if a source is no longer as it was listed, and so may differ from what was read."""
-        names = Names(self._session.metastore)
+        names = names_of(self._session)
         for table, state in self._states.items():
             others = state.other_column(columns_read(names.get(table), self._used))
             if others is not None or state_of_files(files_of(self._session, table)) != state.files:
@@ -367,7 +366,7 @@ class _Refresh:
         """Returns a scan of all columns of ``table``, and of those that a query must name."""
         if not (more := self._unlisted.get(table)):
             return self._session.tables.scan(table)
-        listed = [column.name for column in Names(self._session.metastore).schema(table).columns]
+        listed = [column.name for column in names_of(self._session).schema(table).columns]
         columns = [*listed, *(name for name in more if name != ROW_ID)]
         return self._session.tables.scan(table, None, columns, row_id=ROW_ID in more)
 

@@ -80,7 +80,7 @@ def meant_of(tree: exp.Expr, table: exp.Table) -> frozenset[str]:
     table beside this one and gives this name to nothing else. ``_partition.p`` is a field of ``_partition``.
     """
     select = table.find_ancestor(exp.Select)
-    named = [found for column in tree.find_all(exp.Column) if (found := _named(column)) is not None]
+    named = [found for column in tree.find_all(exp.Column) if (found := _unlisted_name(column)) is not None]
     if select is None or not named:
         return frozenset()
     given = {each.alias.lower() for each in tree.find_all(exp.Alias) if each.this.name.lower() != each.alias.lower()}
@@ -95,7 +95,7 @@ def meant_of(tree: exp.Expr, table: exp.Table) -> frozenset[str]:
     return frozenset(name for column, name, qualifier in named if is_meant(column, name, qualifier))
 
 
-def _named(column: exp.Column) -> tuple[exp.Column, str, str] | None:
+def _unlisted_name(column: exp.Column) -> tuple[exp.Column, str, str] | None:
     """Returns ``column`` with its unlisted name and the name before it, if it or a struct of its has one."""
     parts = ["", *(part.name.lower() for part in column.parts)]
     last = len(parts) - 1

@@ -50,6 +50,10 @@ PRINTED = [
     "CALL catalog_name.system.rewrite_manifests(table => 'db.sample', use_caching => false, spec_id => 0)",
     "CALL catalog_name.system.expire_snapshots(table => 'db.sample', stream_results => true, retain_last => 5)",
     "CALL catalog_name.system.register_table(table => 'db.tbl', metadata_file => '/path/to/00001-a.metadata.json')",
+    (
+        "CALL catalog_name.system.register_table(schema_name => 'db', table_name => 'tbl', table_location => '/t', "
+        "metadata_file_name => '00001-a.metadata.json')"
+    ),
     "CALL catalog_name.system.rewrite_position_delete_files('db.sample')",
     (
         "CALL catalog_name.system.rewrite_position_delete_files(table => 'db.sample', options => "
