@@ -17,19 +17,17 @@ from __future__ import annotations
 
 import os
 import pickle
-import uuid
 import zipfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache, partial
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-from pyspark import cloudpickle, inheritable_thread_target
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import column, spark_partition_id
 from pyspark.sql.functions import max as greatest
@@ -38,8 +36,8 @@ from pyspark.sql.types import StructType
 from metastore.engines.engine import Capabilities, Chunk, ResultsTooLargeError
 from metastore.engines.traffic import count_elsewhere
 from metastore.errors import EngineError, MetastoreError
-from metastore.ground.interrupts import result_of
 from metastore.spark import worker
+from metastore.spark.cancelling import cancellable
 from metastore.spark.failures import reason_of
 from metastore.spark.jdbc import read_jdbc
 from metastore.spark.jobs import dealt, jobs, left_chunks
@@ -83,9 +81,6 @@ _SHIPPING: Final = Lock()
 
 A file that changes after Spark has seen it ends every job of the session, including jobs of other users.
 """
-
-_CANCELLED_AGAIN_AFTER: Final = 0.1
-"""Seconds that an interrupted job gets to end before it is cancelled once more."""
 
 _Job = Callable[[Iterable[worker.Part]], Iterator[tuple[str, bytes]]]
 """Maps parts of a job to the answers of their tasks."""
@@ -277,7 +272,7 @@ class SparkEngine:
             with quiet_about_pandas():
                 return _pairs(arrow_rows(rows.mapInArrow(gatherer, worker.ANSWER)))
 
-        yield from _batches(self._answers(lambda: _cancellable(self.spark, collect), "a query and its tasks"))
+        yield from _batches(self._answers(lambda: cancellable(self.spark, collect), "a query and its tasks"))
 
     @property
     def repeats_tasks(self) -> bool:
@@ -373,37 +368,8 @@ def _collect(spark: SparkSession, job: _Job, parts: Sequence[worker.Part]) -> li
         with quiet_about_pandas():
             numbers = spark.range(0, len(parts), 1, len(parts))
             return _pairs(arrow_rows(numbers.mapInArrow(worker.in_arrow(job, parts), worker.ANSWER)))
-    return _cancellable(spark, spark.sparkContext.parallelize(parts, len(parts)).mapPartitions(job).collect)
+    return cancellable(spark, spark.sparkContext.parallelize(parts, len(parts)).mapPartitions(job).collect)
 
 
 def _pairs(rows: pa.Table) -> list[tuple[str, bytes]]:
     return [(kind.as_py(), payload.as_py()) for kind, payload in zip(*rows.columns, strict=True)]
-
-
-def _cancellable(spark: SparkSession, collect: Callable[[], list[tuple[str, bytes]]]) -> list[tuple[str, bytes]]:
-    """Returns the answers that ``collect`` waits for; an interrupt of the caller cancels its jobs.
-
-    Connect's client does so by itself. Classic PySpark waits for the end of a job even when it is interrupted, unless
-    its own signal handler is installed. So another thread waits, and this thread stays free to cancel.
-    """
-    if not is_classic(spark):
-        return collect()
-    context, tag = spark.sparkContext, f"metastore-{uuid.uuid4()}"
-    context.addJobTag(tag)
-    with ThreadPoolExecutor(1, "metastore-spark") as thread:
-        is_new = has_artifacts(spark.version)
-        inheriting: Any = inheritable_thread_target(spark)(collect) if is_new else inheritable_thread_target(collect)
-        running = thread.submit(inheriting)
-        try:
-            answers: list[tuple[str, bytes]] = result_of(running)
-        except BaseException:
-            # Spark ignores the cancellation of a job that has not started yet, and would run it to its end.
-            while not running.done():
-                with suppress(*GONE):
-                    context.cancelJobsWithTag(tag)
-                wait([running], _CANCELLED_AGAIN_AFTER)
-            raise
-        finally:
-            with suppress(*GONE):
-                context.removeJobTag(tag)
-    return answers
