@@ -32,6 +32,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from metastore.config.limits import LIMITS_KEY, LimitSettings
 from metastore.errors import FormatError
+from metastore.ground.forks import renew_in_child
 
 Kind = Literal["metadata_json", "manifest", "puffin", "file_list", "delta_log", "view_file", "backup"]
 
@@ -148,6 +149,10 @@ class _Parsed:
     """
 
     def __init__(self) -> None:
+        self._renew()
+        renew_in_child(self._renew)
+
+    def _renew(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[bytes, tuple[int, TableMetadata]] = OrderedDict()
 
