@@ -16,6 +16,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote
 
@@ -70,6 +71,7 @@ _LONG_WORD: Final = 16
 _ORDINARY: Final = frozenset({"true", "false", "null", "none", "anonymous", "default"})
 
 
+@lru_cache(maxsize=4096)
 def names_secret(name: str) -> bool:
     """Returns whether the value of ``name``, a key of a configuration or an option, must not be shown."""
     return _NAME.search(name) is not None and _HARMLESS_NAME.search(name) is None

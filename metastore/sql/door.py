@@ -14,9 +14,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.config.engine import QueryDialect
+from metastore.duck.limits import limited
 from metastore.sql import analyze, call, session_settings
 from metastore.sql import view_statements as views
-from metastore.sql.limits import limited
 from metastore.sql.queries import select
 from metastore.sql.rows import delete_update, insert, merge
 from metastore.sql.statement import Statement

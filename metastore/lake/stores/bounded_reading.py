@@ -11,7 +11,10 @@ for both, for this package and for everything that PyIceberg itself reads in the
 from __future__ import annotations
 
 import bz2
+import hashlib
+import threading
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -29,6 +32,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from metastore.config.limits import LIMITS_KEY, LimitSettings
 from metastore.errors import FormatError
+from metastore.ground.forks import renew_in_child
 
 Kind = Literal["metadata_json", "manifest", "puffin", "file_list", "delta_log", "view_file", "backup"]
 
@@ -42,6 +46,8 @@ _SUFFIXES: Final[Mapping[str, Kind]] = {
 }
 _PACKED: Final = (".gz.metadata.json", ".metadata.json.gz")
 _PART_BYTES: Final = 1 << 20
+_LONG_BYTES: Final = 1 << 18
+_KEPT_BYTES: Final = 32 << 20
 _GZIP: Final = 31
 _RAW_DEFLATE: Final = -15
 _SNAPPY_LENGTH_BITS: Final = 35
@@ -130,7 +136,42 @@ def table_metadata(file: InputFile, encoding: str = "utf-8") -> TableMetadata:
     content = whole(file, limit)
     if file.location.endswith(_PACKED):
         content = gunzipped(content, file.location, limit)
-    return TableMetadataUtil.parse_raw(content.decode(encoding))
+    if len(content) < _LONG_BYTES:
+        return TableMetadataUtil.parse_raw(content.decode(encoding))
+    return _PARSED.of(content, lambda: TableMetadataUtil.parse_raw(content.decode(encoding)))
+
+
+class _Parsed:
+    """Metadata of tables with long histories as it was parsed, by its content, up to a sum of bytes of JSON.
+
+    A snapshot takes 0.1 ms to parse, and a statement loads its table several times. The content is the key, so the
+    answer is right whatever happened to the file's name. Threads share it; nobody changes metadata in place.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        renew_in_child(self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[bytes, tuple[int, TableMetadata]] = OrderedDict()
+
+    def of(self, content: bytes, parse: Callable[[], TableMetadata]) -> TableMetadata:
+        """Return the metadata of ``content``, from ``parse`` if it is not kept."""
+        key = hashlib.sha256(content).digest()
+        with self._lock:
+            if (found := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                return found[1]
+        parsed = parse()
+        with self._lock:
+            self._kept[key] = len(content), parsed
+            while sum(size for size, _ in self._kept.values()) > _KEPT_BYTES:
+                self._kept.popitem(last=False)
+        return parsed
+
+
+_PARSED: Final = _Parsed()
 
 
 def parquet_rows(source: pa.NativeFile | BytesIO, location: str, limit: Limit) -> pa.Table:

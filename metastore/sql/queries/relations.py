@@ -28,6 +28,7 @@ from metastore.components.information_schema import InformationSchema
 from metastore.components.information_schema.relations import NAME, relation
 from metastore.components.storage.table import look_together
 from metastore.config.sql import SqlSettings
+from metastore.duck.limits import limits_or
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.ground.suggestions import nearest
 from metastore.lake.iceberg.catalogs.target import TargetTable
@@ -49,7 +50,6 @@ from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.scan.pruning.row_id import ROW_ID
 from metastore.scan.scan import Scan
-from metastore.sql.limits import limits_or
 from metastore.sql.queries.catalog_rows import CatalogRows
 from metastore.sql.queries.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_changelog, of_scan
 from metastore.sql.queries.push_down import AskedRows

@@ -29,6 +29,7 @@ from sqlglot import exp
 
 from metastore.analyze.changes import state_of_files
 from metastore.components.materialized_views import MaterializedViews
+from metastore.duck.limits import limited, limits_or
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
 from metastore.lake.formats.source_file import Fingerprint
 from metastore.model.identity import TableInfo
@@ -39,7 +40,6 @@ from metastore.model.vocabulary import MetadataType
 from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.pruning.row_id import ROW_ID
 from metastore.scan.scan import Scan
-from metastore.sql.limits import limited, limits_or
 from metastore.sql.views import fields
 from metastore.sql.views.bound_query import bind_query
 from metastore.sql.views.context import ViewSession, files_of, names_of, workspace_of
@@ -141,9 +141,7 @@ def refresh(
     try:
         remove_unneeded(session, info, keep_for=keep_for)
     except MetastoreError as error:
-        _log.warning(
-            "rows of earlier refreshes of %s could not be removed (%s); the next refresh tries again", info, error
-        )
+        _log.warning("rows of earlier refreshes of %s could not be removed; the next one tries again: %s", info, error)
     step_done("swept")
     files = sum(map(len, decision.files.values()))
     return RefreshResult(info, decision.mode, decision.reason, files, rows, version, engine, clock() - began)

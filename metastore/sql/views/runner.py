@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from metastore.config.sql import SqlSettings
 from metastore.duck.interruptible import interruptible
+from metastore.duck.limits import limits_or
 from metastore.duck.queries import out_of_memory, threads_within
 from metastore.duck.sandboxes import room_for
 from metastore.duck.session import close_off, connection, relation
@@ -32,7 +33,6 @@ from metastore.ground.optional import library
 from metastore.lake.stores.arrow import open_location
 from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, TupleSchema
 from metastore.scan.scan import Scan
-from metastore.sql.limits import limits_or
 from metastore.sql.views.dialects import translate
 from metastore.sql.views.text import DEFAULT_DIALECT
 from metastore.sql.views.types import UNKNOWN, to_sqlglot

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.catalog import load_catalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
+from pyiceberg.table.metadata import new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
 from metastore.components.metastore import Metastore
 from metastore.config.limits import LimitSettings
@@ -28,7 +33,14 @@ from metastore.lake.iceberg.catalogs.version_files import HINT
 from metastore.lake.iceberg.manifests.avro_blocks import opened
 from metastore.lake.iceberg.manifests.avro_file import avro_file
 from metastore.lake.stores.arrow_io import BoundedArrowFileIO
-from metastore.lake.stores.bounded_reading import Limit, ReadLimits, gunzipped, parquet_rows, unpacked_block
+from metastore.lake.stores.bounded_reading import (
+    Limit,
+    ReadLimits,
+    gunzipped,
+    parquet_rows,
+    table_metadata,
+    unpacked_block,
+)
 from metastore.lake.stores.local import LocalFileIO
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
@@ -276,3 +288,20 @@ def test_limits_travel_as_properties() -> None:
     assert ReadLimits.of(SMALL.properties).settings == SMALL
     assert ReadLimits.of({}).settings == LimitSettings()
     assert ReadLimits.of(PyArrowFileIO().properties) == ReadLimits()
+
+
+def test_a_long_history_is_parsed_once_for_its_content(tmp_path: Path) -> None:
+    """Other content under the same name is other metadata; the same content is read, but not parsed again."""
+    file = tmp_path / "v1.metadata.json"
+
+    def read(note: str) -> Any:
+        properties = {"padding": "x" * MB, "note": note}
+        made = new_table_metadata(
+            Schema(), UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, "file:///t", properties, UUID(int=1)
+        )
+        file.write_text(made.model_dump_json(by_alias=True), encoding="utf-8")
+        return table_metadata(LocalFileIO().new_input(str(file)))
+
+    first, other = read("a"), read("b")
+    assert (first.properties["note"], other.properties["note"]) == ("a", "b")
+    assert table_metadata(LocalFileIO().new_input(str(file))) is other
