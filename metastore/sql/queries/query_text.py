@@ -7,11 +7,12 @@ length, so that errors of DuckDB can be reported at the line and column of the o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
@@ -27,6 +28,16 @@ from metastore.sql.queries.version_clauses import Version, version_clauses
 from metastore.sql.queries.written_values import in_duckdb_values
 from metastore.sql.statement import Statement
 from metastore.sql.views.text import ctes_seen_from
+
+_WORD: Final = re.compile(r"\w+")
+_LAST_WORD: Final = re.compile(r"\w+\s*$")
+_LIKE_COLUMNS: Final = frozenset(
+    (
+        *("all", "analyze", "asc", "case", "check", "column", "default", "desc", "end", "group", "limit", "offset"),
+        *("order", "primary", "references", "table", "to", "user", "using", "when", "window"),
+    )
+)
+"""Reserved words that are good names for columns, so a column was probably meant."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +139,18 @@ def placed_error(statement: Statement, text: str, failure: Failure) -> InvalidRe
     line, column = text.split("\n")[failure.line - 1], failure.offset
     left_out = 3 if failure.snippet.startswith("...") else 0  # DuckDB shows a long line in part, without its margin
     column += max(line.find(failure.snippet[left_out:].removesuffix("...")), left_out) - left_out
-    return InvalidRequestError(f"line {failure.line}, column {min(column, len(line)) + 1}: {failure.message}")
+    hint = _hint(line, column) if failure.message.startswith("syntax error") else ""
+    return InvalidRequestError(f"line {failure.line}, column {min(column, len(line)) + 1}: {failure.message}{hint}")
+
+
+def _hint(line: str, column: int) -> str:
+    """Returns what helps if a reserved word at ``column``, or right before it, is meant as a name."""
+    before, at = _LAST_WORD.search(line[:column]), _WORD.match(line, column)
+    for found in (before, at):
+        if found is not None and found[0].strip().lower() in _LIKE_COLUMNS:
+            word = found[0].strip()
+            return f"; {word} is a reserved word: as the name of a column it needs quotes, {double_quoted(word)}"
+    return ""
 
 
 def _tree(statement: Statement, text: str) -> exp.Expr:
