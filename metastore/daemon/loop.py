@@ -167,6 +167,7 @@ class Daemon:
                     between()
             while self._workers.busy:
                 self._record_ended()
+            self._history.write()  # what ended after the last pass
         self.state.token = None
         return True
 
