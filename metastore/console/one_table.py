@@ -19,10 +19,11 @@ from metastore.model.bounds.units import LENGTH, ROW_COUNT, START
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.overview.file_summaries import FileSummary
 from metastore.overview.segment_sizes import SegmentSize, TableSize, table_sizes
-from metastore.overview.tables import TableDescription, described, files
+from metastore.overview.tables import ColumnSummary, TableDescription, described, files
 from metastore.overview.time_travel import version_at
 from metastore.session import Session
 
+_COLUMNS: Final = 100
 _SEGMENTS: Final = 60
 _FILES: Final = 100
 _OF_ROW_GROUPS: Final = ("rowGroupIndex", ROW_COUNT, LENGTH, START)
@@ -41,14 +42,17 @@ class Mending:
 
 @dataclass(frozen=True)
 class TablePage:
-    """One table: its columns, one part of its segments, and what is wrong with commands that mend it.
+    """One table: one part of its columns and of its segments, and what is wrong with commands that mend it.
 
-    ``largest`` is the segment with the most bytes. ``version`` is a text, since browsers round large numbers.
+    ``table`` has all columns. ``largest`` is the segment with the most bytes. ``version`` is a text, since browsers
+    round large numbers.
     """
 
     version: str
     table: TableDescription
     size: TableSize
+    columns: Sequence[ColumnSummary]
+    columns_part: Part
     segments: Sequence[SegmentSize]
     part: Part
     largest: SegmentSize | None
@@ -96,9 +100,21 @@ def table_page(session: Session, query: Query) -> TablePage:
         raise session.no_metadata(info)
     size = table_sizes(session, [info], version)[info]
     segments, part = part_of(size.segments, query.number("page"), _SEGMENTS)
+    columns, columns_part = part_of(found[0].columns, query.number("columns"), _COLUMNS)
     largest = max(size.segments, key=lambda each: each.bytes or 0, default=None)
     wrong = [*wrong_with(found[0], size), *_skew(size.segments, largest)]
-    return TablePage(str(version), found[0], size, segments, part, largest, wrong, list(mendings(found[0])))
+    return TablePage(
+        version=str(version),
+        table=found[0],
+        size=size,
+        columns=columns,
+        columns_part=columns_part,
+        segments=segments,
+        part=part,
+        largest=largest,
+        wrong=wrong,
+        mendings=list(mendings(found[0])),
+    )
 
 
 def mendings(table: TableDescription) -> Iterator[Mending]:

@@ -329,3 +329,22 @@ def test_a_part_of_the_list_opens_the_tables_that_it_shows(make_own: Callable[[]
     assert (first["part"], len(first["rows"])) == ({"page": 1, "pages": 2, "total": 60}, 50)
     assert {each["files"] for each in first["rows"]} == {18}
     document(console, "/?page=2", HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def test_a_wide_table_shows_a_part_of_its_columns(make_own: Callable[[], Lake]) -> None:
+    """By address, with the segments' own part beside it; the document has all columns."""
+    own = make_own()
+    folder = own.folder / "data" / "wide"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({f"c{n:04}": [n] for n in range(1234)}), folder / "a.parquet")
+    own.session.analyze("dfs.w.wide")
+    console = Console(lambda: own.session, no_daemon)
+    first, last = (page(console, f"/table?name=dfs.w.wide&columns={n}") for n in (1, 13))
+    assert "c0099" in first.text
+    assert "c0100" not in first.text
+    assert "/table?name=dfs.w.wide&columns=2" in first.links
+    assert "c1233" in last.text
+    assert "c1199" not in last.text
+    found = document(console, "/table?name=dfs.w.wide")
+    assert (len(found["columns"]), found["columns_part"]) == (100, {"page": 1, "pages": 13, "total": 1234})
+    assert len(found["table"]["columns"]) == 1234
