@@ -87,6 +87,7 @@ class RowCondition:
     def removal(self, ms: StatementTarget, table: TargetTable, reading: Reading) -> RowPlan:
         """Returns the plan that deletes the rows of the condition; covered files are dropped without reading."""
         names = [table.catalog_name, *table.schema_name.split("."), table.name]
+        names += [] if reading.branch is None else [f"branch_{reading.branch}"]
         place = ".".join(map(double_quoted, names))
         statement = Statement.parse(f"DELETE FROM {place} WHERE {self.text}")  # noqa: S608 - as above
         cursor = Cursor(statement, 2)

@@ -32,14 +32,19 @@ class NamedTable:
         return double_quoted(self.alias)
 
 
-def table_name(target: StatementTarget, cursor: Cursor) -> list[Name]:
+def table_name(target: StatementTarget, cursor: Cursor, *, column: bool = False) -> list[Name]:
     """Read ``catalog.schema.table``, or a shorter name that begins with what USE has chosen.
 
-    Raises InvalidRequestError if the name is too short.
+    With ``column``, the name of a column follows it. Raises InvalidRequestError if the name is too short.
     """
-    names = cursor.names("catalog.schema.table")
+    names = cursor.names("catalog.schema.table.column" if column else "catalog.schema.table")
+    rest = names[-1:] if column else []
+    names = names[: len(names) - len(rest)]
+    if not names:
+        raise cursor.statement.error("a column of a table is expected, table.column", rest[0].token)
     full = target.catalogs.full([name.text for name in names])
-    return _full_name(cursor, [*(Name(text, True, names[0].token) for text in full[: len(full) - len(names)]), *names])
+    named = [*(Name(text, True, names[0].token) for text in full[: len(full) - len(names)]), *names]
+    return [*_full_name(cursor, named), *rest]
 
 
 def _full_name(cursor: Cursor, names: list[Name]) -> list[Name]:

@@ -112,10 +112,8 @@ def comment(target: StatementTarget, statement: Statement) -> pa.Table:
     of_column = not cursor.accept_word("TABLE")
     if of_column:
         cursor.expect_word("COLUMN")
-    names = table_name(target, cursor)
+    names = table_name(target, cursor, column=of_column)
     column = [names.pop()] if of_column else []
-    if len(names) < 3:
-        raise statement.error("a column is named by four parts, catalog.schema.table.column", names[0].token)
     cursor.expect_word("IS")
     text = None if cursor.accept_word("NULL") else cursor.expect(TokenType.STRING, "a comment in quotes, or NULL").text
     cursor.end()

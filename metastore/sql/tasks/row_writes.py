@@ -204,5 +204,6 @@ class _Change:
         live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(read.metadata, loaded.io)
         require_known_transforms(str(self._table), loaded.metadata, (each.file.spec_id for each in live.files))
         relations = Relations(self._target)
-        relations.pin(self._table, loaded, None if self._kind is None else live, self._branch)
-        return Reading(job, loaded, live, relations, mode, TableWriter(job), self._branch)
+        branch = self._branch if self._branch in loaded.metadata.refs else None  # a new one has no name in the query
+        relations.pin(self._table, loaded, None if self._kind is None else live, branch)
+        return Reading(job, loaded, live, relations, mode, TableWriter(job), branch)
