@@ -11,6 +11,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField, StructType
 
 from metastore.config.settings import Settings
+from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 
 ROWS: dict[int, Any] = {
@@ -93,3 +94,24 @@ def test_a_procedure_picks_their_files(tmp_path: Path) -> None:
         ).to_pylist()
         assert row["rewritten_data_files_count"] >= 2
         assert session.sql("SELECT id FROM lake.db.t WHERE s.a IS NULL ORDER BY 1")["id"].to_pylist() == [2, 3]
+
+
+def test_a_struct_with_required_fields_is_written_in_sql(session: Session) -> None:
+    """CREATE TABLE and ADD COLUMN take NOT NULL and COMMENT at a field; a row without its value is refused."""
+    session.sql(
+        "CREATE TABLE lake.db.made (id BIGINT, s STRUCT<a: INT NOT NULL COMMENT 'one', n: ROW(c INT NOT NULL)>)"
+    )
+    session.sql("ALTER TABLE lake.db.made ADD COLUMN l ARRAY<STRUCT<d: INT NOT NULL>>")
+    schema = session.catalogs.table("lake", "db", "made").load().schema()
+    required = [schema.find_column_name(each) for each in sorted(schema.field_ids) if schema.find_field(each).required]
+    assert (required, schema.find_field("s.a").doc) == (["s.a", "s.n.c", "l.element.d"], "one")
+    session.sql("INSERT INTO lake.db.made VALUES (1, named_struct('a', 1, 'n', NULL), NULL), (2, NULL, NULL)")
+    for values, column in (
+        ("3, named_struct('a', NULL, 'n', NULL), NULL", "s.a"),
+        ("3, NULL, array(named_struct('d', NULL))", "l.element.d"),
+    ):
+        with pytest.raises(InvalidRequestError, match=f"column {column} is required: 1 rows have no value"):
+            session.sql(f"INSERT INTO lake.db.made VALUES ({values})")
+    with pytest.raises(InvalidRequestError, match=r"column s\.a is required"):
+        session.sql("UPDATE lake.db.made SET s.a = NULL WHERE id = 1")
+    assert session.sql("SELECT id FROM lake.db.made ORDER BY id").column(0).to_pylist() == [1, 2]

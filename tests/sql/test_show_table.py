@@ -112,8 +112,10 @@ TYPES: st.SearchStrategy[IcebergType] = st.recursive(
     lambda inner: st.one_of(
         inner.map(lambda kind: ListType(-1, kind, element_required=False)),
         st.tuples(inner, inner).map(lambda kinds: MapType(-1, kinds[0], -1, kinds[1], value_required=False)),
-        st.lists(st.tuples(NAMES, inner), min_size=1, max_size=3).map(
-            lambda fields: StructType(*(NestedField(-1, name, kind, required=False) for name, kind in fields))
+        st.lists(st.tuples(NAMES, inner, st.booleans(), st.none() | NAMES), min_size=1, max_size=3).map(
+            lambda fields: StructType(
+                *(NestedField(-1, name, kind, required=required, doc=doc) for name, kind, required, doc in fields)
+            )
         ),
     ),
     max_leaves=5,
@@ -123,7 +125,7 @@ TYPES: st.SearchStrategy[IcebergType] = st.recursive(
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(TYPES)
 def test_every_type_is_read_as_it_is_written(kind: IcebergType) -> None:
-    """Names of fields may be any text."""
+    """Names of fields and their comments may be any text; a field may be required."""
     assert column_type(Cursor(Statement.parse(type_text(kind)))) == kind
 
 

@@ -1,4 +1,4 @@
-"""Types of columns in SQL, as Iceberg's types: ``DECIMAL(9, 2)``, ``ARRAY(ROW(a BIGINT, b VARCHAR))``."""
+"""Types of columns in SQL, as Iceberg's types: ``DECIMAL(9, 2)``, ``ARRAY(ROW(a BIGINT, b VARCHAR NOT NULL))``."""
 
 from __future__ import annotations
 
@@ -152,7 +152,12 @@ def _nested(cursor: Cursor, word: str, depth: int) -> IcebergType:
 def _field(cursor: Cursor, depth: int) -> NestedField:
     name = cursor.name("the name of a field").text
     cursor.accept(TokenType.COLON)
-    return NestedField(_NO_ID, name, column_type(cursor, depth), required=False)
+    kind = column_type(cursor, depth)
+    required = cursor.accept_word("NOT")
+    if required:
+        cursor.expect_word("NULL")
+    doc = cursor.expect(TokenType.STRING, "a comment in quotes").text if cursor.accept_word("COMMENT") else None
+    return NestedField(_NO_ID, name, kind, required=required, doc=doc)
 
 
 def _listed(cursor: Cursor, read: Callable[[], NestedField]) -> Iterator[NestedField]:

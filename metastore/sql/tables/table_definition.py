@@ -106,14 +106,22 @@ def type_text(kind: IcebergType) -> str:
         case MapType():
             return f"MAP<{type_text(kind.key_type)}, {type_text(kind.value_type)}>"
         case StructType():
-            fields = ", ".join(f"{quoted(each.name)}: {type_text(each.field_type)}" for each in kind.fields)
-            return f"STRUCT<{fields}>"
+            return f"STRUCT<{', '.join(map(_field, kind.fields))}>"
     return str(kind).upper()
 
 
-def _column(field: NestedField) -> str:
-    required = " NOT NULL" if field.required else ""
+def _field(field: NestedField) -> str:
+    required, comment = _required_and_comment(field)
+    return f"{quoted(field.name)}: {type_text(field.field_type)}{required}{comment}"
+
+
+def _required_and_comment(field: NestedField) -> tuple[str, str]:
     comment = f" COMMENT {text_constant(field.doc)}" if field.doc is not None else ""
+    return " NOT NULL" if field.required else "", comment
+
+
+def _column(field: NestedField) -> str:
+    required, comment = _required_and_comment(field)
     given = _default_text(field, field.initial_default)
     default = "" if given is None else f" DEFAULT {given}"
     return f"{quoted(field.name)} {type_text(field.field_type)}{required}{default}{comment}"
@@ -186,8 +194,8 @@ def _notes_on_columns(table: str, schema: Schema) -> Iterator[str]:
     top = {field.field_id for field in schema.fields}
     for field_id in sorted(schema.field_ids):
         field, name = schema.find_field(field_id), schema.find_column_name(field_id)
-        if field_id not in top and _says_more(field, in_map_key=_is_key(schema, field_id)):
-            yield f"the column {name} is {'required' if field.required else 'described'}"
+        if field.required and field_id not in top and _is_value(schema, field_id):
+            yield f"the column {name} is required"
         yield from _notes_on_defaults(table, schema, field, is_said=field_id in top)
 
 
@@ -204,12 +212,9 @@ def _notes_on_defaults(table: str, schema: Schema, field: NestedField, *, is_sai
         yield f"then: ALTER TABLE {table} ALTER COLUMN {path} {change}"
 
 
-def _says_more(field: NestedField, *, in_map_key: bool) -> bool:
-    """Whether a nested field is required, or has a comment; keys of maps are always required."""
-    return (field.required and not in_map_key) or field.doc is not None
-
-
-def _is_key(schema: Schema, field_id: int) -> bool:
-    return any(
-        isinstance(kind := schema.find_type(each), MapType) and kind.key_id == field_id for each in schema.field_ids
+def _is_value(schema: Schema, field_id: int) -> bool:
+    """Whether a field is the element of a list or the value of a map, of which a type's text has no NOT NULL."""
+    kinds = [schema.find_type(each) for each in schema.field_ids]
+    return any(isinstance(kind, ListType) and kind.element_id == field_id for kind in kinds) or any(
+        isinstance(kind, MapType) and kind.value_id == field_id for kind in kinds
     )
