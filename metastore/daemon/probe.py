@@ -55,7 +55,7 @@ def lines_of(health: Mapping[str, Any], now_ms: int) -> Iterator[tuple[str, str]
     """Yields what a person wants to know, as pairs of a name and a text."""
     yield "status", health["status"]
     yield "active", "yes" if health["leader"] else f"no, but {health['lease_holder'] or 'nobody'}"
-    for number, each in enumerate(health["at"]):
+    for number, each in enumerate(health.get("at", ())):
         yield "" if number else "at", f"{each['what']}, for {_time(each['seconds'])}"
     if (current := health["pass"]) is not None:
         counts = ", ".join(f"{current[name]:,} {name}" for name in ("done", "failed", "deferred", "left"))

@@ -227,7 +227,8 @@ def test_earlier_versions_can_be_looked_at(run: Run, analyzed: Session, site: Si
     assert run("segments", TABLE, *at).document["segments"][1]["rows"] == 200
     assert run("describe", TABLE, *at).document["columns"][0]["rows"] == 600
     long_ago = (first.timestamp - timedelta(days=1)).isoformat()
-    assert run("tables", "--at", long_ago, "--json").document == {"version": 0, "tables": [], "pattern": None}
+    listed = run("tables", "--at", long_ago, "--json").document
+    assert (listed["version"], listed["tables"], listed["pattern"]) == (0, [], None)
     ran = run("describe", "dfs.shop.sales", "--at", long_ago)
     assert "dfs.shop.sales is not in the version that was requested, but in the newest one" in ran.err
 
@@ -235,7 +236,7 @@ def test_earlier_versions_can_be_looked_at(run: Run, analyzed: Session, site: Si
 @pytest.mark.usefixtures("analyzed")
 def test_what_matches_nothing_is_told(run: Run) -> None:
     """A pattern is not an empty metastore; a segment that is none is an error."""
-    assert "No table matches dfs.x.*." in run("tables", "dfs.x.*").out
+    assert "No table matches dfs.x.* in " in run("tables", "dfs.x.*").out
     ran = run("files", TABLE, "month=7")
     assert (ran.code, ran.out) == (1, "")
     assert f"{TABLE} has no segment month=7" in ran.err

@@ -17,8 +17,10 @@ from metastore.session import Session, connect
 STATEMENTS: list[tuple[str, str | None]] = [
     ("CREATE SCHEMA lake.db", None),
     (
-        "CREATE TABLE lake.db.t (id BIGINT, name VARCHAR, a INTEGER, l ARRAY(ROW(e INTEGER)), "
-        "m MAP(VARCHAR, ROW(v INTEGER)), s ROW(a INTEGER, b VARCHAR), ts TIMESTAMP(6)) WITH (format_version = 3)",
+        (
+            "CREATE TABLE lake.db.t (id BIGINT, name VARCHAR, a INTEGER, l ARRAY(ROW(e INTEGER)), m MAP(VARCHAR, ROW(v "
+            "INTEGER)), s ROW(a INTEGER, b VARCHAR), ts TIMESTAMP(6)) WITH (format_version = 3)"
+        ),
         None,
     ),
     ("INSERT INTO lake.db.t (id, name, a) VALUES (1, 'one', 1), (2, 'two', 2)", None),
