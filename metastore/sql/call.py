@@ -8,7 +8,8 @@
     DESCRIBE PROCEDURE catalog.schema.name
 
 Arguments are constants: texts, numbers, TRUE, FALSE, NULL, DATE '…', TIMESTAMP '…' (with a zone), DECIMAL '…', ARRAY[…]
-and MAP(ARRAY[…], ARRAY[…]). ``procedures.binding`` matches them to the declared arguments.
+and MAP(ARRAY[…], ARRAY[…]); or times from now, such as current_timestamp - INTERVAL '7' DAY.
+``procedures.binding`` matches them to the declared arguments.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeVar
 
@@ -26,6 +28,7 @@ from metastore.errors import InvalidRequestError
 from metastore.procedures.framework.binding import GivenArgument
 from metastore.procedures.framework.calls import FoundProcedure
 from metastore.procedures.framework.types import parse_date, parse_timestamp
+from metastore.sql.queries.version_clauses import time_expression
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
 
@@ -34,6 +37,8 @@ _T = TypeVar("_T")
 _DEEPEST: Final = 16
 _MOST_DIGITS: Final = 38
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+_NOW: Final = frozenset(("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE"))
+"""Words that begin an expression of times, such as ``current_timestamp - INTERVAL '7' DAY``."""
 _WORDS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -94,10 +99,17 @@ def _argument(cursor: Cursor) -> GivenArgument:
     if cursor.ahead(TokenType.FARROW, by=1):
         name = cursor.name("the name of an argument")
         cursor.expect(TokenType.FARROW, "=>")
-    value = constant(cursor, 0)
+    value = _time_from_now(cursor) if cursor.word in _NOW else constant(cursor, 0)
     return GivenArgument(
         value, name.text if name else None, name.exact if name else False, cursor.statement.place(token)
     )
+
+
+def _time_from_now(cursor: Cursor) -> datetime:
+    last, moment = time_expression(cursor.statement, cursor.index)
+    while cursor.index <= last:
+        cursor.advance()
+    return moment
 
 
 def _listed(cursor: Cursor, closing: TokenType, sign: str, read: Callable[[Cursor], _T]) -> Iterator[_T]:

@@ -144,6 +144,11 @@ class Cursor:
         return tokens[self._next] if self._next < len(tokens) else None
 
     @property
+    def index(self) -> int:
+        """The place of the next token among those of the statement."""
+        return self._next
+
+    @property
     def word(self) -> str:
         """The next token in upper case if it is a word; else an empty text."""
         return self.statement.word(self._next)

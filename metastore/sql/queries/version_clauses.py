@@ -65,6 +65,19 @@ def version_clauses(statement: Statement) -> Iterator[tuple[int, int, Version]]:
 _AFTER_INTERVAL: Final = re.compile(r"(YEAR|MONTH|WEEK|DAY|HOUR|MINUTE|SECOND|MILLISECOND|MICROSECOND)S?")
 
 
+_BRACKETS: Final = re.compile(r"\b(current_timestamp|current_date)\s*\(\s*\)", re.IGNORECASE)
+"""Spark's spelling, which DuckDB does not know."""
+
+
+def time_expression(statement: Statement, first: int) -> tuple[int, datetime]:
+    """Returns the last token of the expression of times that begins at token ``first``, and the time that it means now.
+
+    Raises InvalidRequestError, with its place, for one that means no time.
+    """
+    last = _end_of_time(statement, first)
+    return last, _computed(statement, first, last)
+
+
 def _end_of_time(statement: Statement, index: int) -> int:
     """Returns the last token of an expression of times: terms with ``+`` and ``-`` between them."""
     last = _end_of_term(statement, index)
@@ -99,7 +112,7 @@ def _end_of_term(statement: Statement, index: int) -> int:
 def _computed(statement: Statement, first: int, last: int) -> datetime:
     """Returns the time that the expression from token ``first`` to ``last`` means now, in the session's zone."""
     tokens = statement.tokens
-    text = statement.text[tokens[first].start : tokens[last].end + 1]
+    text = _BRACKETS.sub(r"\1", statement.text[tokens[first].start : tokens[last].end + 1])
     try:
         with Duck() as duck:
             [row] = duck.run(f"SELECT CAST(({text}) AS TIMESTAMPTZ) AS moment").to_pylist()
