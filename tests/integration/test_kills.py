@@ -12,7 +12,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from support.descriptors import full_path
 from metastore.components.metastore import Metastore
 from metastore.components.storage import partition_writer
 from metastore.config.settings import Settings
+from metastore.ground.threads import Threads
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.lake.stores import threads
 from metastore.model.table_unit import TableMetadataUnit
@@ -67,7 +67,7 @@ def expire(metastore: Metastore) -> None:
 TASKS: dict[str, Callable[[Metastore], None]] = {"commit": commit, "expire": expire}
 
 
-class InTurn(ThreadPoolExecutor):
+class InTurn(Threads):
     """One thread for all, so that the same N is the same moment in every run."""
 
     def __init__(self, _: int | None = None) -> None:
@@ -92,8 +92,8 @@ class Steps:
             setattr(os, name, self._counting(getattr(os, name)))
         builtins.open = self._opening(builtins.open)
         for module in (threads, partition_writer):
-            assert getattr(module, "ThreadPoolExecutor") is ThreadPoolExecutor, module  # noqa: B009 - not exported
-            setattr(module, "ThreadPoolExecutor", InTurn)  # noqa: B010
+            assert getattr(module, "Threads") is Threads, module  # noqa: B009 - not exported
+            setattr(module, "Threads", InTurn)  # noqa: B010
 
     def _counting(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:

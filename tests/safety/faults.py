@@ -22,6 +22,8 @@ from typing import Any, Final
 
 from support.descriptors import full_path
 
+from metastore.ground.threads import Threads
+
 
 class Fault(Enum):
     """What happens at the chosen operation."""
@@ -44,7 +46,7 @@ CHANGING: Final = ("link", "unlink", "replace", "mkdir", "fsync")
 READING: Final = ("stat", "scandir")
 
 
-class InTurn(ThreadPoolExecutor):
+class InTurn(Threads):
     """One thread for all."""
 
     def __init__(self, *_: object, **__: object) -> None:
@@ -92,11 +94,12 @@ class Steps:
         patched: list[tuple[Any, str, Any]] = [(os, name, getattr(os, name)) for name in (*CHANGING, *READING)]
         patched += [(builtins, "open", builtins.open), (io, "open", io.open)]
         for name, module in sorted(sys.modules.items()):
-            if name.startswith("metastore.") and getattr(module, "ThreadPoolExecutor", None) is ThreadPoolExecutor:
-                patched.append((module, "ThreadPoolExecutor", ThreadPoolExecutor))
+            for pool in (ThreadPoolExecutor, Threads):
+                if name.startswith("metastore.") and getattr(module, pool.__name__, None) is pool:
+                    patched.append((module, pool.__name__, pool))
         for owner, name, real in patched:
             match name:
-                case "ThreadPoolExecutor":
+                case "ThreadPoolExecutor" | "Threads":
                     setattr(owner, name, InTurn)
                 case "open":
                     setattr(owner, name, self._opening(real))

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.integration, pytest.mark.slow,
 SECONDS = float(os.environ.get("SOAK_SECONDS", "90"))
 TABLES = int(os.environ.get("SOAK_TABLES", "30"))
 LONG = 600
-"""Seconds from which on figures of the beginning and the end are compared: in a short run, both are of the beginning."""
+"""In runs of at least these seconds, figures of the beginning and the end are compared."""
 
 WRITERS = 2
 LOOK_S = 2.0

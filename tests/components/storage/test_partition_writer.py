@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from metastore.components.storage import partition_writer
 from metastore.components.storage.parquet_content import ParquetContent
 from metastore.config.settings import Settings
 from metastore.errors import StorageError
+from metastore.ground.threads import Threads
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 
@@ -25,12 +25,12 @@ def pools(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many threads each pool was made with."""
     made: list[int] = []
 
-    class Counted(ThreadPoolExecutor):
+    class Counted(Threads):
         def __init__(self, max_workers: int) -> None:
             made.append(max_workers)
             super().__init__(max_workers)
 
-    monkeypatch.setattr(partition_writer, "ThreadPoolExecutor", Counted)
+    monkeypatch.setattr(partition_writer, "Threads", Counted)
     return made
 
 
