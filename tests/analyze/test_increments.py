@@ -93,7 +93,7 @@ class Kept:
         """All units of a metastore."""
         return (metastore or self.metastore).tables.read().metadata_types(MetadataType.ALL).to_arrow()
 
-    def wishes(self) -> AnalyzeRequest:
+    def request_of_all(self) -> AnalyzeRequest:
         """A request for all that the kept metadata holds."""
         read = self.metastore.tables.read().metadata_types(MetadataType.TABLE)
         [unit] = read.to_arrow().to_pylist()
@@ -117,7 +117,7 @@ def change(lake: Lake, step: dict[str, int | None], suffix: str, contents: Seque
 def assert_as_fresh(kept: Kept, level: MetadataType | str, as_units: Callable[[pa.Table], list[str]]) -> None:
     """The kept units are those of a first run for the same."""
     with kept.fresh() as fresh:
-        kept.analyze(replace(kept.wishes(), level=level), fresh)
+        kept.analyze(replace(kept.request_of_all(), level=level), fresh)
         assert as_units(kept.units()) == as_units(kept.units(fresh))
 
 
@@ -152,7 +152,7 @@ def test_increments_end_where_a_fresh_run_does(
 )
 @settings(max_examples=15)
 @given(steps=st.lists(st.tuples(st.just({}) | STEP, REQUESTS), min_size=2, max_size=4), makers=MAKERS)
-def test_other_wishes_end_where_a_fresh_run_does(
+def test_other_requests_end_where_a_fresh_run_does(
     new_lake: Callable[[Path], Any],
     as_units: Callable[[pa.Table], list[str]],
     steps: list[Any],

@@ -197,7 +197,7 @@ def test_a_sample_reads_some_row_groups_and_bounds_nothing(
     assert run(statistics=True, sample=5).status == "up to date"
 
 
-def test_wishes_that_contradict_themselves_are_refused(run: Callable[..., AnalyzeResult], lake: Lake) -> None:
+def test_requests_that_contradict_themselves_are_refused(run: Callable[..., AnalyzeResult], lake: Lake) -> None:
     """A sample of nothing, a sample for nothing, a format and a schema that there are not."""
     lake.write("a.parquet", {"x": [1]})
     for request, told in (
@@ -257,11 +257,11 @@ def test_an_interrupted_run_changes_nothing(lake: Lake, metastore: Metastore, en
 def test_concurrent_runs_end_in_one_result(
     lake: Lake, tmp_path: Path, as_units: Callable[[pa.Table], list[str]]
 ) -> None:
-    """Two sessions with different wishes, at once, again and again: the metadata is that of both wishes."""
+    """Two sessions with different requests, at once, again and again: the metadata is that of both requests."""
     location = {"base_path": str(tmp_path), "relative_path": "shared"}
     settings = Settings.from_mapping({"drill.metastore.iceberg.location": location}, environ={})
     source = SourceTable(TABLE, str(lake.root))
-    wishes = (AnalyzeRequest(statistics=["x"]), AnalyzeRequest(statistics=["y"]))
+    requests = (AnalyzeRequest(statistics=["x"]), AnalyzeRequest(statistics=["y"]))
     failed: list[BaseException] = []
     for round_ in range(3):
         lake.write(f"d{round_}/a.parquet", {"x": [round_, 1], "y": ["a", "b"]})
@@ -275,7 +275,7 @@ def test_concurrent_runs_end_in_one_result(
             except BaseException as error:  # noqa: BLE001 - looked at below
                 failed.append(error)
 
-        threads = [threading.Thread(target=work, args=(request,)) for request in wishes]
+        threads = [threading.Thread(target=work, args=(request,)) for request in requests]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "metastore"
+from support.extended_package import Extension, printed_with
 
 MODULE = '''
 """Files of fixed width: two columns, a number of four digits and a text."""
@@ -47,19 +43,21 @@ with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as m
 """
 
 
+EXTENSION = Extension(
+    "lake/formats/fixed_files.py",
+    MODULE,
+    "lake/formats/names.py",
+    {
+        "    JSON_FILES,\n)": "    FIXED_FILES,",
+        "from metastore.lake.formats.orc.": "from metastore.lake.formats.fixed_files import FIXED_FILES",
+    },
+)
+
+
 def test_a_module_and_a_line(tmp_path: Path) -> None:
     """A copy of the package with one module more finds, analyzes, prunes and reads files of the new format."""
-    copy = tmp_path / "code/metastore"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "lake/formats/fixed_files.py").write_text(MODULE)
-    names = copy / "lake/formats/names.py"
-    text = names.read_text().replace("    JSON_FILES,\n)", "    JSON_FILES,\n    FIXED_FILES,\n)")
-    imported = "from metastore.lake.formats.fixed_files import FIXED_FILES\nfrom metastore.lake.formats.orc."
-    names.write_text(text.replace("from metastore.lake.formats.orc.", imported))
     (tmp_path / "lake/t").mkdir(parents=True)
     (tmp_path / "lake/t/a.fix").write_text("0001one\n0002two\n")
     (tmp_path / "lake/t/b.fix").write_text("0007seven\n")
-    command = [sys.executable, "-c", USE, str(tmp_path / "lake")]
-    environ = {**os.environ, "PYTHONPATH": str(tmp_path / "code")}
-    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["['b.fix']", "[{'name': 'seven'}]"], done.stderr
+    printed = printed_with(EXTENSION, USE, tmp_path, str(tmp_path / "lake"))
+    assert printed == ["['b.fix']", "[{'name': 'seven'}]"]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "metastore"
+from support.extended_package import Extension, printed_with
 
 MODULE = '''
 """Tables that a text file lists: a name and a folder on each line."""
@@ -48,21 +44,14 @@ with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as m
 """
 
 
+EXTENSION = Extension("sources/listed.py", MODULE, "config/plugins.py", {'    PluginKind("delta",': LINE})
+
+
 def test_a_module_and_a_line(tmp_path: Path) -> None:
     """A copy of the package finds, analyzes, prunes and reads tables of a kind that it did not know."""
-    copy = tmp_path / "code/metastore"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "sources/listed.py").write_text(MODULE)
-    plugins = copy / "config/plugins.py"
-    before = plugins.read_text()
-    plugins.write_text(before.replace("KNOWN: Final = (\n", f"KNOWN: Final = (\n{LINE}\n"))
-    assert plugins.read_text() != before
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/a.csv").write_text("id,name\n1,one\n2,two\n")
     (tmp_path / "elsewhere/b.csv").write_text("id,name\n7,seven\n")
     (tmp_path / "tables").write_text(f"t={tmp_path / 'elsewhere'}\n")
-    command = [sys.executable, "-c", USE, str(tmp_path)]
-    environ = {**os.environ, "PYTHONPATH": str(tmp_path / "code")}
-    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
-    refusal = f"{tmp_path}/tables lists no table u"
-    assert done.stdout.splitlines() == ["['b.csv']", "[{'name': 'seven'}]", refusal], done.stderr
+    printed = printed_with(EXTENSION, USE, tmp_path, str(tmp_path))
+    assert printed == ["['b.csv']", "[{'name': 'seven'}]", f"{tmp_path}/tables lists no table u"]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "metastore"
+from support.extended_package import Extension, printed_with
 
 MODULE = '''
 """Drawers: folders of the local disk under another name, ``drawer://chest/path``."""
@@ -117,22 +113,15 @@ with connect(Settings.from_mapping({"drill.metastore": given}, environ={})) as m
 """
 
 
+EXTENSION = Extension("lake/stores/drawers.py", MODULE, "lake/stores/locations.py", {'    Store("hdfs",': LINE})
+
+
 def test_a_module_and_a_line(tmp_path: Path) -> None:
     """A copy of the package keeps its metastore, plain files and an Iceberg table on a store that it did not know."""
-    copy = tmp_path / "code/metastore"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "lake/stores/drawers.py").write_text(MODULE)
-    locations = copy / "lake/stores/locations.py"
-    before = locations.read_text()
-    locations.write_text(before.replace("has_folders=True),\n)", f"has_folders=True),\n{LINE}\n)"))
-    assert locations.read_text() != before
     chest = tmp_path / "chest"
     (chest / "lake/t").mkdir(parents=True)
     (chest / "lake/t/a.csv").write_text("id,name\n1,one\n2,two\n")
     (chest / "lake/t/b.csv").write_text("id,name\n7,seven\n")
-    environ = {**os.environ, "PYTHONPATH": str(tmp_path / "code"), "CHEST": str(chest)}
-    command = [sys.executable, "-c", USE]
-    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
-    expected = ["['drawer://chest/lake/t/b.csv']", "[{'name': 'seven'}]", "[{'id': 2}]", "0"]
-    assert done.stdout.splitlines() == expected, done.stderr
+    printed = printed_with(EXTENSION, USE, tmp_path, CHEST=str(chest))
+    assert printed == ["['drawer://chest/lake/t/b.csv']", "[{'name': 'seven'}]", "[{'id': 2}]", "0"]
     assert [each.name for each in sorted(chest.iterdir())] == ["lake", "metastore", "warehouse"]

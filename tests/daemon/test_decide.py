@@ -137,7 +137,7 @@ def test_the_most_overdue_goes_first() -> None:
 
 
 def of_table(name: str, files: int, **values: Any) -> Situation:
-    """A table with so many snapshots to expire."""
+    """A table with ``files`` files, and as many snapshots to expire."""
     return replace(situation(f"lake.shop.{name}", **values), facts=Facts(snapshots=files, files=files))
 
 
