@@ -78,7 +78,9 @@ def test_tasks_change_the_branch(tmp_path: Path, statement: str, expected: Seque
     assert engine.tasks
 
 
-@pytest.mark.parametrize("name", ["lake.db.t.branch_dev", 'lake.db."t@dev"', "lake.db.t.BRANCH_dev", "t.branch_dev"])
+@pytest.mark.parametrize(
+    "name", ["lake.db.t.branch_dev", 'lake.db."t@dev"', "lake.db.t.BRANCH_dev", "t.branch_dev", '"t.branch_dev"']
+)
 def test_every_spelling_of_a_branch(branched: Lake, name: str) -> None:
     """Spark's and Trino's, and short names after USE."""
     branched.sql("USE lake.db")

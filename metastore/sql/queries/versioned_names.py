@@ -1,4 +1,4 @@
-"""Names that choose a version or a metadata table: ``"t@dev"``, ``t.branch_dev``, ``t.snapshots``.
+"""Names that choose a version or a metadata table: ``"t@dev"``, ``t.branch_dev``, ``"t.branch_dev"``, ``t.snapshots``.
 
 Place in the flow: queries and statements that change rows read the names of catalogs' tables here, so every spelling
 means the same at each of them. A table that has the whole name wins.
@@ -45,6 +45,9 @@ def versioned_name(catalogs: Catalogs, parts: Sequence[str]) -> VersionedName:
     base, at, ref = full[-1].rpartition("@")
     if base and at and not catalogs.has_table(full):
         return VersionedName([*full[:-1], base], int(ref) if ref.isdecimal() else ref, full[-1])
+    base, _, word = full[-1].rpartition(".")  # Presto's spelling, with all of it in quotes
+    if base and (wanted := _version(word)) is not None and not catalogs.has_table(full):
+        return VersionedName([*full[:-1], base], wanted, full[-1])
     word = parts[-1]
     is_kind = word.lower() in (*METADATA_TABLES, CHANGES)
     wanted = None if is_kind else _version(word)
