@@ -1,8 +1,8 @@
-"""Columns in DuckDB have the logical types of their files: UUID, JSON, INTERVAL, TIME WITH TIME ZONE, GEOMETRY.
+"""Columns in DuckDB have the logical types of their files: UUID, JSON, VARIANT, INTERVAL, TIMETZ, GEOMETRY.
 
 Place in the flow: :mod:`metastore.scan.arrow_types` marks the fields that Arrow scans hold as bytes, texts or times.
 Each door to DuckDB converts them by what this module makes, also inside structs, lists and maps. DuckDB converts only
-the columns that a query reads. A text of JSON is labelled, not cast: a cast would check each value.
+the columns that a query reads. A text of JSON and the bytes of a variant are labelled, not cast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.ground.quoting import double_quoted, text_constant
-from metastore.model.tuple_schema import IN_UTC, LOGICAL_TYPE
+from metastore.lake.formats.variant_arrays import VARIANT_LABEL
+from metastore.model.tuple_schema import IN_UTC, LOGICAL_TYPE, VARIANT
 from metastore.predicates.literals import UUIDS
 
 
@@ -31,18 +32,22 @@ def all_columns(schema: pa.Schema, names: Sequence[str], *, shapes: bool = True)
 
 
 def with_json(schema: pa.Schema) -> pa.Schema:
-    """Returns ``schema`` with the label by which DuckDB knows JSON; the arrays stay as they are."""
+    """Returns ``schema`` with the labels by which DuckDB knows JSON and variants; the arrays stay as they are."""
     return pa.schema(map(_labelled, schema))
 
 
 def _labelled(field: pa.Field[Any]) -> pa.Field[Any]:
     if _logical(field) == "json" and pa.types.is_string(field.type):
         return field.with_metadata(_JSON)
+    if _logical(field) == VARIANT:
+        return field.with_metadata(VARIANT_LABEL)
     type_: Any = field.type
     if pa.types.is_struct(type_):
         return field.with_type(pa.struct(map(_labelled, type_.fields)))
     if pa.types.is_map(type_):
         return field.with_type(pa.map_(type_.key_field, _labelled(type_.item_field)))
+    if pa.types.is_large_list(type_):
+        return field.with_type(pa.large_list(_labelled(type_.value_field)))
     if pa.types.is_list(type_):
         return field.with_type(pa.list_(_labelled(type_.value_field)))
     return field
@@ -55,6 +60,8 @@ def _logical(field: pa.Field[Any]) -> str:
 def _converted(field: pa.Field[Any], value: str, depth: int, *, shapes: bool) -> str:
     """Returns the SQL for ``value``, an expression of the type of ``field``; ``value`` itself if nothing changes."""
     logical = _logical(field)
+    if logical == VARIANT:
+        return value
     if logical in _CONVERSIONS and (shapes or logical not in _SHAPES):
         return _CONVERSIONS[logical](value)
     type_: Any = field.type

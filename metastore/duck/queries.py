@@ -31,6 +31,7 @@ from metastore.errors import EngineError, InvalidRequestError, MetastoreError
 from metastore.ground.distribution import install_command
 from metastore.ground.quoting import double_quoted
 from metastore.lake.formats.arrow_schema import require_narrow_decimals
+from metastore.lake.formats.variant_arrays import typed_batch, typed_schema
 
 T = TypeVar("T")
 
@@ -210,6 +211,9 @@ class Duck:
             if failure.line is None:  # for a relation, DuckDB reports errors without a place; for a statement, with it
                 self.bind(query)
             raise
+        typed = typed_schema(rows.schema)
+        if typed is not rows.schema:
+            rows = pa.Table.from_batches([typed_batch(batch, typed) for batch in rows.to_batches()], typed)
         return rows.rename_columns([self._heading(name, query) for name in rows.column_names])
 
     def stream(self, query: str, order: str = "") -> StreamedRows:
@@ -218,9 +222,10 @@ class Duck:
         read = partial(self._streamed, query, lines_before=1 if order else 0)
         reader: Any = read(lambda: self._asked(text).to_arrow_reader(_ROWS_AT_ONCE))
         names = [self._heading(name, query) for name in reader.schema.names]
-        schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
+        typed = typed_schema(reader.schema)
+        schema = pa.schema([field.with_name(name) for field, name in zip(typed, names, strict=True)])
         batches: Iterator[pa.RecordBatch] = iter(partial(read, partial(next, reader, None)), None)
-        return StreamedRows(schema, (batch.rename_columns(names) for batch in batches))
+        return StreamedRows(schema, (typed_batch(batch, typed).rename_columns(names) for batch in batches))
 
     def _streamed(self, query: str, work: Callable[[], T], *, lines_before: int) -> T:
         try:
@@ -250,7 +255,7 @@ class Duck:
         relation = self._guarded(lambda: self._asked(query))
         rows: pa.Table = self._guarded(relation.limit(0).to_arrow_table)
         names = [self._heading(name, query) for name in rows.column_names]
-        return rows.rename_columns(names).schema, list(map(str, relation.types))
+        return typed_schema(rows.rename_columns(names).schema), list(map(str, relation.types))
 
     def _asked(self, query: str) -> Any:
         return self._connection.sql(self._known(query))

@@ -8,6 +8,7 @@ function                   is
 ``entries(map)``           after FROM, ``key`` and ``value``: Spark's ``explode`` of a map
 ``…_outer(…)``             the same, with a row of NULL for a value that is empty or NULL
 ``approx_distinct(x)``     ``approx_count_distinct``
+``parse_json(text)``       the text's value as a VARIANT; ``try_parse_json``: NULL for what is no JSON
 ``current_schema()``       what USE has chosen, or NULL; ``current_catalog()``, ``current_database()`` as well
 =========================  ==================================================================================
 """
@@ -29,13 +30,16 @@ MACROS: Final = (
     "explode(l) AS TABLE SELECT unnest(l) AS col",
     "posexplode(l) AS TABLE SELECT i - 1 AS pos, l[i] AS col FROM (SELECT unnest(range(1, len(l) + 1)) AS i)",
     "entries(m) AS TABLE SELECT unnest(map_keys(m)) AS key, unnest(map_values(m)) AS value",
+    "parse_json(x) AS CAST(CAST(x AS JSON) AS VARIANT)",
+    "try_parse_json(x) AS CAST(TRY_CAST(x AS JSON) AS VARIANT)",
     _OUTER.format("explode", "l", "col"),
     _OUTER.format("posexplode", "l", "pos, col"),
     _OUTER.format("entries", "m", "key, value"),
 )
 
 _CALLED: Final = re.compile(
-    r"\b(approx_distinct|(pos)?explode(_outer)?|entries(_outer)?|current_(schema|catalog|database))\b", re.IGNORECASE
+    r"\b(approx_distinct|(try_)?parse_json|(pos)?explode(_outer)?|entries(_outer)?|current_(schema|catalog|database))\b",
+    re.IGNORECASE,
 )
 
 

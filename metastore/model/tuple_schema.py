@@ -77,6 +77,9 @@ HELD: Final = "metastore.int96_held"
 LEFT_OUT: Final = "metastore.left_out"
 """Schema property: a JSON object of the table's columns that cannot be read, each with the reason."""
 
+VARIANT: Final = "variant"
+"""Value of :data:`LOGICAL_TYPE` for the bytes of a variant: a struct of ``metadata`` and ``value``."""
+
 _DIRECTORIES: Final = "metastore.directories"
 """Schema property: the columns of directories in JSON. Drill would look for such columns in files, and find nulls."""
 

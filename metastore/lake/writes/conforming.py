@@ -18,7 +18,9 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.casts import rounded
+from metastore.lake.formats.variant_arrays import VariantArrowType
 from metastore.lake.iceberg.columns.readable_columns import require_values_can_be_made
+from metastore.lake.iceberg.columns.type_spellings import VariantType
 from metastore.lake.iceberg.rows.projection import in_arrow_type
 
 _ANY_INTEGER: Final = pa.decimal128(38, 0)
@@ -63,7 +65,7 @@ def _typed(field: NestedField, arrow: pa.Field[Any], values: Column) -> Any:
     whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
     if not len(whole):  # the types of a query say before it runs whether its values fit
         kind: Any = whole.type
-        require_storable(field, arrow.type, kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind)
+        require_storable(field, arrow.type, _stored_type(kind))
     return pa.chunked_array([_cast(field, arrow.type, chunk) for chunk in whole.chunks], type=arrow.type)
 
 
@@ -90,7 +92,10 @@ def default_column(field: NestedField, wanted: pa.Field[Any], length: int) -> Co
 def require_storable(field: NestedField, wanted: Any, given: Any) -> None:
     """Raises InvalidRequestError if no value of the Arrow type ``given`` can be stored in ``field``."""
     require_values_can_be_made(field)
-    if not isinstance(field.field_type, UUIDType) and not _is_widened(given, wanted):
+    is_fitting = isinstance(given, VariantArrowType) == isinstance(field.field_type, VariantType) and (
+        isinstance(field.field_type, UUIDType | VariantType) or _is_widened(given, wanted)
+    )
+    if not is_fitting:
         raise InvalidRequestError(
             f"column {field.name} is {field.field_type}, and the query gives {given}; write the conversion, as "
             f"CAST(… AS …), if it is meant"
@@ -101,7 +106,10 @@ def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
     if values.null_count == len(values):  # an untyped NULL has a numeric type
         return pa.nulls(len(values), wanted)
     stored = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
-    require_storable(field, wanted, stored.type)
+    require_storable(field, wanted, _stored_type(values.type))
+    if isinstance(field.field_type, VariantType):
+        parts = [stored.field(place).cast(part.type) for place, part in enumerate(wanted)]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=stored.is_null())
     if isinstance(field.field_type, UUIDType):
         return _uuids(field, wanted, values)
     try:
@@ -112,6 +120,12 @@ def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
         return rounded(stored, wanted, whole=True)
     except pa.ArrowException as error:
         raise InvalidRequestError(f"column {field.name} is {field.field_type}: {error}") from error
+
+
+def _stored_type(kind: Any) -> Any:
+    """Returns how values of an Arrow type are stored; variants stay what they are."""
+    is_extension = isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, VariantArrowType)
+    return kind.storage_type if is_extension else kind
 
 
 def _uuids(field: NestedField, wanted: Any, values: Any) -> Any:

@@ -14,6 +14,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from metastore.lake.iceberg.columns.carried_columns import with_variant_parts
 from metastore.lake.iceberg.rows.row_scan import RowScan
 from metastore.lake.iceberg.rows.scan_tasks import scan_tasks
 from metastore.lake.writes.row_changes import FILE, ROW, LiveRows
@@ -39,7 +40,7 @@ def files_with_rows(
 
 def scan_of_all_rows(table: Table, columns: Sequence[str], hidden: HiddenColumns) -> RowScan:
     """Returns a scan without a condition: rows are counted from the first live one of their file."""
-    projection = table.scan(AlwaysTrue(), tuple(columns)).projection()
+    projection = with_variant_parts(table.scan(AlwaysTrue(), tuple(columns)).projection())
     return RowScan(table.metadata, table.io, projection, AlwaysTrue(), hidden.places)
 
 

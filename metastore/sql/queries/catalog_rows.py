@@ -15,13 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
+from metastore.duck.variants import reads_variants
 from metastore.errors import FormatError, MetastoreError, StorageError
 from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.iceberg.columns.carried_columns import arrow_schema, with_variant_parts
 from metastore.lake.iceberg.columns.readable_columns import readable_schema
 from metastore.lake.iceberg.rows.row_scan import RowScan
 from metastore.lake.iceberg.rows.scan_tasks import EntryTask, scan_tasks
@@ -57,8 +58,8 @@ class CatalogRows:
     @classmethod
     def of(cls, target: TargetTable, table: Table, unlisted: Collection[str], live: LiveRows | None) -> CatalogRows:
         """Returns the rows of ``table``; ``unlisted`` are the columns of files that the query names."""
-        readable = readable_schema(table.schema())
-        own = schema_to_pyarrow(readable, include_field_ids=False)
+        readable = table.schema() if reads_variants() else readable_schema(table.schema())
+        own = arrow_schema(with_variant_parts(readable))
         extra = columns_of_files(unlisted, own.names)
         return cls(target, table, own, extra, with_columns(readable, extra), live)
 
@@ -122,7 +123,8 @@ class CatalogRows:
         return HiddenColumns(self.table.metadata, [name for name in self.extra if name in asked.columns])
 
     def _projection(self, asked: AskedRows, condition: BooleanExpression) -> Schema:
-        return self.table.scan(condition, tuple(each for each in asked.columns if each not in self.extra)).projection()
+        names = [each for each in asked.columns if each not in self.extra]
+        return with_variant_parts(self.table.scan(condition, tuple(names)).projection())
 
     def _tasks(self, condition: BooleanExpression, is_meant: Callable[[DataFile], bool]) -> list[EntryTask]:
         tasks = scan_tasks(self.table.metadata, self.table.io, condition)

@@ -31,6 +31,7 @@ from pyiceberg.types import (
 )
 from sqlglot import TokenType
 
+from metastore.lake.iceberg.columns.type_spellings import VariantType
 from metastore.sql.statement import Cursor
 
 _PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
@@ -53,6 +54,7 @@ _PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
     "BINARY": BinaryType,
     "BLOB": BinaryType,
     "UUID": UUIDType,
+    "VARIANT": VariantType,
 }
 _MICROSECONDS: Final = 6
 _NANOSECONDS: Final = 9

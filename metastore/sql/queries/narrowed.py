@@ -15,6 +15,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
+from metastore.lake.iceberg.columns.carried_columns import for_conditions
 from metastore.lake.iceberg.rows.scan_tasks import scan_tasks
 from metastore.model.mapping.filters import conjuncts
 from metastore.predicates.iceberg_filter import SESSION_ZONE, IcebergFilter, iceberg_filter
@@ -36,7 +37,9 @@ class Narrowed:
 
 def fitting(asked: AskedRows, schema: Schema) -> IcebergFilter:
     """Returns the part of ``asked`` that can choose rows with the columns ``schema``."""
-    return IcebergFilter(AlwaysTrue()) if asked.condition is None else iceberg_filter(asked.condition, schema)
+    if asked.condition is None:
+        return IcebergFilter(AlwaysTrue())
+    return iceberg_filter(asked.condition, for_conditions(schema))
 
 
 def narrowed_by(asked: AskedRows, chosen: IcebergFilter) -> Narrowed:

@@ -29,6 +29,7 @@ from metastore.components.information_schema.relations import NAME, relation
 from metastore.components.storage.table import look_together
 from metastore.config.sql import SqlSettings
 from metastore.duck.limits import limits_or
+from metastore.duck.variants import reads_variants
 from metastore.errors import InvalidRequestError, NotFoundError, StorageError
 from metastore.ground.suggestions import nearest
 from metastore.lake.iceberg.catalogs.target import TargetTable
@@ -306,7 +307,7 @@ class Relations:
             branch = is_branch(table.metadata, wanted)
             table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
         rows = CatalogRows.of(target, table, unlisted, live)
-        left_out = reasons_of_columns_left_out(table.schema())
+        left_out = {} if reads_variants() else reasons_of_columns_left_out(table.schema())
         return Relation(rows.columns, rows.read, rows.narrow, rows.schema, rows.unlisted, left_out, rows.on_store)
 
     def _analyzed(

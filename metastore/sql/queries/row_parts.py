@@ -17,6 +17,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.metadata import TableMetadata
 
+from metastore.lake.iceberg.columns.carried_columns import with_variant_parts
 from metastore.lake.iceberg.rows.row_scan import RowScan
 from metastore.lake.iceberg.rows.scan_tasks import without_history
 from metastore.lake.writes.row_changes import LiveRows
@@ -162,7 +163,8 @@ def addressed_rows_of(
 ) -> RowsOnStore:
     """Returns the rows of the files ``numbers`` of ``live`` with their addresses. Files of a partition are together."""
     metadata, hidden = without_history(table.metadata), {*of_file, *(each.name for each in ADDRESS)}
-    schema = table.scan(AlwaysTrue(), tuple(each for each in names if each not in hidden)).projection()
+    own = table.scan(AlwaysTrue(), tuple(each for each in names if each not in hidden)).projection()
+    schema = with_variant_parts(own)
     ordered = sorted(numbers, key=lambda each: _partition(live, each))
     sizes = [live.files[number].file.file_size_in_bytes for number in ordered]
 

@@ -29,6 +29,7 @@ from sqlglot import exp
 from metastore.components.storage.table import shared_look
 from metastore.duck.queries import Duck, Failure, StreamedRows
 from metastore.duck.value_kinds import mark_columns
+from metastore.duck.variants import with_texts
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.column_path import named_alike
 from metastore.model.identity import TableInfo
@@ -61,7 +62,7 @@ def select(target: StatementTarget, statement: Statement) -> pa.Table:
     if statement.engine is not None:
         return statement.engine.queried(target, statement.text).table()
     with shared_look():
-        return rows_of(statement, Relations(target))
+        return with_texts(rows_of(statement, Relations(target)))
 
 
 def table(target: StatementTarget, statement: Statement) -> pa.Table:

@@ -5,6 +5,7 @@
     named_struct('a', 1, 'b', 2)    {'a': 1, 'b': 2}
     array(1, 2)                     [1, 2]
     map('k', 1, 'm', 2)             MAP {'k': 1, 'm': 2}
+    v:a, variant_get(v, '$.a')      v.a: see :mod:`metastore.sql.queries.variant_paths`
 
 Place in the flow: a query is translated here before DuckDB parses it. Each word becomes one of no more characters, so
 places in the text stay. ``array(SELECT …)`` and ``map(keys, values)`` are DuckDB's, and Trino's, own.
@@ -17,11 +18,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import Token, TokenType
 
+from metastore.sql.queries.variant_paths import VARIANT_GETS, colon_paths, variant_get
 from metastore.sql.statement import Statement
 
 _OPENING = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _OPENING[TokenType.L_BRACE] = TokenType.R_BRACE
-_WORDS = ("NAMED_STRUCT", "ARRAY", "MAP")
+_WORDS = ("NAMED_STRUCT", "ARRAY", "MAP", *VARIANT_GETS)
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM")
 
 
@@ -39,6 +41,8 @@ def in_duckdb_values(statement: Statement, text: str) -> str:
 
     Raises InvalidRequestError, at the word, if named_struct or map have no pairs.
     """
+    for start, end, new in colon_paths(statement):
+        text = text[:start] + new.ljust(end - start) + text[end:]
     open_calls: list[_Call] = []
     for index, token in enumerate(statement.tokens):
         kind = token.token_type
@@ -59,6 +63,9 @@ def _written(statement: Statement, call: _Call, closing: int) -> Iterator[tuple[
     if word not in _WORDS or tokens[call.opening].token_type is not TokenType.L_PAREN or closing == call.opening + 1:
         return
     if call.first and (statement.word(call.first - 1) == "AS" or tokens[call.first - 1].token_type is TokenType.DOT):
+        return
+    if word in VARIANT_GETS:
+        yield from variant_get(statement, call.first, call.commas, closing)
         return
     if word == "ARRAY" and statement.word(call.opening + 1) in _QUERIES:
         return

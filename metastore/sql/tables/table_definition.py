@@ -38,6 +38,7 @@ from pyiceberg.types import (
 
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted, text_constant
+from metastore.lake.iceberg.columns.type_spellings import VariantType
 from metastore.procedures.tables.set_property import require_settable
 from metastore.redaction import shown
 from metastore.sql.rows.default_values import constant_text
@@ -57,6 +58,7 @@ _NAMES: Final[Mapping[type[IcebergType], str]] = {
     StringType: "VARCHAR",
     BinaryType: "VARBINARY",
     UUIDType: "UUID",
+    VariantType: "VARIANT",
 }
 _SIZED: Final = re.compile(r"(?P<name>\w+)\[(?P<size>\d+)\]")
 _COMMENT: Final = "comment"

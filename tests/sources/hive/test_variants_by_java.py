@@ -5,8 +5,10 @@ They lie in a folder: Java cannot put a table with such a column into Hive's met
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,14 @@ import pytest
 from services.iceberg_java import IcebergJava
 
 from metastore.config.settings import Settings
-from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 
 pytestmark = [pytest.mark.iceberg, pytest.mark.integration, pytest.mark.slow]
+
+
+def _value(text: str | None) -> Any:
+    """The value of a text in JSON, whose decimals may have more zeros at the end in one engine than in the other."""
+    return None if text is None else json.loads(text, parse_float=Decimal)
 
 
 @pytest.fixture
@@ -60,13 +66,12 @@ def test_other_columns_of_a_table_with_variants(folder: tuple[Session, str], ice
 
     variants = theirs("id, to_json(v) AS v, to_json(s.v) AS inner, to_json(l) AS l")
     assert len(variants) == 180
-    assert session.sql(f"SELECT * FROM {full} ORDER BY id").to_pylist() == theirs("id, k")
+    assert session.sql(f"SELECT id, k FROM {full} ORDER BY id").to_pylist() == theirs("id, k")
+    ours = session.sql(f"SELECT id, v, s.v AS inner, to_json(l) AS l FROM {full} ORDER BY id").to_pylist()
+    assert ours == variants
     where = "id > 150 AND k <> 'k1'"
     assert session.sql(f"SELECT id FROM {full} WHERE {where} ORDER BY id").to_pylist() == theirs("id", where)
     assert session.sql(f"SELECT count(*) AS n FROM {full}").to_pylist() == [{"n": 180}]
-    for column in ("v", "s"):
-        with pytest.raises(InvalidRequestError, match=f"Column {column} is left out of all reads: it is of type"):
-            session.sql(f"SELECT {column} FROM {full}")
     session.sql(f"DELETE FROM {full} WHERE id = 1")  # writes a vector, and no row
     variants = [row for row in variants if row["id"] != 1]
     assert theirs("id, to_json(v) AS v, to_json(s.v) AS inner, to_json(l) AS l") == variants
@@ -87,7 +92,7 @@ def test_other_columns_of_a_table_with_variants(folder: tuple[Session, str], ice
     assert iceberg_java.rows(f"SELECT count(*) AS n FROM {full}.files WHERE content = 0").to_pylist() == [{"n": 1}]
     assert theirs("id, _row_id, _last_updated_sequence_number") == lineage
     iceberg_java.run(f"INSERT INTO {full} SELECT 1000, parse_json('2'), 'k', NULL, NULL, 5")
-    assert session.sql(f"SELECT late FROM {full} WHERE id = 1000").to_pylist() == [{"late": 5}]
+    assert session.sql(f"SELECT late, v FROM {full} WHERE id = 1000").to_pylist() == [{"late": 5, "v": "2"}]
 
 
 def test_shredded_variants_are_carried(folder: tuple[Session, str], iceberg_java: IcebergJava) -> None:
@@ -118,6 +123,11 @@ def test_shredded_variants_are_carried(folder: tuple[Session, str], iceberg_java
 
     before = theirs()
     assert len(before) == 150
+    ours = session.sql(f"SELECT id, v FROM {full} ORDER BY id").to_pylist()
+    assert [_value(row["v"]) for row in ours] == [_value(row["v"]) for row in before]
+    session.sql(f"INSERT INTO {full} SELECT id + 1000, v, k FROM {full}")
+    assert [_value(row["v"]) for row in theirs()[150:]] == [_value(row["v"]) for row in before]
+    session.sql(f"DELETE FROM {full} WHERE id >= 1000")
     assert session.sql(f"UPDATE {full} SET k = 'new' WHERE id % 50 = 3").to_pylist()[0]["updated"] == 3
     assert theirs() == before
     session.call(f"{catalog}.system.rewrite_data_files", schema="db", table_name="t", options={"rewrite-all": "true"})

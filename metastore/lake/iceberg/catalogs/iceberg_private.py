@@ -37,6 +37,9 @@ from pyiceberg.table.update.spec import UpdateSpec
 from pyiceberg.transforms import Transform
 from pyiceberg.typedef import TableVersion
 
+from metastore.lake.formats.variant_arrays import VariantArrowType, is_labelled
+from metastore.lake.iceberg.columns.type_spellings import VariantType
+
 
 def metrics_evaluator(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
     """Return a test of data files: False only if no row of the file can match ``expression``."""
@@ -114,7 +117,17 @@ def pending(transaction: Transaction) -> tuple[tuple[TableRequirement, ...], tup
 
 
 def schema_of_columns(columns: pa.Schema, format_version: int) -> Schema:
-    """Return the schema of a new table with ``columns``. Raises PyIceberg's errors for types that it cannot have."""
-    return assign_fresh_schema_ids(
-        _pyarrow_to_schema_without_ids(columns, format_version=cast("TableVersion", format_version))
-    )
+    """Return the schema of a new table with ``columns``.
+
+    Raises PyIceberg's errors for types that it cannot have, and TypeError for a variant inside of another column.
+    """
+    variants = {field.name for field in columns if isinstance(field.type, VariantArrowType)}
+    if nested := [field.name for field in columns if is_labelled(field)]:
+        raise TypeError(f"column {', '.join(nested)} has a variant inside; select it as a column of its own")
+    plain = pa.schema([field.with_type(pa.binary()) if field.name in variants else field for field in columns])
+    found = _pyarrow_to_schema_without_ids(plain, format_version=cast("TableVersion", format_version))
+    own = [
+        field.model_copy(update={"field_type": VariantType()}) if field.name in variants else field
+        for field in found.fields
+    ]
+    return assign_fresh_schema_ids(Schema(*own))

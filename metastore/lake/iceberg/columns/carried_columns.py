@@ -1,16 +1,19 @@
-"""Variants and geometries on their way into another data file: bytes that nobody looks into. Pure.
+"""Variants and geometries on their way into another data file, or into a query: bytes. Pure.
 
 Place in the flow: writers of rows read (:mod:`metastore.lake.iceberg.manifests.carried_files`) and write these columns
 as structs of bytes, so that no value changes, and write the types' marks into the footers of new files
-(:mod:`metastore.lake.formats.parquet.marked_footer`). In Parquet a variant is a group ``metadata`` and ``value``
-without field ids; here its parts have negative ids, which Arrow does not store.
+(:mod:`metastore.lake.formats.parquet.marked_footer`). SELECT gives DuckDB the same structs, which it reads as variants.
+In Parquet a variant is a group ``metadata`` and ``value`` without field ids; here its parts have negative ids, which
+Arrow does not store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
+import pyarrow as pa
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
@@ -20,14 +23,17 @@ from pyiceberg.types import (
     ListType,
     MapType,
     NestedField,
+    StringType,
     StructType,
 )
 
 from metastore.lake.formats.parquet.marked_footer import Mark, geography_mark, geometry_mark, variant_mark
 from metastore.lake.iceberg.columns.readable_columns import require_writable_columns
 from metastore.lake.iceberg.columns.type_spellings import VariantType
+from metastore.model.tuple_schema import LOGICAL_TYPE, VARIANT
 
 _PARTS: Final = ("metadata", "value")
+_FIELD_ID: Final = b"PARQUET:field_id"
 
 
 def carried_schema(table: str, schema: Schema) -> Schema:
@@ -38,7 +44,50 @@ def carried_schema(table: str, schema: Schema) -> Schema:
     require_writable_columns(table, schema)
     if not marks_of(schema):
         return schema
-    return Schema(*map(_field, schema.fields), schema_id=schema.schema_id)
+    return Schema(*(_field(field, _bytes) for field in schema.fields), schema_id=schema.schema_id)
+
+
+def with_variant_parts(schema: Schema) -> Schema:
+    """Return ``schema`` with variants as structs of bytes; the same object without them."""
+    if not variant_ids(schema):
+        return schema
+    return Schema(*(_field(field, _parts) for field in schema.fields), schema_id=schema.schema_id)
+
+
+def has_variant_parts(schema: Schema) -> bool:
+    """Whether ``schema``, made by :func:`with_variant_parts`, has a variant."""
+    return any(field_id < 0 for field_id in schema.field_ids)
+
+
+def for_conditions(schema: Schema) -> Schema:
+    """Return ``schema`` with variants as maps: as with those, no condition on what is inside can skip a file."""
+    if not variant_ids(schema):
+        return schema
+    return Schema(*(_field(field, _map) for field in schema.fields), schema_id=schema.schema_id)
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """Return the Arrow schema of ``schema``, made by :func:`with_variant_parts`, whose variants are labelled."""
+    if not has_variant_parts(schema):
+        return schema_to_pyarrow(schema, include_field_ids=False)
+    return pa.schema(map(_labelled, schema_to_pyarrow(schema)))
+
+
+def _labelled(field: Any) -> Any:
+    """Return a field without field ids, and with the label of variants."""
+    kind, label = field.type, None
+    if pa.types.is_struct(kind):
+        parts = [kind.field(place) for place in range(kind.num_fields)]
+        if parts and int((parts[0].metadata or {}).get(_FIELD_ID, b"0")) < 0:
+            label = {LOGICAL_TYPE: VARIANT}
+        kind = pa.struct(map(_labelled, parts))
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_labelled(kind.key_field), _labelled(kind.item_field))
+    elif pa.types.is_large_list(kind):
+        kind = pa.large_list(_labelled(kind.value_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_labelled(kind.value_field))
+    return pa.field(field.name, kind, field.nullable, label)
 
 
 def marks_of(schema: Schema) -> Mapping[int, Mark]:
@@ -76,22 +125,39 @@ def part_ids(field_id: int) -> tuple[int, int]:
     return -2 * field_id, -2 * field_id - 1
 
 
-def _field(field: NestedField) -> NestedField:
-    return field.model_copy(update={"field_type": _kind(field.field_id, field.field_type)})
+def _parts(field_id: int, kind: IcebergType) -> IcebergType:
+    """Return the type of a variant's parts; any other type stays."""
+    if not isinstance(kind, VariantType):
+        return kind
+    parts = zip(part_ids(field_id), _PARTS, strict=True)
+    return StructType(*(NestedField(part, name, BinaryType(), required=True) for part, name in parts))
 
 
-def _kind(field_id: int, kind: IcebergType) -> IcebergType:
+def _bytes(field_id: int, kind: IcebergType) -> IcebergType:
+    """Return what a file stores of a variant or geometry; any other type stays."""
+    return BinaryType() if isinstance(kind, GeometryType | GeographyType) else _parts(field_id, kind)
+
+
+def _map(field_id: int, kind: IcebergType) -> IcebergType:
+    """Return a map instead of a variant; any other type stays."""
+    if not isinstance(kind, VariantType):
+        return kind
+    key, value = part_ids(field_id)
+    return MapType(key, StringType(), value, StringType())
+
+
+def _field(field: NestedField, made: Callable[[int, IcebergType], IcebergType]) -> NestedField:
+    return field.model_copy(update={"field_type": _kind(field.field_id, field.field_type, made)})
+
+
+def _kind(field_id: int, kind: IcebergType, made: Callable[[int, IcebergType], IcebergType]) -> IcebergType:
+    """Return ``kind`` with what ``made`` returns for each type in it without parts, by its field id."""
     match kind:
-        case VariantType():
-            parts = zip(part_ids(field_id), _PARTS, strict=True)
-            return StructType(*(NestedField(part, name, BinaryType(), required=True) for part, name in parts))
-        case GeometryType() | GeographyType():
-            return BinaryType()
         case StructType():
-            return StructType(*map(_field, kind.fields))
+            return StructType(*(_field(field, made) for field in kind.fields))
         case ListType():
-            return ListType(kind.element_id, _kind(kind.element_id, kind.element_type), kind.element_required)
+            return ListType(kind.element_id, _kind(kind.element_id, kind.element_type, made), kind.element_required)
         case MapType():
-            key, value = _kind(kind.key_id, kind.key_type), _kind(kind.value_id, kind.value_type)
+            key, value = _kind(kind.key_id, kind.key_type, made), _kind(kind.value_id, kind.value_type, made)
             return MapType(kind.key_id, key, kind.value_id, value, kind.value_required)
-    return kind
+    return made(field_id, kind)

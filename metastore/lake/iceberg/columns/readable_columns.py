@@ -1,8 +1,9 @@
-"""The columns of a table whose values can be read here: all but variants. Pure.
+"""The columns of a table whose values can be read by scans: all but variants. Pure.
 
-One rule for every door: a top-level column whose type is a variant, or a struct that contains one, is left out of what
-is read, so ``*`` means the other columns. A query that names it gets an error with its name and type. Variants and
-geometries are not made: rows that are written anew keep theirs, and new rows have NULL.
+SQL reads variants of a catalog's tables, and writes them. For every other door there is one rule: a top-level column
+whose type is a variant, or a struct that contains one, is left out of what is read, so ``*`` means the other columns.
+Naming it is an error with its type. Geometries are not made: rows that are written anew keep theirs, and new rows have
+NULL.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def readable_schema(schema: Schema) -> Schema:
 def reasons_of_columns_left_out(schema: Schema) -> Mapping[str, str]:
     """Return the columns that cannot be read, each with the reason for messages."""
     return {
-        name: f"it is of type {kind}, whose values cannot be read here; an engine such as Spark reads them"
+        name: f"it is of type {kind}, whose values only SQL reads, by the table's name in its catalog (with DuckDB 2)"
         for name, kind in columns_left_out(schema).items()
     }
 
@@ -76,11 +77,12 @@ def require_writable_columns(table: str, schema: Schema) -> None:
 
 
 def require_values_can_be_made(field: NestedField) -> None:
-    """Raise InvalidRequestError if values of ``field`` are variants or geometries, or contain some.
+    """Raise InvalidRequestError if values of ``field`` are geometries, or contain some or a variant.
 
     A new row may have NULL there, and a row that is written anew keeps its value.
     """
-    if _has(field.field_type, (VariantType, GeometryType, GeographyType)):
+    kind = field.field_type
+    if not isinstance(kind, VariantType) and _has(kind, (VariantType, GeometryType, GeographyType)):
         raise InvalidRequestError(
             f"column {field.name} is of type {field.field_type}, whose values cannot be made here: leave the column "
             "out, give NULL, or use an engine that writes such values, such as Spark"

@@ -37,10 +37,11 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import DoubleType, FloatType
 from pyiceberg.utils.concurrent import ExecutorFactory
 
+from metastore.lake.iceberg.columns.carried_columns import has_variant_parts
 from metastore.lake.iceberg.columns.column_defaults import compared_default
 from metastore.lake.iceberg.columns.readable_columns import columns_with_ids, require_readable_columns
 from metastore.lake.iceberg.columns.version_3_fields import first_row_id
-from metastore.lake.iceberg.manifests.data_file import open_data_file
+from metastore.lake.iceberg.manifests.carried_files import open_carried_file
 from metastore.lake.iceberg.rows.delete_index import Delete
 from metastore.lake.iceberg.rows.equality_deletes import EqualityDeletes
 from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merged, without
@@ -61,6 +62,9 @@ _READ_AHEAD: Final = 32 << 20
 class RowScan:
     """Reads data files of one table. ``schema`` is the requested one, ``condition`` is on the table's columns.
 
+    A variant is read as its parts, if ``schema`` has them
+    (:func:`metastore.lake.iceberg.columns.carried_columns.with_variant_parts`).
+
     ``places`` are columns of :func:`metastore.lake.iceberg.rows.row_lineage.placed`, which rows have at their end.
 
     Raises InvalidRequestError if ``schema`` has a column that cannot be read.
@@ -79,6 +83,7 @@ class RowScan:
         self._io = io
         self._schema = schema
         require_readable_columns(schema)
+        self._carried = metadata.schema() if has_variant_parts(schema) else Schema()
         self._arrow = schema_to_pyarrow(schema, include_field_ids=False)
         self._condition = (
             None if isinstance(condition, AlwaysTrue) else bind(metadata.schema(), condition, case_sensitive=True)
@@ -156,7 +161,7 @@ class RowScan:
         data, version = task.file, self._metadata.format_version
         keys = {column for delete in equality for column in delete.equality_ids}
         with open_ranges(self._io, data.file_path) as source:
-            file = open_data_file(source, data.file_format, data.file_path)
+            file = open_carried_file(source, data.file_format, data.file_path, self._carried)
             # Format versions 1 and 2 have no nanoseconds.
             held = pyarrow_to_schema(columns_with_ids(file.schema), self._names, version <= 2, version)
             constants = partition_constants(self._metadata.specs()[data.spec_id], data.partition)
