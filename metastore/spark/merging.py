@@ -20,20 +20,24 @@ from metastore.sql.statement import Statement
 from metastore.sql.target import QueriedRows, ReadRows, StatementTarget
 
 
-def merge(ms: Session, source: DataFrame, into: str, on: str, *when: str) -> pa.Table:
+def merge(ms: Session, source: DataFrame, into: str, on: str, *when: str, branch: str | None = None) -> pa.Table:
     """Merge the rows of ``source`` into the table ``into``, which is named ``catalog.schema.table``, in one snapshot.
 
     ``on`` and ``when`` are Spark SQL, in which the two sides are called ``target`` and ``source``. Each of ``when`` is
     a clause, such as ``WHEN MATCHED THEN UPDATE SET *`` or ``WHEN NOT MATCHED THEN INSERT *``; the first that fits a
-    row applies. Returns one row: the numbers of rows ``inserted``, ``updated`` and ``deleted``, the snapshot, and the
-    engine. Raises InvalidRequestError for a clause that cannot be read, a value that does not fit and a row that is
-    changed twice; NotFoundError; ConflictError; EngineError. After an error the table is as before.
+    row applies. ``branch`` is the branch that is read and changed; one that does not exist begins at the current
+    snapshot. Returns one row: the numbers of rows ``inserted``, ``updated`` and ``deleted``, the snapshot, and the
+    engine. Raises InvalidRequestError for a clause that cannot be read, a value that does not fit, a row that is
+    changed twice, and a tag as branch; NotFoundError; ConflictError; EngineError. After an error the table is as
+    before.
     """
+    if branch == "":
+        raise InvalidRequestError("branch names a branch; it is empty")
     if not when:
         raise InvalidRequestError("merge needs a clause, such as 'WHEN MATCHED THEN UPDATE SET *'")
     text = "\n".join((f"MERGE INTO {into} AS target USING source ON {on}", *when))
     engine = _WithSource(SparkEngine(source.sparkSession), source)
-    return merge_statement(ms, replace(Statement.parse(text), engine=engine))
+    return merge_statement(ms, replace(Statement.parse(text), engine=engine), branch)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -238,6 +239,24 @@ def test_a_dataframe_is_merged(spark: SparkSession, sessions: list[Session]) -> 
     rows = [session.sql("SELECT * FROM lake.db.m") for session in sessions]
     assert texts(rows[0]) == texts(rows[1])
     assert by_spark.sql('SELECT count(*) AS n FROM lake.db."m$snapshots"').to_pylist() == [{"n": 2}]
+
+
+def test_a_merge_into_a_branch_leaves_main(spark: SparkSession, sessions: list[Session]) -> None:
+    """The branch begins where main is; the next merge reads the branch. A tag and an empty name are refused."""
+    ms = sessions[0]
+    ms.sql("CREATE TABLE lake.db.b AS SELECT id FROM lake.db.s WHERE id < 4")
+    ms.sql("ALTER TABLE lake.db.b CREATE TAG first")
+    on = ("lake.db.b", "target.id = source.id", "WHEN MATCHED THEN DELETE", "WHEN NOT MATCHED THEN INSERT *")
+    for first, left in ((2, [0, 1, 4, 5]), (4, [0, 1, 6, 7])):
+        merge(ms, spark.range(first, first + 4), *on, branch="audit")
+        table = ms.catalogs.open("lake").load_table("db.b")
+        ids: list[Any] = table.scan(snapshot_id=table.metadata.refs["audit"].snapshot_id).to_arrow()["id"].to_pylist()
+        assert sorted(ids) == left
+        main: list[Any] = table.scan().to_arrow()["id"].to_pylist()
+        assert sorted(main) == [0, 1, 2, 3]
+    for name, said in (("first", "first is a tag"), ("", "it is empty")):
+        with pytest.raises(InvalidRequestError, match=said):
+            merge(ms, spark.range(1), *on, branch=name)
 
 
 @pytest.mark.parametrize(

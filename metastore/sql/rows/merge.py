@@ -47,8 +47,11 @@ _SOURCE_ROW: Final = double_quoted(SOURCE_ROW)
 _Join = Literal["INNER", "LEFT", "RIGHT"]
 
 
-def merge(target: StatementTarget, statement: Statement) -> pa.Table:
-    """Run one MERGE; returns the row of :func:`metastore.sql.tasks.row_writes.run_change`."""
+def merge(target: StatementTarget, statement: Statement, branch: str | None = None) -> pa.Table:
+    """Run one MERGE; returns the row of :func:`metastore.sql.tasks.row_writes.run_change`.
+
+    ``branch`` is the branch that is read and changed, instead of the one that the statement names; it may be new.
+    """
     engine, statement = statement.engine, replace(statement, engine=None)  # tasks get the statement, for its errors
     cursor = Cursor(statement, 2)
     named = named_table(target, cursor, alias=("USING",))
@@ -62,7 +65,15 @@ def merge(target: StatementTarget, statement: Statement) -> pa.Table:
     if not clauses:
         raise cursor.unexpected("WHEN")
     planner = _Merge(target, statement, cursor, named, source, on, clauses, engine).plan
-    return run_change(target, named.table, planner, "merge", branch=named.branch, explains=statement.explains)
+    return run_change(
+        target,
+        named.table,
+        planner,
+        "merge",
+        branch=named.branch if branch is None else branch,
+        makes_branch=branch is not None,
+        explains=statement.explains,
+    )
 
 
 @dataclass(frozen=True)
