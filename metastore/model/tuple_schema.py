@@ -35,6 +35,12 @@ _TYPE: Final = "metastore.type"
 DIRECTORY: Final = "metastore.directory"
 """Column property: the directory level (``dir0``) whose names are the column's values; files lack the column."""
 
+_BOUNDS: Final = "metastore.statistics"
+"""Column property of a directory's column: the table's statistics of it, where Drill does not find them.
+
+Drill would look for the column in the files.
+"""
+
 KEPT: Final = "metastore.kept"
 """Schema property: "true" if a catalog defines the columns; directory types are then not inferred from values."""
 
@@ -113,6 +119,11 @@ class SchemaColumn:
         return self.properties.get(property_name(name, leaf))
 
 
+def directory_column(name: str, type_: str, level: str, statistics: str | None = None) -> SchemaColumn:
+    """The column of a directory ``level`` (``dir0``), with the JSON of its statistics if Drill must not see them."""
+    return SchemaColumn(name, type_, properties={DIRECTORY: level} | ({_BOUNDS: statistics} if statistics else {}))
+
+
 @dataclass(frozen=True)
 class TupleSchema:
     """Columns in the order of the file, each name once (names are case-sensitive)."""
@@ -141,6 +152,15 @@ class TupleSchema:
     def by_name(self) -> Mapping[str, SchemaColumn]:
         """The columns by their exact names."""
         return {column.name: column for column in self.columns}
+
+    @cached_property
+    def directory_statistics(self) -> Mapping[str, str]:
+        """The JSON of the statistics of directory columns that Drill does not know, by quoted path."""
+        return {
+            quote((column.name,)): column.properties[_BOUNDS]
+            for column in self.columns
+            if DIRECTORY in column.properties and _BOUNDS in column.properties
+        }
 
     @cached_property
     def left_out(self) -> Mapping[str, str]:

@@ -252,7 +252,7 @@ def _table_summary(unit: Mapping[str, Any]) -> TableSummary:
 
 def _columns(unit: Mapping[str, Any]) -> Iterable[ColumnSummary]:
     schema = TupleSchema.from_json(unit["schema"]) if unit["schema"] else TupleSchema()
-    statistics = dict(unit["columnsStatistics"] or ())
+    statistics = {**schema.directory_statistics, **dict(unit["columnsStatistics"] or ())}
     types = {quote(path): type_ for path, type_ in schema.leaves()}
     bounds = TableState.of(unit["additionalMetadata"]).bounds
     reasons = columns_without_bounds(schema, statistics, bounds, unit["tableType"] or PARQUET)

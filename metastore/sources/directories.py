@@ -8,11 +8,13 @@ directory names here, so that a column has one meaning.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import unquote
 
 from metastore.model.drill_types import DrillType, minor_type
-from metastore.model.statistics import ColumnStatistics, Value
+from metastore.model.statistics import ColumnStatistics, Value, merge
 from metastore.predicates.columns import PredicateColumn
 from metastore.sources.directory_values import NULL_DIRECTORY, inferred, value_of
 
@@ -65,8 +67,11 @@ class DirectoryColumns:
         self._case_sensitive = case_sensitive
         depth = max(map(len, distinct), default=0)
         values: dict[str, set[str]] = {}
+        found_in: Counter[str] = Counter()
         for levels in distinct:
-            for key, value in named_values(levels, case_sensitive=case_sensitive).items():
+            named = named_values(levels, case_sensitive=case_sensitive)
+            found_in.update(named.keys())
+            for key, value in named.items():
                 values.setdefault(key, set()).add(value)
         hidden = {self._key(name) for name in of_files}
         plain = {
@@ -77,12 +82,13 @@ class DirectoryColumns:
         levels_ = [PredicateColumn((name,), DrillType("VARCHAR"), from_directory=True) for name in plain]
         spelled = self._spelled() | {self._key(name): name for name in known or ()}
         types = {self._key(name): type_ for name, type_ in (known or {}).items()}
-        named = {
+        columns = {
             key: _column(spelled[key], found, types.get(key)) for key, found in values.items() if key not in hidden
         }
-        self.columns: Sequence[PredicateColumn] = [*levels_, *named.values()]
+        self.columns: Sequence[PredicateColumn] = [*levels_, *columns.values()]
         self._levels = {column.key: plain[column.path[0]] for column in levels_}
-        self._named = {column.key: (key, column) for key, column in named.items()}
+        self._named = {column.key: (key, column) for key, column in columns.items()}
+        self._values = {key: found for key, found in values.items() if found_in[key] == len(distinct)}
 
     def __contains__(self, column: str) -> bool:
         return column in self._levels or column in self._named
@@ -101,6 +107,27 @@ class DirectoryColumns:
         key, named = self._named[column]
         value = named_values(directories, case_sensitive=self._case_sensitive).get(key)
         return None if value is None else _typed(value, named)
+
+    def bounds(self, column: str, rows: int | None) -> ColumnStatistics | None:
+        """Returns the statistics of directory column ``column`` in all directories together, which hold ``rows`` rows.
+
+        Returns nothing if some directories lack the column. A directory's files may have no rows, so no bound is exact.
+        """
+        each: list[ColumnStatistics | None]
+        level = self._levels.get(column)
+        if level is not None:
+            if any(level >= len(levels) for levels in self._distinct):
+                return None
+            each = [_one_value(value, "VARCHAR") for value in {levels[level] for levels in self._distinct}]
+        else:
+            key, named = self._named[column]
+            each = [_typed(text, named) for text in self._values.get(key, ())] if named.usable else []
+        known = [one for one in each if one is not None]
+        if not known or len(known) < len(each):
+            return None
+        merged = merge(known)
+        nulls, non_nulls = (0, rows) if merged.nulls == 0 else (rows, 0) if merged.non_nulls == 0 else (None, None)
+        return replace(merged, min_exact=False, max_exact=False, nulls=nulls, non_nulls=non_nulls, rows=rows)
 
     def _key(self, name: str) -> str:
         return key_of(name, case_sensitive=self._case_sensitive)

@@ -16,12 +16,12 @@ from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.tuple_schema import (
-    DIRECTORY,
     KEPT,
     LOGICAL_TYPE,
     TIME_ZONE,
     SchemaColumn,
     TupleSchema,
+    directory_column,
     property_name,
 )
 
@@ -99,8 +99,7 @@ def kept_schema(columns: TupleSchema, directories: Mapping[str, str], stored: Tu
     The keeper's types have no zones and no units of time; these come from ``stored``, the columns found in files.
     """
     of_directories = (
-        SchemaColumn(name, type_, properties={DIRECTORY: f"dir{level}"})
-        for level, (name, type_) in enumerate(directories.items())
+        directory_column(name, type_, f"dir{level}") for level, (name, type_) in enumerate(directories.items())
     )
     found = [_with_properties(column, stored.by_name.get(column.name)) for column in columns.columns]
     return TupleSchema((*found, *of_directories), {KEPT: "true"})

@@ -33,13 +33,13 @@ from metastore.analyze.units.unit_rows import UnitRow, modified_times, to_batch,
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.bounds_from_data import AUTO
 from metastore.model.column_path import ColumnPath, is_among, parse, quote
-from metastore.model.drill_types import DrillType, spelled_for_drill
+from metastore.model.drill_types import DrillType, parse_type, spelled_for_drill
 from metastore.model.elements import is_element
 from metastore.model.identity import metadata_key, partition_identifier, segment_identifier
 from metastore.model.sketches.description import descriptions_text
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.statistics_json import holder_json, level_holder
-from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, KEPT, SchemaColumn, TupleSchema
+from metastore.model.tuple_schema import CASE_SENSITIVE, KEPT, TupleSchema, directory_column
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType, Statistic
 from metastore.sources.directories import DirectoryColumns, column_of, directories_of, key_of, named_values
 from metastore.sources.source_table import SourceTable
@@ -122,24 +122,34 @@ def table_unit(
     whole = decided(whole, source, wanted)
     if states:
         refuse_unknown_columns(wanted.named, whole.schema)
+    known: dict[str, DrillType | None]
     if source.partition_columns is None:
-        spelled: dict[str, DrillType | None] = dict.fromkeys(whole.schema.by_name)
-        found = DirectoryColumns(directories, known=spelled, case_sensitive=wanted.case_sensitive).columns
-        columns = {column.path[0]: str(column.type) for column in found}
+        known = dict.fromkeys(whole.schema.by_name)
+    else:
+        known = {name: parse_type(type_) for name, type_ in source.partition_columns.items()}
+    found = DirectoryColumns(directories, known=known, case_sensitive=wanted.case_sensitive)
+    if source.partition_columns is None:
+        columns = {column.path[0]: str(column.type) for column in found.columns}
         keys = _partition_keys(directories, columns, case_sensitive=wanted.case_sensitive)
     else:
         keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
         columns = dict(source.partition_columns)
     names = {column.name for column in whole.schema.columns}
+    bounds = {
+        column.key: one.to_json()
+        for column in found.columns
+        if column.path[0] not in names and (one := found.bounds(column.key, whole.rows if whole.whole else None))
+    }
     # Plain directories (dir0, …) come first; a directory level adds a column only if its name is free.
     in_order = sorted(keys, key=lambda name: keys[name] != name)
     added = [
-        SchemaColumn(name, columns[name], properties={DIRECTORY: keys[name]})
+        directory_column(name, columns[name], keys[name], None if name == keys[name] else bounds.get(quote((name,))))
         for name in in_order
         if name in columns and name not in names
     ]
     # A directory's column hides a file's column of that name, whose statistics would be taken for the visible column's.
     whole = without_values(whole, keys.keys() & names)
+    plain = {key: bounds[key] for name in keys if name == keys[name] and (key := quote((name,))) in bounds}
     # The next run can subtract from this unit only if it can tell which columns come from the files.
     is_alike = wanted.declared is not None or whole.schema.columns == of_files.columns
     is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys) and is_alike
@@ -161,8 +171,8 @@ def table_unit(
         metadataKey=GENERAL_INFO,
         metadataIdentifier=GENERAL_INFO,
         schema=TupleSchema((*whole.schema.columns, *added), {**whole.schema.properties, **properties}).to_json(),
-        statistics_keys=tuple(whole.statistics),
-        statistics_texts=whole.texts,
+        statistics_keys=(*whole.statistics, *plain),
+        statistics_texts=(*whole.texts, *plain.values()),
         metadataStatistics=(
             whole.row_count,
             level_holder(wanted.level),

@@ -63,7 +63,8 @@ class Total:
         partition_columns = {name for name, _ in unit["partitionKeys"][0].as_py() or ()}
         own = (column for column in part.schema.columns if column.name not in partition_columns)
         schema = TupleSchema(tuple(own), part.schema.properties)
-        return cls(replace(part, schema=schema), states.alike, leaders_in(states.leaders))
+        statistics = {key: known for key, known in part.statistics.items() if parse(key)[0] not in partition_columns}
+        return cls(replace(part, schema=schema, statistics=statistics), states.alike, leaders_in(states.leaders))
 
     def segment_states(self, states: Mapping[str, str | None]) -> SegmentStates:
         """The states and leaders that :meth:`stored` needs beside the unit, for segments in ``states``."""

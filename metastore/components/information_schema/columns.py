@@ -123,7 +123,9 @@ def _maker(name: str) -> Callable[[_Described], Any]:
 
 
 def _described(schema: str | None, statistics: Mapping[str, str]) -> Iterator[_Described]:
-    for position, column in enumerate(TupleSchema.from_json(schema).columns if schema else (), start=1):
+    known = TupleSchema.from_json(schema) if schema else TupleSchema()
+    statistics = {**known.directory_statistics, **statistics}
+    for position, column in enumerate(known.columns, start=1):
 
         def walk(
             path: ColumnPath, type_: DrillType, required: bool, top: SchemaColumn = column, position: int = position
