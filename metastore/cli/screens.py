@@ -17,6 +17,7 @@ from metastore.cli.commands.integrity import Checked, Repaired
 from metastore.cli.commands.setup import Configuration, Initialized, Registration
 from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
 from metastore.cli.grid import Grid
+from metastore.lake.formats.names import SUFFIXES
 from metastore.overview.document import document
 from metastore.overview.formats import UNKNOWN, bound, moment, number, plural, seconds, setting_value, size
 from metastore.overview.results import Ended, HiveTables, Left, Pruned, Results, Rows
@@ -166,6 +167,11 @@ def _(result: AnalyzeResult) -> RenderableType:
     ]
     if result.segments_removed:
         lines.append(f"{plural(result.segments_removed, 'segment')} removed")
+    if not result.files and not result.removed:
+        known = ", ".join(f".{suffix}" for suffix in sorted(SUFFIXES))
+        lines.append(
+            Text(f"No data file is in it. Files that end in {known} are read, and those of a format by name", "yellow")
+        )
     lines += [] if result.reason is None else [Text(f"all files concerned: {result.reason}", "dim")]
     return Group(*lines, *_notes(result.without_bounds, result.passed_over), _footer("", result.version))
 

@@ -312,6 +312,8 @@ class _Parser:
         return Place(self._path, self._text.count("\n", 0, self._at if position is None else position) + 1)
 
     def _fail(self) -> NoReturn:
+        if not self._text[self._at :].strip():
+            raise ConfigError(f"{self._place()} is not HOCON: the file ends inside of an object or a list; close it")
         line = self._text[self._text.rfind("\n", 0, self._at) + 1 :].partition("\n")[0]
         key = re.split(r"[:=]", line)[0].strip()  # without the value, which may be a secret
         raise ConfigError(f"{self._place()} is not HOCON, at or before {key!r}")

@@ -82,4 +82,6 @@ def double_quoted(text: str) -> list[tuple[int, int, str]]:
 
 def _reason(error: Mapping[str, object]) -> str:
     description = str(error.get("description")).split(" for <class")[0]
+    if description.startswith("Required keyword"):
+        description = "a value or a condition is missing"
     return f"{description} at {error['highlight']!r}" if error.get("highlight") else description

@@ -23,6 +23,14 @@ _NO_COLUMN: Final = re.compile(
     re.DOTALL,
 )
 _SETTING: Final = re.compile(r';[; ]*Use "SET .*', re.DOTALL)
+_NO_FUNCTION: Final = re.compile(
+    r"(?:No function matches the given name and argument types '|Could not choose a best candidate function for the "
+    r'function call ")(?P<call>.+?)[\'"][.].*?Candidate functions:(?P<those>.*)',
+    re.DOTALL,
+)
+_CANDIDATE: Final = re.compile(r"\t([^;\t]+?) -> ")
+_FUNCTIONS: Final = 5
+"""The most functions that an error lists."""
 _SHOWN: Final = 20
 """The most columns that an error lists."""
 
@@ -51,6 +59,12 @@ def _in_words_of_tables(message: str, columns: tuple[str, ...]) -> str:
         listed = ", ".join(columns[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")
         of = f" in {missing['table']}" if missing["table"] else ""
         return f"there is no column {name}{of}{did_you_mean(name, columns, otherwise=f'there are {listed}')}"
+    if unfit := _NO_FUNCTION.fullmatch(message):
+        call, those = unfit["call"].replace("_LITERAL", ""), _CANDIDATE.findall(unfit["those"])
+        listed = ", ".join(each.replace(", /)", ")") for each in those[:_FUNCTIONS])
+        more = ", …" if len(those) > _FUNCTIONS else ""
+        there = f"there is no function {call}; there are {listed}{more}"
+        return f"{there}. Write a conversion, as CAST(… AS …), if it is meant"
     if f'"{FILE}"' in message:
         return "an aggregate has one value for many rows, and a change needs one for each row: compute it in a subquery"
     return _SETTING.sub("", message)

@@ -184,6 +184,10 @@ class Relations:
         except NotFoundError as error:
             if len(name.parts) > len(parts):
                 raise self._too_short(parts) from error
+            if info is not None and (near := nearest(name.parts[0], self._target.catalogs.names())):
+                raise NotFoundError(
+                    f"there is no catalog or plugin {name.parts[0]}; did you mean {near[0]}?"
+                ) from error
             raise
 
     def plugin_name(self, parts: Sequence[str]) -> TableInfo | None:

@@ -46,6 +46,8 @@ def parse_query(text: str, dialect: str = DEFAULT_DIALECT) -> exp.Query:
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         message = _CLASS.sub(r"\1", str(first.get("description") or error)).partition("\n")[0].rstrip(".")
+        if message.startswith("Required keyword"):
+            message = "a value or a condition is missing"
         near = f" near {first['highlight']!r}" if first.get("highlight") else ""
         column = first["col"] - len(first.get("highlight") or " ") + 1 if first.get("line") else 0
         place = f"line {first['line']}, column {column}: " if column else ""
