@@ -31,7 +31,7 @@ from benchmarks.peers import iceberg_java
 from benchmarks.peers.iceberg_java import IcebergJava
 from metastore.config.settings import Settings
 from metastore.engines.engine import LocalEngine
-from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.manifests.manifests import added_entry
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.session import Session, connect
 
@@ -167,7 +167,7 @@ def _delete_equal(session: Session, rows: int) -> None:
     )
     new = NewSnapshot(table, int(time.time() * 1_000))
     with new.taken_back_unless_published():
-        manifest = new.write_manifest([added(file, new.id)], 0, ManifestContent.DELETES)
+        manifest = new.write_manifest([added_entry(file, new.id)], 0, ManifestContent.DELETES)
         new.publish(target, [manifest, *new.parent_manifests()], Summary(Operation.OVERWRITE))
 
 

@@ -25,7 +25,7 @@ from pyiceberg.typedef import Record
 
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, measure
 from metastore.config.settings import Settings
-from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.manifests.manifests import added_entry
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.session import Session, connect
 
@@ -75,7 +75,7 @@ def _build(folder: str, snapshots: int) -> None:
         os.makedirs(data)
         for number in range(snapshots):
             new = NewSnapshot(table, number)
-            entries = [added(_file(data), new.id) for _ in range(FILES_EACH)]
+            entries = [added_entry(_file(data), new.id) for _ in range(FILES_EACH)]
             standing = new.parent.manifests(table.io)[: _LIVE_MANIFESTS - 1] if new.parent else []
             manifests = [new.write_manifest(entries, 0), *standing]
             table = new.publish(target, manifests, Summary(Operation.OVERWRITE))

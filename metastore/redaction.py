@@ -77,16 +77,16 @@ def names_secret(name: str) -> bool:
     return _NAME.search(name) is not None and _HARMLESS_NAME.search(name) is None
 
 
-def shown(name: str, value: Any) -> Any:
+def redact_value(name: str, value: Any) -> Any:
     """Returns ``value``, of any plain type, as it may be shown for ``name``: secrets are replaced by asterisks."""
     if isinstance(value, dict):
-        return {key: shown(f"{name}.{key}", child) for key, child in value.items()}
+        return {key: redact_value(f"{name}.{key}", child) for key, child in value.items()}
     if value is None or value == "":
         return value
     if names_secret(name):
         return HIDDEN
     if isinstance(value, list):
-        return [shown(name, each) for each in value]
+        return [redact_value(name, each) for each in value]
     return without_secrets(value) if isinstance(value, str) else value
 
 
@@ -96,7 +96,7 @@ def without_secrets(text: str) -> str:
         text = pattern.sub(HIDDEN, text)
     for form in _FORMS:
         text = form.sub(lambda found: found["before"] + HIDDEN, text)
-    return _ASSIGNED.sub(_hidden, text)
+    return _ASSIGNED.sub(_hide_secret, text)
 
 
 def is_free_of_secrets(error: BaseException) -> bool:
@@ -157,7 +157,7 @@ def _parts(text: str) -> Iterator[str]:
             yield found["secret"].strip("\"'{}")
 
 
-def _hidden(found: re.Match[str]) -> str:
+def _hide_secret(found: re.Match[str]) -> str:
     if not _assigns_secret(found):
         return found[0]
     mark = found["secret"][0] if found["secret"][0] in "\"'" else ""

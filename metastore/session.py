@@ -138,10 +138,10 @@ class Session:
         by default 10 s. Changes nothing, and returns problems instead of raising them. Policies of the daemon that
         match no table are not reported: ``metastore check`` adds these.
         """
-        from metastore.components.integrity.check import CATALOG_TIMEOUT, checked
+        from metastore.components.integrity.check import CATALOG_TIMEOUT, check_metastore
 
         now_ms = self.metastore.clock.now_ms()
-        return checked(self.catalogs, now_ms, CATALOG_TIMEOUT if catalog_timeout is None else catalog_timeout)
+        return check_metastore(self.catalogs, now_ms, CATALOG_TIMEOUT if catalog_timeout is None else catalog_timeout)
 
     def repair(self, *, dry_run: bool = False) -> RepairReport:
         """Restore each damaged component to its newest intact version.
@@ -149,9 +149,9 @@ class Session:
         See :mod:`metastore.components.integrity.repair`. Deletes nothing: damaged version files are moved aside. Stop
         all writers first. Raises StorageError.
         """
-        from metastore.components.integrity.repair import repaired
+        from metastore.components.integrity.repair import repair_components
 
-        return repaired(self.metastore, dry_run=dry_run)
+        return repair_components(self.metastore, dry_run=dry_run)
 
     @property
     def deletions(self) -> DeletionList:

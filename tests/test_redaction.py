@@ -15,11 +15,11 @@ from metastore.errors import StorageError
 from metastore.redaction import (
     HIDDEN,
     names_secret,
+    redact_value,
     remember,
     remember_environment,
     secrets_in,
     showable,
-    shown,
     without_secrets,
 )
 
@@ -116,14 +116,14 @@ SECRET = "hUnter2+f7"
 def test_these_names_tell_a_secret(name: str) -> None:
     """Names of Hadoop, PyIceberg, Spark, Java, clouds and shells."""
     assert names_secret(name)
-    assert shown(name, SECRET) == HIDDEN
+    assert redact_value(name, SECRET) == HIDDEN
 
 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_these_names_tell_none(name: str) -> None:
     """Where a secret is, who gives it and until when it is good may be shown: people look for errors there."""
     assert not names_secret(name)
-    assert shown(name, "as it is") == "as it is"
+    assert redact_value(name, "as it is") == "as it is"
 
 
 @pytest.mark.parametrize("form", FORMS)

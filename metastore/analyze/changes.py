@@ -68,7 +68,7 @@ class WantedMetadata:
         return _with(wanted, described)
 
     @property
-    def written(self) -> TextOptions:
+    def text_options(self) -> TextOptions:
         """How delimited text is written; files without a header line get the declared columns."""
         text = self.text or DEFAULTS
         if text.header or self.declared is None:
@@ -76,7 +76,7 @@ class WantedMetadata:
         return replace(text, names=tuple(column.name for column in self.declared.columns))
 
     @property
-    def described(self) -> Describing | None:
+    def describing_with_columns(self) -> Describing | None:
         """``describing`` with its columns filled in: the analyzed columns if it names none."""
         if self.describing is None or self.describing.columns is not None:
             return self.describing
@@ -212,7 +212,7 @@ def decide(
     if known is None:
         return Full(asked, "the table was not analyzed before")
     columns = known.columns if _are_among(asked.columns, known.columns) else asked.columns
-    describing = Describing.asked(_kept_up(known, asked.describing), asked.describing)
+    describing = Describing.combine(_kept_up(known, asked.describing), asked.describing)
     if columns is not None and describing is not None and describing.columns is not None:
         columns = tuple(dict.fromkeys((*columns, *describing.columns)))  # described columns are analyzed, too
     text, is_own = asked.text, asked.text_is_own
@@ -289,7 +289,7 @@ def _foreign(known: KnownTable, wanted: WantedMetadata, location: str) -> str | 
         return f"the files were {known.format}"
     if known.state.declared != wanted.declared:
         return "another schema was declared"
-    if known.state.text != wanted.written:
+    if known.state.text != wanted.text_options:
         return "the files were read with other options of text"
     return None
 

@@ -128,12 +128,12 @@ class Execution:
         # Files that the driver has listed are read together; of others, a few segments at a time.
         files_at_once = {key: sizes[key].files if key in found.surveyed else 0 for key in rest}
         for keys in _at_once(rest, files_at_once, self._limits.driver_rows):
-            segments = self._listed(found, keys)
+            segments = self._list_segments(found, keys)
             files = [file for own in segments.values() for file in own]
-            reads = [Read(file, exact=True, missing=self._wanted.described) for file in files]
-            tops += self._made(reads, segments, UNIT_SCHEMA.empty_table(), {})
+            reads = [Read(file, exact=True, missing=self._wanted.describing_with_columns) for file in files]
+            tops += self._build_parts(reads, segments, UNIT_SCHEMA.empty_table(), {})
             self._files = self._files.plus(FileCounts(new=len(files)))
-        return self._outcome(Total.added(tops), found, len(found.states), frozenset(), owner)
+        return self._outcome(Total.sum_of(tops), found, len(found.states), frozenset(), owner)
 
     def incremental(self, found: FoundFiles, decision: Changed, stored: Stored, *, owner: str) -> Outcome:
         """Rebuilds the changed segments, on top of the ``stored`` units. Raises as :meth:`full`."""
@@ -159,7 +159,7 @@ class Execution:
         # Above level FILE no file's units are stored.
         all_unknown = decision.footers or not stored.keeps_files
         unknown = {
-            key: found.size(key).files if key not in known or all_unknown else found.later(key, stored.modified)
+            key: found.size(key).files if key not in known or all_unknown else found.later(key, stored.last_modified_ms)
             for key in keys
         }
         self._reading.expect(sum(unknown.values()))
@@ -173,7 +173,7 @@ class Execution:
         rest = [key for key in keys if key not in made]
         rows = {key: known[key].rows if key in known else 0 for key in rest}
         for some in _at_once(rest, rows, self._limits.driver_rows):
-            tops += self._made_here(self._listed(found, some), decision, known)
+            tops += self._made_here(self._list_segments(found, some), decision, known)
         return tops
 
     def _is_for_tasks(self, found: FoundFiles, key: str, unknown: int, stored_bytes: int = 0) -> bool:
@@ -193,9 +193,9 @@ class Execution:
         is_listed = not stored_bytes or size.files <= limits.known_files
         return is_listed and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
 
-    def _listed(self, found: FoundFiles, keys: Sequence[str]) -> _Segments:
+    def _list_segments(self, found: FoundFiles, keys: Sequence[str]) -> _Segments:
         """The files of the segments ``keys``; for surveyed ones, their states are those of this listing."""
-        segments = found.listed(self._source, keys)
+        segments = found.list_segments(self._source, keys)
         self._refuse_gone(keys, segments)
         for key in found.surveyed.keys() & segments.keys():
             self._states[key] = segment_state(segments[key])
@@ -215,17 +215,17 @@ class Execution:
         batches = chain.from_iterable(group.batches() for group in groups)
         before = StoredSegments.of(pa.Table.from_batches(batches, UNIT_SCHEMA))
         files = list(chain.from_iterable(segments.values()))
-        compared = before.compared(files)
+        compared = before.compare(files)
         true = compared.kept.select(["metadataType", "path", "schema", "additionalMetadata"])
         true = of_kind(true, MetadataType.FILE)
-        described = {} if decision.anew else stored_descriptions(true, self._wanted.described)
+        described = {} if decision.anew else stored_descriptions(true, self._wanted.describing_with_columns)
         reads = self._reading.lacking(files, true, described, anew=decision.footers)
         self._stood_before(before.tops)
         self._files = self._files.plus(compared.changes.counts)
         kept = compared.standing(self._wanted.level, anew=decision.footers)
-        return self._made(reads, segments, kept, described)
+        return self._build_parts(reads, segments, kept, described)
 
-    def _made(
+    def _build_parts(
         self,
         reads: Sequence[Read],
         segments: _Segments,
@@ -253,12 +253,12 @@ class Execution:
         gathering = Gathering({key: awaited[key] for key in segments}, kept)
         batches = self._reading.footers([read.file for read in reads])
         # Unchanged files are added up while others are read.
-        staying = {key: file_parts(rows, self._source.location) for key, rows in gathering.kept().items()}
+        staying = {key: file_parts(rows, self._source.location) for key, rows in gathering.kept_rows().items()}
         if found := gathering.complete():
-            yield from self._stored(found, staying)
+            yield from self._write_complete_segments(found, staying)
         for batch in batches:
             if found := gathering.add(batch):
-                yield from self._stored(found, staying)
+                yield from self._write_complete_segments(found, staying)
 
     def _made_by_tasks(
         self, keys: Sequence[str], found: FoundFiles, stored: Mapping[str, FileGroup], *, anew: bool
@@ -277,7 +277,7 @@ class Execution:
             chunks = cutting.segments(listed, self._states, stored, anew=anew, encoder=encoder)
             with suppress(ResultsTooLargeError):
                 for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
-                    tops |= self._taken(MadeSegments.of(batch))
+                    tops |= self._store_made_segments(MadeSegments.of(batch))
         surveyed = [found.surveyed[key] for key in keys if key in found.surveyed]
         if not surveyed:
             return tops
@@ -294,7 +294,7 @@ class Execution:
                 made = MadeSegments.of(batch)
                 self._states |= made.states
                 self._directories |= made.directories
-                tops |= self._taken(made)
+                tops |= self._store_made_segments(made)
             self._refuse_gone([each.key for each in surveyed], tops)
         return tops
 
@@ -303,7 +303,7 @@ class Execution:
         table = self._source.table
         return (table.storage_plugin, table.workspace, table.name, GENERAL_INFO)
 
-    def _taken(self, made: MadeSegments) -> dict[str, Part]:
+    def _store_made_segments(self, made: MadeSegments) -> dict[str, Part]:
         """Has what a task made stored, and counts it; returns the segments' parts by key."""
         self._modify.overwrite_encoded(made.partitions)
         self._units += made.units
@@ -319,7 +319,7 @@ class Execution:
         if len(self._before) > _CHUNKS:
             self._before = [pa.concat_tables(self._before).combine_chunks()]
 
-    def _stored(self, found: Gathered, staying: Mapping[str, list[Part]]) -> list[Part]:
+    def _write_complete_segments(self, found: Gathered, staying: Mapping[str, list[Part]]) -> list[Part]:
         """Has the units of complete segments written; returns their parts for the table's roll-up."""
         parts = [*segment_parts(found.fragments), *chain.from_iterable(staying[key] for key in found.kept)]
         return self._segments(parts, pa.concat_tables([*found.kept.values(), found.read]))
@@ -354,10 +354,10 @@ def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozens
     """The table's total with ``tops`` in place of the segments ``keys``, whose stored SEGMENT rows are ``before``."""
     others = stored.states.keys() - keys
     if not others:
-        return Total.added(tops)
+        return Total.sum_of(tops)
     total = stored.total(keys, states_by_key(before))
     if total is not None and not incomplete_segments(before):
-        exchanged = total.exchanged(segment_parts(before), tops)
+        exchanged = total.exchange_segments(segment_parts(before), tops)
         if exchanged is not None:
             return exchanged
     kept = stored.segments.filter(pc.is_in(stored.segments["metadataKey"], pa.array(others, pa.string())))
@@ -366,7 +366,7 @@ def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozens
             f"{stored.table}: the metadata of the directory {incomplete[0]!r} lacks a row count, schema or statistics: "
             "another program wrote it; drop the table's metadata with `metastore drop-metadata`, and analyze it again"
         )
-    return Total.added([*tops, *segment_parts(kept)])
+    return Total.sum_of([*tops, *segment_parts(kept)])
 
 
 def _at_once(keys: Sequence[str], weights: Mapping[str, int], most: int) -> Iterator[Sequence[str]]:

@@ -84,7 +84,7 @@ class FoundFiles:
             return self.surveyed[key].later
         return sum(file.mtime_ns // 1_000_000 > modified for file in self.segments[key])
 
-    def listed(self, source: SourceTable, keys: Iterable[str]) -> dict[str, Sequence[SourceFile]]:
+    def list_segments(self, source: SourceTable, keys: Iterable[str]) -> dict[str, Sequence[SourceFile]]:
         """Returns the files of the segments ``keys``; surveyed ones are listed again, and may be gone."""
         wanted = list(keys)
         names = [key for key in wanted if key in self.surveyed]

@@ -57,7 +57,7 @@ def found_parts(source: SourceTable, stored: Stored, parts: NamedParts) -> Found
     Raises InvalidRequestError if the table's metadata cannot be brought up to date in part, NotFoundError if no
     partition is found or stored, and the errors of a listing.
     """
-    known = stored.known
+    known = stored.known_table
     if known is None:
         raise whole_is_needed(source, "it was not analyzed before")
     if known.location != source.location:
@@ -90,7 +90,7 @@ def _in_partitions(
     tops = {key for key in stored.states if key != DEFAULT_SEGMENT and choice.may_hold(key)}
     whole = {key for key in tops if choice.holds((key,))}
     stored_in_part = {path[0] for path in stored.directories(tops - whole) if choice.holds(path)}
-    kept = _recorded(source, stored, known, stored_in_part | ((tops - whole) & fresh.keys()))
+    kept = _read_recorded_files(source, stored, known, stored_in_part | ((tops - whole) & fresh.keys()))
     for key, files in kept.items():
         staying = [file for file in files if not choice.holds(file.directories)]
         fresh[key] = sorted([*staying, *fresh.get(key, ())])
@@ -108,7 +108,7 @@ def _at_paths(
     found = sorted(file for file in looked.values() if file is not None)
     start = len(source.location) + 1
     keys = {metadata_key(path[start:].split("/")[:-1]) for path in looked}
-    kept = _recorded(source, stored, known, [key for key in stored.states if key in keys])
+    kept = _read_recorded_files(source, stored, known, [key for key in stored.states if key in keys])
     segments = segments_of(found)
     for key, files in kept.items():
         staying = [file for file in files if file.path not in looked]
@@ -123,10 +123,10 @@ def _flat_files(source: SourceTable, stored: Stored, known: KnownTable, segments
     after = {key for key in stored.states if key not in segments} | {key for key, own in segments.items() if own}
     if DEFAULT_SEGMENT in segments or DEFAULT_SEGMENT not in stored.states or is_flat(stored.states) is is_flat(after):
         return {}
-    return _recorded(source, stored, known, [DEFAULT_SEGMENT])
+    return _read_recorded_files(source, stored, known, [DEFAULT_SEGMENT])
 
 
-def _recorded(source: SourceTable, stored: Stored, known: KnownTable, keys: Collection[str]) -> _Segments:
+def _read_recorded_files(source: SourceTable, stored: Stored, known: KnownTable, keys: Collection[str]) -> _Segments:
     """Returns the files in the metadata of the segments ``keys``."""
     if not keys:
         return {}

@@ -132,7 +132,7 @@ class Reading:
         ``anew`` reads statistics of all files.
         """
         schemas = dict(zip(values(kept, "path"), values(kept, "schema"), strict=True))
-        wanted = self._wanted.described
+        wanted = self._wanted.describing_with_columns
         reads = []
         for file in files:
             schema = schemas.get(file.path)
@@ -150,7 +150,7 @@ class Reading:
         if not reads:
             return found
         if self._source.provided is not None:
-            return self._asked(self._source.provided, [read.file for read in reads])
+            return self._ask_provider(self._source.provided, [read.file for read in reads])
         of_parquet = self._wanted.format == PARQUET
         footers = self.cutting.footers([read.file for read in reads if read.exact]) if of_parquet else []
         data = self.cutting.data([read for read in reads if read.missing is not None or not of_parquet])
@@ -170,7 +170,7 @@ class Reading:
             self.tell(batch.num_rows)
         return found
 
-    def _asked(self, provided: Provided, files: Sequence[SourceFile]) -> FilesRead:
+    def _ask_provider(self, provided: Provided, files: Sequence[SourceFile]) -> FilesRead:
         """Asks the provider for its facts about ``files``."""
         self.expect(self._done + len(files))
         rows = []

@@ -66,7 +66,7 @@ class AnalyzeRequest:
     bounds: Sequence[str] | str | None = None
     case_sensitive: bool | None = None
 
-    def wanted(self) -> WantedMetadata:
+    def to_wanted_metadata(self) -> WantedMetadata:
         """The checked request. Raises InvalidRequestError for an invalid option; the format is determined later."""
         columns = None if self.columns is None else _paths(self.columns)
         named = columns or ()

@@ -77,18 +77,18 @@ def analyze(
     committing first. On any error the metadata stays as it was. ``limits`` default to the values that measured best.
     """
     began = clock()
-    asked = (request or AnalyzeRequest()).wanted()
+    asked = (request or AnalyzeRequest()).to_wanted_metadata()
     lost = ConflictError(f"other runs kept analyzing {source.table}; nothing was changed by this one, run it again")
     result = on_newest(
         tables.metadata,
-        lambda version: _analyzed(tables, version, source, engine, asked, parts, on_progress, limits or Limits()),
+        lambda version: _analyze_once(tables, version, source, engine, asked, parts, on_progress, limits or Limits()),
         lost,
         attempts=_DECISIONS,
     )
     return replace(result, seconds=clock() - began)
 
 
-def _analyzed(
+def _analyze_once(
     tables: Tables,
     version: int,
     source: SourceTable,
@@ -111,11 +111,11 @@ def _analyzed(
             lister = engine(0) if callable(engine) else engine
             files = survey.files_by(lister, source, stored, modify.reach(), limits)
         elif parts is None:
-            files = FoundFiles.whole(source.files_beside(lambda: stored.known))
+            files = FoundFiles.whole(source.files_beside(lambda: stored.known_table))
         else:
             files = found_parts(source, stored, parts)
-            asked = _at_own_level(asked, stored.known)
-        decision = _decided(source, stored, files, asked)
+            asked = _at_own_level(asked, stored.known_table)
+        decision = _decide_with_format(source, stored, files, asked)
         if isinstance(decision, Unchanged):
             if files.states and asked.named:
                 refuse_unknown_columns(asked.named, stored.schema)
@@ -128,7 +128,7 @@ def _analyzed(
         owner = source.owner or _owner(source.location)
         try:
             if isinstance(decision, Full):
-                outcome = execution.full(files, owner=owner, known=stored.known is not None)
+                outcome = execution.full(files, owner=owner, known=stored.known_table is not None)
             else:
                 outcome = execution.incremental(files, decision, stored, owner=owner)
         except ConflictError as error:
@@ -160,9 +160,9 @@ def _is_of_footers(asked: WantedMetadata) -> bool:
     return asked.describing is None and asked.format in ("", PARQUET)
 
 
-def _decided(source: SourceTable, stored: Stored, files: FoundFiles, asked: WantedMetadata) -> Decision:
+def _decide_with_format(source: SourceTable, stored: Stored, files: FoundFiles, asked: WantedMetadata) -> Decision:
     """Decides what to do with the files found. Raises InvalidRequestError for what the table's keeper rules out."""
-    known = stored.known
+    known = stored.known_table
     found = _with_format(source, files.samples(source.location), known, asked)
     if source.provided is not None and asked.describing is not None:
         raise InvalidRequestError(

@@ -50,7 +50,7 @@ class Stored:
         self._version = version
 
     @cached_property
-    def known(self) -> KnownTable | None:
+    def known_table(self) -> KnownTable | None:
         """What is known of the table as a whole; None if it has not been analyzed."""
         if not self._unit.num_rows:
             return None
@@ -127,8 +127,10 @@ class Stored:
             return []
         of_keys = self._read_kinds(MetadataType.FILE).filter(In(term="metadataKey", literals=set(keys)))
         rows = of_keys.columns("path", "metadataStatistics").to_arrow().to_pylist()
-        root = self.known.location if self.known is not None and self.known.location is not None else ""
-        files = [_recorded(row["path"], row["metadataStatistics"] or (), root) for row in rows]
+        root = (
+            self.known_table.location if self.known_table is not None and self.known_table.location is not None else ""
+        )
+        files = [_source_file_of(row["path"], row["metadataStatistics"] or (), root) for row in rows]
         known = [file for file in files if file is not None]
         return sorted(known) if len(known) == len(files) else None
 
@@ -144,25 +146,29 @@ class Stored:
         return {tuple(each or ()) for each in values}
 
     @cached_property
-    def modified(self) -> int:
+    def last_modified_ms(self) -> int:
         """When the table's latest file was modified, in epoch ms."""
         return int(self._unit["lastModifiedTime"][0].as_py() or 0)
 
     @property
     def keeps_files(self) -> bool:
         """Whether units of files are stored."""
-        return self.known is not None and self.known.level is not None and reaches(self.known.level, MetadataType.FILE)
+        return (
+            self.known_table is not None
+            and self.known_table.level is not None
+            and reaches(self.known_table.level, MetadataType.FILE)
+        )
 
     def total(self, keys: Collection[str], found: Mapping[str, str]) -> Total | None:
         """The sum of all segments of the table; None if its unit does not hold it.
 
         The unit holds it if it was made from the segments ``keys`` in the states ``found``.
         """
-        if self._said_of_segments is None or self.known is None or self.known.state.declared is not None:
+        if self._said_of_segments is None or self.known_table is None or self.known_table.state.declared is not None:
             return None
         if found != {key: state for key, state in self._said_of_segments.states.items() if key in keys}:
             return None
-        return Total.stored(self._unit, self._said_of_segments)
+        return Total.from_unit(self._unit, self._said_of_segments)
 
     @cached_property
     def _unit(self) -> pa.Table:
@@ -172,7 +178,7 @@ class Stored:
     @cached_property
     def _said_of_segments(self) -> SegmentStates | None:
         """What the table's unit says of its segments; None if another program has since removed or added one."""
-        segments = None if self.known is None else self.known.state.segments
+        segments = None if self.known_table is None else self.known_table.state.segments
         if segments is None:
             return None
         found = self._read_kinds(MetadataType.ALL).columns("metadataKey").parts()
@@ -183,7 +189,7 @@ class Stored:
         return self._tables.read().metadata_types(*kinds).filter(of_table(self.table)).at_seen(self._version)
 
 
-def _recorded(path: str, holders: Sequence[str], root: str) -> SourceFile | None:
+def _source_file_of(path: str, holders: Sequence[str], root: str) -> SourceFile | None:
     known = read_holders(holders)
     size, mtime_ns = known.get(Statistic.LENGTH), known.get(Statistic.MODIFICATION_TIME_NANOS)
     if not isinstance(size, int) or not isinstance(mtime_ns, int):

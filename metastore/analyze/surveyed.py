@@ -50,7 +50,7 @@ class Survey:
         )
         if first is None:
             return None
-        files = units if is_known else _estimated(source, first)
+        files = units if is_known else _estimate_files(source, first)
         is_large = files >= max(least_files, least_a_directory * len(first.directories))
         return cls(first, files) if is_large else None
 
@@ -69,7 +69,7 @@ class Survey:
                     source.passed_over,
                     source.all_files,
                 ),
-                stored.modified if stored.known is not None else 0,
+                stored.last_modified_ms if stored.known_table is not None else 0,
                 reach,
             )
             for start in range(0, len(names), at_once)
@@ -82,7 +82,7 @@ class Survey:
         return FoundFiles(segments, states, loose, surveyed=found, reached_on=engine if is_reached else None)
 
 
-def _estimated(source: SourceTable, first: FirstLevel) -> int:
+def _estimate_files(source: SourceTable, first: FirstLevel) -> int:
     """Returns the approximate number of files, by directories that lie far apart."""
     step = max(1, len(first.directories) // _SAMPLE)
     sample = first.directories[::step][:_SAMPLE]

@@ -52,41 +52,41 @@ class UnstoredUnits:
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """Yields all files, with the statistics of all columns."""
-        yield TablePortion(self._files(self._wanted(None)))
+        yield TablePortion(self._files(self._wanted_metadata(None)))
 
     def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
         """Yields all files, with the statistics of the columns ``asked``."""
         columns = frozenset(asked)
         if columns not in self._made:
-            files = self._files(self._wanted(sorted(map(parse, columns))))
+            files = self._files(self._wanted_metadata(sorted(map(parse, columns))))
             self._made[columns] = PortionColumns.of(TablePortion(files), columns)
         yield self._made[columns]
 
-    def known(self) -> Iterator[PortionColumns]:
+    def all_files(self) -> Iterator[PortionColumns]:
         """Yields all files, without statistics."""
         return self.portions(frozenset(), ())
 
     @cached_property
-    def _listed(self) -> Sequence[SourceFile]:
+    def _all_files(self) -> Sequence[SourceFile]:
         return self.provided.files()
 
-    def _wanted(self, columns: Sequence[ColumnPath] | None) -> WantedMetadata:
+    def _wanted_metadata(self, columns: Sequence[ColumnPath] | None) -> WantedMetadata:
         paths = None if columns is None else tuple(columns)
         return WantedMetadata(level=MetadataType.FILE, columns=paths, format=self.provided.format)
 
     def _files(self, wanted: WantedMetadata) -> pa.Table:
-        rows = list(kept_rows(self.source, self.provided, wanted, self._listed))
+        rows = list(kept_rows(self.source, self.provided, wanted, self._all_files))
         return pa.Table.from_batches([to_batch(UNIT_SCHEMA, self.source.table, rows)])
 
     @cached_property
     def _upper(self) -> pa.Table:
-        source, wanted = self.source, self._wanted(())
+        source, wanted = self.source, self._wanted_metadata(())
         details = self._files(wanted)
-        states = {key: segment_state(own) for key, own in segments_of(self._listed).items()}
+        states = {key: segment_state(own) for key, own in segments_of(self._all_files).items()}
         parts = file_parts(details, source.location)
         segments, tops = segment_units(
             source, UNIT_SCHEMA, parts, details, level=MetadataType.SEGMENT, states=states, is_flat=is_flat(states)
         )
-        total, owner = Total.added(tops), source.owner or ""
+        total, owner = Total.sum_of(tops), source.owner or ""
         of_table = table_unit(source, UNIT_SCHEMA, total, {()}, owner=owner, wanted=wanted, states=states)
         return pa.concat_tables([of_table, segments])

@@ -62,7 +62,7 @@ class Grid(Table):
         elif room is not None:
             yield from super().__rich_console__(console, options.update(max_width=room))
         elif self.row_count:
-            yield from self._turned()
+            yield from self._stack_rows()
 
     def _widths(self, console: Console, options: ConsoleOptions) -> int | None:
         """Gives each column its width, and returns that of the table; None if it is too wide."""
@@ -71,12 +71,12 @@ class Grid(Table):
         least = [_least(column, width) for column, width in zip(self.columns, natural, strict=True)]
         self._take(natural)
         between = Measurement.get(console, unbounded, self).maximum - sum(natural)
-        chosen = fitted(natural, least, options.max_width - between)
+        chosen = fit_widths(natural, least, options.max_width - between)
         self._take(chosen)
         total = sum(chosen) + between
         return total if total <= options.max_width else None
 
-    def _turned(self) -> Iterator[RenderableType]:
+    def _stack_rows(self) -> Iterator[RenderableType]:
         """Yields the rows one below the other, each as lines of heading and value, with an empty line between rows."""
         for row in zip(*(column.cells for column in self.columns), strict=True):
             lines = Table.grid(padding=(0, 2))
@@ -104,7 +104,7 @@ def _visible_cell(cell: RenderableType | None) -> RenderableType | None:
     return cell
 
 
-def fitted(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+def fit_widths(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     """Returns widths that fit into ``room``, or the minimum ones. The widest shrinks first, down to its ``least``."""
     widths = list(natural)
     while sum(widths) > room:

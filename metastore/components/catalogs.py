@@ -105,7 +105,7 @@ class Catalogs:
 
         A file system catalog whose warehouse folder does not exist yet is empty: the first table creates the folder.
         """
-        return sorted(self.walk_schemas(catalog, _raised))
+        return sorted(self.walk_schemas(catalog, _raise_error))
 
     def walk_schemas(self, catalog: str, trouble: Callable[[str, Exception], object]) -> Iterator[str]:
         """Yield the schemas of ``catalog`` while they are listed, parents before children. Raises as :meth:`schemas`.
@@ -145,14 +145,14 @@ class Catalogs:
         if source is None:
             return {} if namespace == (COMPONENTS,) else None
         with failures_of(source), source.turn, suppress(NoSuchNamespaceError, NoSuchTableError):
-            return {str(key): str(value) for key, value in source.opened.load_namespace_properties(namespace).items()}
+            return {str(key): str(value) for key, value in source.catalog.load_namespace_properties(namespace).items()}
         return None
 
     @staticmethod
     def _schemas_in(source: ForeignCatalog, above: Identifier) -> list[Identifier]:
         with failures_of(source, NoSuchNamespaceError), source.turn:
             try:
-                return list(source.opened.list_namespaces(above) if above else source.opened.list_namespaces())
+                return list(source.catalog.list_namespaces(above) if above else source.catalog.list_namespaces())
             except NoSuchNamespaceError as error:
                 if above or source.settings.type == "filesystem":
                     return []  # Dropped since the listing, or not created yet.
@@ -169,7 +169,7 @@ class Catalogs:
                 return None
             return sorted(name for name, table in self._components(COMPONENTS).items() if table.load() is not None)
         with failures_of(source), source.turn, suppress(NoSuchNamespaceError):
-            return sorted(name[-1] for name in source.opened.list_tables(namespace))
+            return sorted(name[-1] for name in source.catalog.list_tables(namespace))
         return None
 
     def views_in(self, catalog: str, namespace: Identifier) -> list[str] | None:
@@ -180,7 +180,7 @@ class Catalogs:
         source = self._source(catalog)
         if source is not None and source.settings.type in _WITH_VIEWS:
             with failures_of(source), source.turn, suppress(NoSuchNamespaceError):
-                return sorted(name[-1] for name in source.opened.list_views(namespace))
+                return sorted(name[-1] for name in source.catalog.list_views(namespace))
             return None
         return None if self.namespace_properties(catalog, namespace) is None else []
 
@@ -299,7 +299,7 @@ class Catalogs:
                 f"{OWN_CATALOG} is the metastore's own; its tables are changed by its components and by procedures only"
             )
         source.may_create = True
-        return source.opened
+        return source.catalog
 
     def close(self) -> None:
         """Release connections; a later use opens new ones."""
@@ -335,7 +335,7 @@ def _said_of_plugin(plugin: StoragePluginSettings, catalogs: Iterable[str]) -> s
     )
 
 
-def _raised(schema: str, error: Exception) -> None:  # noqa: ARG001 - the error names the catalog
+def _raise_error(schema: str, error: Exception) -> None:  # noqa: ARG001 - the error names the catalog
     raise error
 
 

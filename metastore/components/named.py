@@ -31,7 +31,7 @@ _Change = Callable[[Modify[N], N | None, int], bool]
 """Stages a change, given the existing unit and the version it was read in; returns False if there is nothing to do."""
 
 
-def named(name: TableInfo) -> BooleanExpression:
+def name_filter(name: TableInfo) -> BooleanExpression:
     """Return a filter for the unit with this name."""
     return all_of(
         [
@@ -57,7 +57,7 @@ class NamedComponent(Component[N]):
 
     def find(self, name: TableInfo | str, *, at: int | None = None, as_of: datetime | None = None) -> N | None:
         """Return the unit ``name``, or None. Raises NotFoundError for a version that is not kept."""
-        found = self._all(at, as_of).filter(named(_info(name))).execute()
+        found = self._all(at, as_of).filter(name_filter(_info(name))).execute()
         return found[0] if found else None
 
     def list(
@@ -81,7 +81,7 @@ class NamedComponent(Component[N]):
         Raises InvalidRequestError if the name is taken (unless ``replace``), or cannot be a folder.
         """
         info = unit.info
-        unit = _renamed(unit, info)
+        unit = _rename_unit(unit, info)
 
         def change(modify: Modify[N], present: N | None, _: int) -> bool:
             if present is not None and not replace:
@@ -99,7 +99,7 @@ class NamedComponent(Component[N]):
         Raises NotFoundError, and ConflictError if the unit differs from ``seen`` by now.
         """
         info = unit.info
-        unit = _renamed(unit, info)
+        unit = _rename_unit(unit, info)
 
         def change(modify: Modify[N], present: N | None, _: int) -> bool:
             if present is None:
@@ -123,7 +123,7 @@ class NamedComponent(Component[N]):
             was_there = present is not None
             if present is None and not if_exists:
                 raise self.unknown(info)
-            modify.delete(named(info))
+            modify.delete(name_filter(info))
             return was_there
 
         self._transact(info, change)
@@ -143,13 +143,13 @@ class NamedComponent(Component[N]):
                 raise self.unknown(old)
             if self.find(new, at=version) is not None:
                 raise InvalidRequestError(f"{self.noun} {new} exists already; drop it first")
-            renamed = _renamed(present, new)
+            renamed = _rename_unit(present, new)
             if now_ms is not None:
                 renamed = dataclasses.replace(renamed, last_modified_time=now_ms)
-            modify.delete(named(old)).overwrite([renamed])
+            modify.delete(name_filter(old)).overwrite([renamed])
             return True
 
-        return self._transact(old, change, Or(named(old), named(new)))
+        return self._transact(old, change, Or(name_filter(old), name_filter(new)))
 
     def versions(self, name: TableInfo | str) -> Sequence[tuple[Version, N | None]]:
         """Return the kept versions that changed the unit ``name``, newest first, each with the unit as it was then.
@@ -208,7 +208,7 @@ class NamedComponent(Component[N]):
 
     def _transact(self, name: TableInfo, change: _Change[N], within: BooleanExpression | None = None) -> int:
         """Commit what ``change`` stages for the unit ``name``, with compare-and-set on the version it was read in."""
-        watched = named(name) if within is None else within
+        watched = name_filter(name) if within is None else within
 
         def attempt(version: int) -> int | ConflictError:
             modify = self.modify()
@@ -220,7 +220,7 @@ class NamedComponent(Component[N]):
         return on_newest(self.metadata, attempt, lost)
 
 
-def _renamed(unit: N, name: TableInfo) -> N:
+def _rename_unit(unit: N, name: TableInfo) -> N:
     """Return ``unit`` renamed to ``name``, in the spelling that look-ups use."""
     return dataclasses.replace(unit, storage_plugin=name.storage_plugin, workspace=name.workspace, name=name.name)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from metastore.config.section import Section, dotted
+from metastore.config.section import Section, join_key
 from metastore.config.table_properties import Doubt, doubts, versions_kept
 
 _COMPONENTS: Final = ("tables", "views", "materialized_views", "runs")
@@ -59,7 +59,7 @@ def components_settings(section: Section) -> dict[str, ComponentSettings]:
             raise component.refusal("location", f"{reserved} in this folder; choose another")
         for other in components.values():
             if _holds(other.location, location) or _holds(location, other.location):
-                key = f"{dotted(section.key)}.{other.name}.location"
+                key = f"{join_key(section.key)}.{other.name}.location"
                 raise component.refusal(
                     "location",
                     f"it lies within {key} = {other.location}, or the other way round: choose separate folders",

@@ -60,7 +60,7 @@ def daemon_settings(section: Section) -> DaemonSettings:
         keep_runs=_above_zero(section, "keep_runs"),
         endpoint=_endpoint(section.section("http")),
         answer_timeout=_above_zero(section, "answer_timeout"),
-        workers=section.required("workers", section.whole("workers", least=1)),
+        workers=section.require("workers", section.whole("workers", least=1)),
     )
 
 
@@ -70,7 +70,7 @@ def _endpoint(section: Section) -> EndpointSettings:
 
 
 def _above_zero(section: Section, name: str) -> timedelta:
-    value = section.required(name, section.duration(name))
+    value = section.require(name, section.duration(name))
     if value <= timedelta():
         raise section.refusal(name, "a time above zero is expected")
     return value

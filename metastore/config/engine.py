@@ -36,8 +36,8 @@ def engine_settings(section: Section) -> EngineSettings:
     return EngineSettings(
         kind=section.choice("kind", kinds),
         sql=section.choice("sql", dialects),
-        spark_threshold_files=section.required("spark_threshold_files", threshold),
-        spark_threshold_size=section.required("spark_threshold_size", section.size("spark_threshold_size")),
-        processes=section.required("processes", processes),
+        spark_threshold_files=section.require("spark_threshold_files", threshold),
+        spark_threshold_size=section.require("spark_threshold_size", section.size("spark_threshold_size")),
+        processes=section.require("processes", processes),
         spark={name: value for name, value in section.properties("spark").items() if value is not None},
     )

@@ -70,7 +70,7 @@ class Document:
         return any(each.place is not None and each.place.path is not None for each in self.statements)
 
     @cached_property
-    def assigned(self) -> Sequence[Assignment]:
+    def assignments(self) -> Sequence[Assignment]:
         """Returns every statement, in order."""
         return [replace(each, key=(*self.below, *each.key)) for each in (*self.statements, *assignments_in(self.given))]
 
@@ -86,8 +86,8 @@ class Document:
     def place(self, key: KeyPath) -> Place | None:
         """Returns the line that sets ``key`` or an object around it; None if several lines are possible."""
         depth = next((depth for depth in range(len(key)) if not isinstance(self.node(key[:depth]), dict)), len(key))
-        own = [each.place for each in self.assigned if each.key == key[:depth]]
-        parts = own or [each.place for each in self.assigned if each.key[:depth] == key[:depth]]
+        own = [each.place for each in self.assignments if each.key == key[:depth]]
+        parts = own or [each.place for each in self.assignments if each.key[:depth] == key[:depth]]
         return parts[0] if len(set(parts)) == 1 else None
 
 
@@ -109,12 +109,12 @@ def document_of(mapping: Mapping[str, Any]) -> Document:
 
 def _of_mapping(given: Any) -> Node:
     if isinstance(given, Mapping):
-        parts = (_nested(segments(str(name)), _of_mapping(value)) for name, value in given.items())
+        parts = (_nest_value(segments(str(name)), _of_mapping(value)) for name, value in given.items())
         return reduce(overlay, parts, {})
     return [_of_mapping(each) for each in given] if isinstance(given, list | tuple) else given
 
 
-def _nested(key: KeyPath, value: Node) -> Node:
+def _nest_value(key: KeyPath, value: Node) -> Node:
     for name in reversed(key):
         value = {name: value}
     return value
@@ -153,7 +153,7 @@ class _Parser:
                 return found
             if include := _INCLUDE.match(self._text, self._at):
                 self._at = include.end()
-                for node in self._included(include, above or ()):
+                for node in self._include_files(include, above or ()):
                     found = overlay(found, node)
             else:
                 found = overlay(found, self._field(above, depth))
@@ -174,8 +174,8 @@ class _Parser:
             own = Substitution(".".join(key), None, optional=True)
             value = Concatenation([(own, ""), ([value], "")])
         if whole is not None:
-            self.statements.insert(position, Assignment(whole, _written(value), place))
-        return _nested(key, value)
+            self.statements.insert(position, Assignment(whole, _form_of(value), place))
+        return _nest_value(key, value)
 
     def _key(self) -> KeyPath:
         """Reads a key path: names with dots between them, which in quotes are part of a name."""
@@ -203,7 +203,7 @@ class _Parser:
             parts.append((part, self._blanks()))
         if not parts:
             self._fail()
-        return self._joined(parts)
+        return self._join_values(parts)
 
     def _part(self, key: KeyPath | None, depth: int) -> tuple[Node, bool]:
         """Reads a part of a value; True if it is unquoted text."""
@@ -240,7 +240,7 @@ class _Parser:
                 self._fail()
             found.append(self._value(None, depth))
 
-    def _joined(self, parts: list[tuple[Node, str]]) -> Node:
+    def _join_values(self, parts: list[tuple[Node, str]]) -> Node:
         values = [value for value, _ in parts]
         kinds = {
             dict if isinstance(each, dict) else list if isinstance(each, list) else str
@@ -261,7 +261,7 @@ class _Parser:
             return _scalar(values[0]) if isinstance(values[0], _Word) else str(values[0])
         return "".join(f"{value}{blanks}" for value, blanks in parts[:-1]) + values[-1]
 
-    def _included(self, token: re.Match[str], above: KeyPath) -> Iterator[Node]:
+    def _include_files(self, token: re.Match[str], above: KeyPath) -> Iterator[Node]:
         """Yields the objects of an include, the weakest first; none if the file is absent and not required."""
         statement = f"{self._place(token.start())}: {token[0].strip()!r}"
         if token["name"] is None or token["kind"] not in {None, "file"} or "://" in token["name"]:
@@ -340,7 +340,7 @@ def _scalar(word: str) -> Node:
     return read if word == str(read) else str(word)  # a number that Python would write in another way stays text
 
 
-def _written(value: Node) -> Written:
+def _form_of(value: Node) -> Written:
     if value is None:
         return Written.NULL
     if isinstance(value, dict):

@@ -32,10 +32,10 @@ def properties_in(path: Path) -> Mapping[str, str]:
     """Returns what a Java properties file says. Raises ConfigError if it cannot be read."""
     lines = re.sub(r"(?<!\\)((?:\\\\)*)\\\n[ \t]*", r"\1", read_text(path)).split("\n")
     found = (_PROPERTY.fullmatch(line) for line in lines if line.strip() and line.strip()[0] not in "#!")
-    return {_unescaped(each[1]): _unescaped(each[2]) for each in found if each is not None}
+    return {_unescape(each[1]): _unescape(each[2]) for each in found if each is not None}
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else _LETTERS.get(found[2], found[2]), text)
 
 

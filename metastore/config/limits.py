@@ -45,7 +45,7 @@ def limit_settings(section: Section) -> LimitSettings:
 
 
 def _positive_size(section: Section, name: str) -> int:
-    size = section.required(name, section.size(name))
+    size = section.require(name, section.size(name))
     if size <= 0:
         raise section.refusal(name, "a size above zero is expected")
     return size

@@ -103,7 +103,7 @@ class Configuration:
 
         ``is_free`` returns whether a key belongs to a map of free names.
         """
-        written = ((each, tier) for tier in self._tiers for each in tier.document.assigned if is_free(each.key))
+        written = ((each, tier) for tier in self._tiers for each in tier.document.assignments if is_free(each.key))
         for found in collisions(written):
             lost, other = (
                 f"{'.'.join(each.key)} ({_place_of(tier, each)})"

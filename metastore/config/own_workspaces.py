@@ -22,10 +22,10 @@ def own_workspaces(storage: Mapping[str, StoragePluginSettings]) -> list[tuple[s
 
 def is_shipped(plugin: str, workspace: WorkspaceSettings) -> bool:
     """Returns whether ``workspace`` is one that exists without configuration, for ``/`` or ``/tmp``."""
-    return _shipped().get((plugin, workspace.name)) == workspace
+    return _default_workspaces().get((plugin, workspace.name)) == workspace
 
 
 @cache
-def _shipped() -> Mapping[tuple[str, str], WorkspaceSettings]:
+def _default_workspaces() -> Mapping[tuple[str, str], WorkspaceSettings]:
     plugins = Settings.from_mapping({}).storage.values()
     return {(plugin.name, name): workspace for plugin in plugins for name, workspace in plugin.workspaces.items()}

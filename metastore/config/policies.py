@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.loader import Configuration, defaults
-from metastore.config.section import Reading, Section, dotted
+from metastore.config.section import Reading, Section, join_key
 from metastore.config.units import parse_duration
 
 _Reader = Callable[[Section, str], Any]
@@ -135,7 +135,7 @@ def policy_settings(section: Section, catalogs: Collection[str], plugins: Collec
         for name in _REQUIRED:
             if default[f"{action}.{name}"].value is None:
                 holder = section.section("default").section(action)
-                holder.required(name, None)
+                holder.require(name, None)
     known = {OWN_CATALOG, *catalogs, *plugins}
     return PolicySettings(
         default,
@@ -175,4 +175,4 @@ def _action(section: Section, action: str) -> Iterator[tuple[str, LayerValue]]:
         if last in inner.values:
             key = (*inner.key, last)
             origin = section.reading.configuration.origin(key)
-            yield f"{action}.{name}", LayerValue(read(inner, last), dotted(key), str(origin))
+            yield f"{action}.{name}", LayerValue(read(inner, last), join_key(key), str(origin))

@@ -30,7 +30,7 @@ def procedure_settings(section: Section) -> ProcedureSettings:
 
 
 def _not_negative(section: Section, name: str) -> timedelta:
-    time = section.required(name, section.duration(name))
+    time = section.require(name, section.duration(name))
     if time < timedelta():
         raise section.refusal(name, "a time not below zero is expected")
     return time

@@ -29,17 +29,17 @@ def read_settings(section: Section) -> ReadSettings:
     """Read the settings below ``drill.metastore.iceberg.read``. Raises ConfigError for a number out of range."""
 
     def size(name: str, least: int) -> int:
-        found = section.required(name, section.size(name))
+        found = section.require(name, section.size(name))
         if found < least:
             raise section.refusal(name, f"a size of {least} or more is expected")
         return found
 
     return ReadSettings(
-        small_files=section.required("small_files", section.whole("small_files", least=0)),
+        small_files=section.require("small_files", section.whole("small_files", least=0)),
         small_size=size("small_size", 0),
-        part_rows=section.required("part_rows", section.whole("part_rows", least=1)),
+        part_rows=section.require("part_rows", section.whole("part_rows", least=1)),
         part_size=size("part_size", 1),
         memory_size=size("memory_size", 0),
-        segment_rows=section.required("segment_rows", section.whole("segment_rows", least=1)),
+        segment_rows=section.require("segment_rows", section.whole("segment_rows", least=1)),
         segment_size=size("segment_size", 1),
     )

@@ -129,7 +129,7 @@ class Resolution:
             return ABSENT
         found = self._child(node.below, name, key)
         for part, _ in node.parts:
-            value = self._substituted(part, node.below, key) if isinstance(part, Substitution) else part
+            value = self._substitute(part, node.below, key) if isinstance(part, Substitution) else part
             if isinstance(value, dict):
                 found = overlay(found, self._child(value, name, key)) if name in value else found
             elif value is not ABSENT:
@@ -143,7 +143,7 @@ class Resolution:
             raise _CircleError(f"{self._key_and_place(key)} refers to itself: {circle}")
         self._active.append(key)
         try:
-            return self._resolved(node, key)
+            return self._resolve_node(node, key)
         finally:
             self._active.pop()
 
@@ -155,22 +155,22 @@ class Resolution:
     def says_nothing(self, node: Node) -> bool:
         """Returns whether a node, being only ``${?name}`` without a value, keeps the value that it would override."""
         return isinstance(node, Concatenation) and all(
-            isinstance(part, Substitution) and part.optional and self._substituted(part, node.below, ()) is ABSENT
+            isinstance(part, Substitution) and part.optional and self._substitute(part, node.below, ()) is ABSENT
             for part, _ in node.parts
         )
 
     def _key_and_place(self, key: KeyPath) -> str:
         return f"{'.'.join(key)} ({self._locate(key)})"
 
-    def _resolved(self, node: Node, key: KeyPath) -> Any:
+    def _resolve_node(self, node: Node, key: KeyPath) -> Any:
         if isinstance(node, dict):
             values = {name: self._resolved_within(child, (*key, name)) for name, child in node.items()}
             kept = {name: value for name, value in values.items() if value is not ABSENT}
             return Whole(kept) if isinstance(node, Whole) else kept
         if isinstance(node, list):
-            return [value for child in node if (value := self._resolved(child, key)) is not ABSENT]
+            return [value for child in node if (value := self._resolve_node(child, key)) is not ABSENT]
         if isinstance(node, Concatenation):
-            return self._joined(node, key)
+            return self._join_parts(node, key)
         return node
 
     def _resolved_within(self, node: Node, key: KeyPath) -> Any:
@@ -179,18 +179,18 @@ class Resolution:
         except ConfigError as error:
             return Unresolvable(error)
 
-    def _joined(self, node: Concatenation, key: KeyPath) -> Any:
+    def _join_parts(self, node: Concatenation, key: KeyPath) -> Any:
         resolved = [
-            (self._substituted(part, node.below, key) if isinstance(part, Substitution) else part, blanks)
+            (self._substitute(part, node.below, key) if isinstance(part, Substitution) else part, blanks)
             for part, blanks in node.parts
         ]
-        parts = [(ABSENT if part is ABSENT else self._resolved(part, key), blanks) for part, blanks in resolved]
+        parts = [(ABSENT if part is ABSENT else self._resolve_node(part, key), blanks) for part, blanks in resolved]
         values = [part for part, _ in parts if part is not ABSENT]
         is_blank = not any(blanks for _, blanks in parts[:-1])
         if not values and is_blank:
-            return self._resolved(node.below, key)
+            return self._resolve_node(node.below, key)
         if values and all(isinstance(value, dict) for value in values):
-            below = self._resolved(node.below, key)
+            below = self._resolve_node(node.below, key)
             whole: Node = below if isinstance(below, dict) else {} if below is ABSENT else Whole()
             for value in values:
                 whole = overlay(whole, value)
@@ -201,16 +201,16 @@ class Resolution:
             return values[0]
         if any(isinstance(value, dict | list) for value in values):
             raise ConfigError(f"{self._key_and_place(key)} joins an object or a list with a value of another kind")
-        text = "".join(_spelled(value) + blanks for value, blanks in parts[:-1])
-        return text + _spelled(parts[-1][0])
+        text = "".join(_text_of(value) + blanks for value, blanks in parts[:-1])
+        return text + _text_of(parts[-1][0])
 
-    def _substituted(self, part: Substitution, below: Node, key: KeyPath) -> Any:
+    def _substitute(self, part: Substitution, below: Node, key: KeyPath) -> Any:
         path = part.path or key
         value: Any = ABSENT
         for wanted in dict.fromkeys(((*part.within, *path), path)) if part.path else (key,):
             try:
                 if value is ABSENT:
-                    value = self._resolved(below, key) if wanted == key else self.get(wanted)
+                    value = self._resolve_node(below, key) if wanted == key else self.get(wanted)
             except _CircleError:  # noqa: PERF203 - two names at most
                 if not part.optional:
                     raise
@@ -224,7 +224,7 @@ class Resolution:
         return value
 
 
-def _spelled(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if value is ABSENT:
         return ""
     if value is None:

@@ -20,7 +20,7 @@ from metastore.config.resolution import KeyPath, Unresolvable
 from metastore.config.units import parse_duration, parse_period, parse_size
 from metastore.errors import ConfigError
 from metastore.ground.suggestions import did_you_mean
-from metastore.redaction import shown
+from metastore.redaction import redact_value
 
 _T = TypeVar("_T")
 _FILE_URI = re.compile(r"^file:(//(localhost(?=/))?)?")
@@ -58,34 +58,34 @@ class Reading:
 
     def refusal(self, key: KeyPath, value: Any, reason: str) -> ConfigError:
         """Returns the error for an invalid value."""
-        text = json.dumps(shown(dotted(key), value), ensure_ascii=False, default=str)
-        return ConfigError(f"{dotted(key)} = {text}: {reason} ({self.configuration.origin(key)})")
+        text = json.dumps(redact_value(join_key(key), value), ensure_ascii=False, default=str)
+        return ConfigError(f"{join_key(key)} = {text}: {reason} ({self.configuration.origin(key)})")
 
     def effective(self) -> tuple[Setting, ...]:
         """Returns all keys that were read, in alphabetical order."""
         return tuple(
-            Setting(dotted(key), shown(dotted(key), value), self.configuration.origin(key))
+            Setting(join_key(key), redact_value(join_key(key), value), self.configuration.origin(key))
             for key, value in sorted(self._asked.items())
         )
 
     def unknown(self, section: Section, ignored: Collection[str] = ()) -> Iterator[str]:
         """Returns a sentence for every unknown key below ``section``, except ``ignored`` names."""
-        known = [dotted(key) for key in self._asked]
+        known = [join_key(key) for key in self._asked]
         for key, _ in _entries(section.key, section.values):
             if key[len(section.key)] in ignored or any(key[:length] in self._asked for length in range(len(key) + 1)):
                 continue
-            hint = did_you_mean(dotted(key), known, most=1, cutoff=0.8)
-            yield f"unknown key {_spelled(key)} ({self.configuration.origin(key)}){hint}"
+            hint = did_you_mean(join_key(key), known, most=1, cutoff=0.8)
+            yield f"unknown key {_quote_key(key)} ({self.configuration.origin(key)}){hint}"
 
-    def misplaced(self, *key: str) -> Iterator[str]:
+    def find_misplaced(self, *key: str) -> Iterator[str]:
         """Returns a sentence for every name that would belong to ``key`` if its dots were not quoted."""
         for depth in range(len(key)):
             for name in self.configuration.names(key[:depth]):
-                if "." in name and f"{name}.".startswith(f"{dotted(key[depth:])}."):
+                if "." in name and f"{name}.".startswith(f"{join_key(key[depth:])}."):
                     found = (*key[:depth], name)
                     yield (
-                        f"unknown key {_spelled(found)} ({self.configuration.origin(found)}); "
-                        f"in quotes it is one name that contains dots: did you mean {dotted(found)}?"
+                        f"unknown key {_quote_key(found)} ({self.configuration.origin(found)}); "
+                        f"in quotes it is one name that contains dots: did you mean {join_key(found)}?"
                     )
 
 
@@ -108,26 +108,26 @@ class Section:
         found = {name: self.section(name) for name in self.values}
         return {name: section for name, section in found.items() if self.values[name] is not None}
 
-    def required(self, name: str, value: _T | None) -> _T:
+    def require(self, name: str, value: _T | None) -> _T:
         """Returns ``value``. Raises ConfigError if it is absent or null."""
         if value is None:
             key, configuration = (*self.key, name), self.reading.configuration
             raise ConfigError(
-                f"{dotted(key)} is missing or null ({configuration.origin(key)}); looked in {configuration.sources}"
+                f"{join_key(key)} is missing or null ({configuration.origin(key)}); looked in {configuration.sources}"
             )
         return value
 
     def text(self, name: str) -> str:
         """Returns a required string; numbers and booleans are taken as they are written."""
-        return self.required(name, self.optional_text(name))
+        return self.require(name, self.optional_text(name))
 
     def optional_text(self, name: str) -> str | None:
         """Returns a string; None if the key is absent or null."""
-        return self._converted(name, _text)
+        return self._convert(name, _text)
 
     def texts(self, name: str) -> list[str]:
         """Returns a list of strings; empty if the key is absent or null."""
-        return self._converted(name, _list_of_texts) or []
+        return self._convert(name, _list_of_texts) or []
 
     def choice(self, name: str, options: Mapping[str, _T]) -> _T:
         """Returns the value of one of the ``options``, chosen by name."""
@@ -138,19 +138,19 @@ class Section:
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Returns a boolean; yes, no, on and off are accepted."""
-        value = self._converted(name, _boolean)
+        value = self._convert(name, _boolean)
         return default if value is None else value
 
     def whole(self, name: str, *, least: int) -> int | None:
         """Returns an integer of at least ``least``, written as a number or a string; None if absent."""
-        value = self._converted(name, _integer)
+        value = self._convert(name, _integer)
         if value is not None and value < least:
             raise self.refusal(name, f"at least {least} is expected")
         return value
 
     def port(self, name: str) -> int:
         """Returns a required port; 0 is any free one."""
-        return self.required(name, self.optional_port(name))
+        return self.require(name, self.optional_port(name))
 
     def optional_port(self, name: str) -> int | None:
         """Returns a port; None if the key is absent or null."""
@@ -161,13 +161,13 @@ class Section:
 
     def size(self, name: str) -> int | None:
         """Returns a number of bytes, written as a number or with a unit, such as ``256 MB``."""
-        return self._converted(name, lambda value: parse_size(_text(value)))
+        return self._convert(name, lambda value: parse_size(_text(value)))
 
     def duration(self, name: str) -> timedelta | None:
         """Returns a duration, written as text, such as ``10 days``, or as a period."""
         if isinstance(self.values.get(name), dict):
             return self.period(name)
-        return self._converted(name, lambda value: parse_duration(_text(value)))
+        return self._convert(name, lambda value: parse_duration(_text(value)))
 
     def period(self, name: str) -> timedelta | None:
         """Returns the sum of an object of units, such as ``{ days = 7, hours = 12 }``; None if absent or empty."""
@@ -184,7 +184,7 @@ class Section:
     def properties(self, name: str) -> dict[str, str | None]:
         """Returns a map of free keys to strings, None for null. ``a.b = 1`` and ``"a.b" = 1`` are the same."""
         values = self.section(name).values
-        return {dotted(key): self._property(name, key, value) for key, value in _entries((), values)}
+        return {join_key(key): self._property(name, key, value) for key, value in _entries((), values)}
 
     def _property(self, name: str, key: KeyPath, value: Any) -> str | None:
         full = (*self.key, name, *key)
@@ -194,7 +194,7 @@ class Section:
         except ValueError as error:
             raise self.reading.refusal(full, value, str(error)) from error
 
-    def _converted(self, name: str, convert: Callable[[Any], _T]) -> _T | None:
+    def _convert(self, name: str, convert: Callable[[Any], _T]) -> _T | None:
         value = self.values.get(name)
         self.reading.note((*self.key, name), value)
         try:
@@ -231,12 +231,12 @@ def is_local(location: str) -> bool:
     return location.startswith("file:")
 
 
-def dotted(key: KeyPath) -> str:
+def join_key(key: KeyPath) -> str:
     """Returns a key path with dots between its names."""
     return ".".join(key)
 
 
-def _spelled(key: KeyPath) -> str:
+def _quote_key(key: KeyPath) -> str:
     """Returns a key path, with quotes around names that contain dots."""
     return ".".join(f'"{name}"' if "." in name else name for name in key)
 

@@ -57,7 +57,7 @@ class ServeSettings:
 def serve_settings(section: Section, catalogs: Collection[str], cwd: Path | None) -> ServeSettings:
     """Read the settings below ``drill.metastore.serve``; ``catalogs`` are the configured ones. Raises ConfigError."""
     limits = section.section("limits")
-    request = limits.required("request", limits.duration("request"))
+    request = limits.require("request", limits.duration("request"))
     if request <= timedelta():
         raise limits.refusal("request", "a time above zero is expected")
     return ServeSettings(
@@ -66,14 +66,14 @@ def serve_settings(section: Section, catalogs: Collection[str], cwd: Path | None
         token=section.optional_text("token") or None,
         tls=_tls(section.section("tls"), cwd),
         host_names=tuple(section.texts("host_names")),
-        catalogs=_served(section, [OWN_CATALOG, *catalogs]),
+        catalogs=_read_catalogs(section, [OWN_CATALOG, *catalogs]),
         reports=section.choice("metrics_reports", _REPORTS),
-        cache_bytes=section.required("cache", section.size("cache")),
+        cache_bytes=section.require("cache", section.size("cache")),
         limits=ServeLimits(
-            connections=limits.required("connections", limits.whole("connections", least=1)),
-            body_bytes=limits.required("body", limits.size("body")),
+            connections=limits.require("connections", limits.whole("connections", least=1)),
+            body_bytes=limits.require("body", limits.size("body")),
             request=request,
-            page=limits.required("page", limits.whole("page", least=1)),
+            page=limits.require("page", limits.whole("page", least=1)),
         ),
     )
 
@@ -82,11 +82,11 @@ def _tls(section: Section, cwd: Path | None) -> TlsSettings | None:
     given = {name: section.optional_text(name) for name in ("certificate", "key")}
     if not any(given.values()):
         return None
-    found = {name: section.local_path(name, section.required(name, value), cwd) for name, value in given.items()}
+    found = {name: section.local_path(name, section.require(name, value), cwd) for name, value in given.items()}
     return TlsSettings(**found)
 
 
-def _served(section: Section, known: Collection[str]) -> tuple[str, ...]:
+def _read_catalogs(section: Section, known: Collection[str]) -> tuple[str, ...]:
     names = section.texts("catalogs")
     for name in names:
         if name not in known:

@@ -204,7 +204,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
         *configuration.notes,
         *property_notes(iceberg.components),
         *policy_notes(policies),
-        *reading.misplaced(*root.key),
+        *reading.find_misplaced(*root.key),
         *reading.unknown(root, ignored=_OTHER_IMPLEMENTATIONS),
     )
     for warning in warnings:
@@ -231,7 +231,7 @@ def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:
             min_age=_positive(expiration.duration("min_age")),
         ),
         commit=_commit(section.section("commit")),
-        cache_bytes=cache.required("size", cache.size("size")),
+        cache_bytes=cache.require("size", cache.size("size")),
         components=components_settings(section.section("components")),
         read=read_settings(section.section("read")),
     )
@@ -266,7 +266,7 @@ def _catalog(iceberg: Section) -> CatalogSettings:
 
 
 def _commit(section: Section) -> CommitSettings:
-    timeout = section.required("timeout", section.duration("timeout"))
+    timeout = section.require("timeout", section.duration("timeout"))
     if timeout < timedelta():
         raise section.refusal("timeout", "a time not below zero is expected")
     return CommitSettings(timeout)

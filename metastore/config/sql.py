@@ -53,8 +53,8 @@ def sql_settings(section: Section) -> SqlSettings:
     """Read the settings below ``drill.metastore.sql``. Raises ConfigError for a negative number."""
     return SqlSettings(
         timeout=section.duration("timeout"),
-        memory=section.required("memory", section.size("memory")),
-        threads=section.required("threads", section.whole("threads", least=0)),
+        memory=section.require("memory", section.size("memory")),
+        threads=section.require("threads", section.whole("threads", least=0)),
     )
 
 

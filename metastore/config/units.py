@@ -99,7 +99,7 @@ def _parts(text: str) -> tuple[int, list[tuple[str, str]]]:
     return 1, [(str(number), unit)]
 
 
-def spelled(duration: timedelta) -> str:
+def format_duration(duration: timedelta) -> str:
     """Returns ``duration`` as text for :func:`parse_duration`, in the largest unit without a fraction: ``36 hours``."""
     fitting = [unit for unit, length in _SPELLED.items() if not duration % length]
     unit = fitting[0] if duration else "seconds"

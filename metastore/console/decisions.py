@@ -48,7 +48,7 @@ def read_page(session: Session, query: Query) -> ReadPage:
 
     Raises NotFoundError for a table without metadata, and what :meth:`Session.prune` raises beside InvalidRequestError.
     """
-    table, where, zone = query.required("name"), query.text("where"), query.text("zone")
+    table, where, zone = query.require("name"), query.text("where"), query.text("zone")
     trusted, as_json = query.flag("trust"), query.text("format") == "json"
     with_files = query.flag("files") or not as_json
     name = str(session.table_info(table))

@@ -22,7 +22,7 @@ from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.inspection import metadata_table, resolve_version
 from metastore.overview.results import Rows
 from metastore.procedures.files.guards import PUBLISHED
-from metastore.redaction import shown
+from metastore.redaction import redact_value
 from metastore.session import Session
 
 _SNAPSHOTS: Final = 40
@@ -100,7 +100,7 @@ def iceberg_page(session: Session, query: Query) -> IcebergPage:
     schemas = [(each.schema_id, [str(field) for field in each.fields]) for each in metadata.schemas]
     return IcebergPage(
         table=str(name),
-        location=str(shown("location", metadata.location)),
+        location=str(redact_value("location", metadata.location)),
         format_version=metadata.format_version,
         published_from=metadata.properties.get(PUBLISHED),
         part=part,
@@ -126,7 +126,7 @@ def inspection_page(session: Session, query: Query) -> InspectionPage:
 
 
 def _target(session: Session, query: Query) -> tuple[TableName, TargetTable]:
-    name = TableName.parse(query.required("name"))
+    name = TableName.parse(query.require("name"))
     return name, session.catalogs.table(name.catalog, name.schema, name.name)
 
 

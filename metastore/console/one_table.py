@@ -19,7 +19,7 @@ from metastore.model.bounds.units import LENGTH, ROW_COUNT, START
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.overview.file_summaries import FileSummary
 from metastore.overview.segment_sizes import SegmentSize, TableSize, table_sizes
-from metastore.overview.tables import ColumnSummary, TableDescription, described, files
+from metastore.overview.tables import ColumnSummary, TableDescription, describe_tables, files
 from metastore.overview.time_travel import version_at
 from metastore.session import Session
 
@@ -94,8 +94,8 @@ class RowGroupsPage:
 def table_page(session: Session, query: Query) -> TablePage:
     """Returns one table at the newest version, or at ``at``. Raises NotFoundError."""
     version = version_at(session, query.text("at") or None)
-    info = session.table_info(query.required("name"))
-    found = described(session, [info], version)
+    info = session.table_info(query.require("name"))
+    found = describe_tables(session, [info], version)
     if not found:
         raise session.no_metadata(info)
     size = table_sizes(session, [info], version)[info]
@@ -135,7 +135,7 @@ def mendings(table: TableDescription) -> Iterator[Mending]:
 
 def files_page(session: Session, query: Query) -> FilesPage:
     """Returns one part of the files of a table or ``segment``. Raises NotFoundError."""
-    name, segment = query.required("name"), query.text("segment")
+    name, segment = query.require("name"), query.text("segment")
     every = files(session, name, segment or None, query.text("at") or None).files
     shown, part = part_of(range(len(every)), query.number("page"), _FILES)
     rows = every[shown[0] : shown[-1] + 1] if shown else []
@@ -144,7 +144,7 @@ def files_page(session: Session, query: Query) -> FilesPage:
 
 def row_groups_page(session: Session, query: Query) -> RowGroupsPage:
     """Returns the row groups of the file ``file``, an identifier of the list of files. Raises NotFoundError."""
-    info, file = session.table_info(query.required("name")), query.required("file")
+    info, file = session.table_info(query.require("name")), query.require("file")
     key = file.partition(IDENTIFIER_SEPARATOR)[0] if IDENTIFIER_SEPARATOR in file else DEFAULT_SEGMENT
     read = session.metastore.tables.read
     own = Request(info, metadata_keys=[key], identifiers=[file]).expression()

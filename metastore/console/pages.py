@@ -102,7 +102,9 @@ class Console:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        shown = {name: getattr(formats, name) for name in ("number", "size", "moment", "bound", "plural", "seconds")}
+        shown = {
+            name: getattr(formats, name) for name in ("number", "size", "moment", "format_bound", "plural", "seconds")
+        }
         self._templates.filters |= {**shown, "of_millis": moment_of_millis}
         self._templates.globals |= {"charts": charts, "link": link, "version": VERSION, "unknown": formats.UNKNOWN}
         self._templates.globals |= {
@@ -124,10 +126,12 @@ class Console:
                 return _document(HTTPStatus.OK, found)
             return self._page(HTTPStatus.OK, template, found, link(path, **query.given))
         except MetastoreError as error:
-            return self._failed(_status_of(error), str(error), as_json=as_json)
+            return self._answer_error(_status_of(error), str(error), as_json=as_json)
         except Exception:  # noqa: BLE001 - a defect is one page's, and its traceback is in the log
             _log.exception("a page of the console failed")
-            return self._failed(HTTPStatus.INTERNAL_SERVER_ERROR, "the page failed; the log says why", as_json=as_json)
+            return self._answer_error(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "the page failed; the log says why", as_json=as_json
+            )
 
     def _at(self, path: str) -> tuple[str, Facts]:
         """Returns template and facts of a path. Raises NotFoundError."""
@@ -139,7 +143,7 @@ class Console:
         text = self._templates.get_template(template).render(page=page, here=here, status=status)
         return Answer(status, _HTML, text.encode("utf-8", "replace"))
 
-    def _failed(self, status: HTTPStatus, text: str, *, as_json: bool) -> Answer:
+    def _answer_error(self, status: HTTPStatus, text: str, *, as_json: bool) -> Answer:
         if as_json:
             return _document(status, {"error": text})
         return self._page(status, "error.html", text, "")

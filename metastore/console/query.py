@@ -36,7 +36,7 @@ class Query:
         """Returns the value without blanks at its ends; empty if it is not given."""
         return self.given.get(name, "").strip()
 
-    def required(self, name: str) -> str:
+    def require(self, name: str) -> str:
         """Returns a value that the page needs. Raises InvalidRequestError."""
         if not (value := self.text(name)):
             raise InvalidRequestError(f"the address of this page needs {name}=…")

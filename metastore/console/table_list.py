@@ -24,7 +24,7 @@ from metastore.errors import MetastoreError
 from metastore.ground.epoch import moment_of_millis
 from metastore.model.identity import TableInfo
 from metastore.overview.segment_sizes import TableSize, table_sizes
-from metastore.overview.tables import TableDescription, described
+from metastore.overview.tables import TableDescription, describe_tables
 from metastore.procedures.files.guards import PUBLISHED
 from metastore.session import Session
 
@@ -91,13 +91,13 @@ class Listings:
 
     def tables(self, session: Session, catalog: str) -> tuple[list[TableName], list[str]]:
         """Returns the tables of a catalog by name, and a sentence for each part that cannot be listed."""
-        return self._kept(catalog, lambda: _listed(session, catalog))
+        return self._find_or_make(catalog, lambda: _list_tables(session, catalog))
 
     def publications(self, session: Session) -> Sequence[TableRow]:
         """Returns the published tables of all catalogs, by name."""
-        return self._kept("", lambda: sorted(_published(session), key=lambda row: row.name))
+        return self._find_or_make("", lambda: sorted(_list_publications(session), key=lambda row: row.name))
 
-    def _kept(self, key: str, make: Callable[[], T]) -> T:
+    def _find_or_make(self, key: str, make: Callable[[], T]) -> T:
         with self._lock:
             known: T | None = self._known.get(key)
         if known is None:
@@ -113,10 +113,10 @@ def list_page(session: Session, query: Query, listings: Listings) -> ListPage:
     kinds = ["tables", "views", "materialized", "published", *session.catalogs.names()]
     if kind == "tables":
         version = session.metastore.tables.metadata.version
-        tables, part = part_of(_matching(_analyzed(session, version), search), page, _ON_A_PAGE)
+        tables, part = part_of(_matching(_list_analyzed_tables(session, version), search), page, _ON_A_PAGE)
         return ListPage(kind, kinds, search, part, _analyzed_rows(session, tables, version), str(version))
     if kind in {"views", "materialized"}:
-        views = _views(session) if kind == "views" else _materialized(session)
+        views = _views(session) if kind == "views" else _list_materialized_views(session)
         rows, part = part_of([row for row in views if search.lower() in row.name.lower()], page, _ON_A_PAGE)
         return ListPage(kind, kinds, search, part, rows)
     if kind == "published":
@@ -136,7 +136,7 @@ def _matching(names: Sequence[Any], search: str) -> Sequence[Any]:
     return [each for each in names if all(word in str(each).lower() for word in words)] if words else names
 
 
-def _analyzed(session: Session, version: int) -> Sequence[TableInfo]:
+def _list_analyzed_tables(session: Session, version: int) -> Sequence[TableInfo]:
     cache = session.metastore.tables.backing.reader.cache
     known = cache.find(f"names {version}")
     if isinstance(known, list):
@@ -151,7 +151,8 @@ def _analyzed_rows(session: Session, tables: Sequence[TableInfo], version: int) 
         return []
     sizes = {str(table): size for table, size in table_sizes(session, tables, version).items()}
     return [
-        _analyzed_row(each, sizes.get(each.summary.table, TableSize())) for each in described(session, tables, version)
+        _analyzed_row(each, sizes.get(each.summary.table, TableSize()))
+        for each in describe_tables(session, tables, version)
     ]
 
 
@@ -184,13 +185,13 @@ def wrong_with(table: TableDescription, size: TableSize) -> list[str]:
     return found
 
 
-def _listed(session: Session, catalog: str) -> tuple[list[TableName], list[str]]:
+def _list_tables(session: Session, catalog: str) -> tuple[list[TableName], list[str]]:
     wrong: list[str] = []
     found = catalog_of(session.catalogs, catalog, lambda place, error: wrong.append(f"{place}: {message_of(error)}"))
     return sorted((each for each in found if isinstance(each, TableName)), key=str), wrong
 
 
-def _published(session: Session) -> Iterator[TableRow]:
+def _list_publications(session: Session) -> Iterator[TableRow]:
     for each in session.call("metastore.system.publications").to_pylist():
         yield TableRow(
             name=each["published_as"],
@@ -209,7 +210,7 @@ def _views(session: Session) -> list[ViewRow]:
     ]
 
 
-def _materialized(session: Session) -> list[ViewRow]:
+def _list_materialized_views(session: Session) -> list[ViewRow]:
     return [
         ViewRow(str(each.info), each.sql, each.refresh_status, _moment(each.last_refresh_time), each.owner)
         for each in session.metastore.materialized_views.list()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from metastore.config.units import spelled
+from metastore.config.units import format_duration
 from metastore.console.query import Part, Query, part_of
 from metastore.daemon.actions import Actions
 from metastore.daemon.decide import Situation, decide
@@ -107,7 +107,7 @@ class HealthPage:
 
 def policy_page(session: Session, query: Query) -> PolicyPage:
     """Returns the maintenance of the table ``name``; a recent commit to it, which may delay it, is not looked at."""
-    name = TableName.parse(query.required("name"))
+    name = TableName.parse(query.require("name"))
     return PolicyPage(str(name), upkeep_of(session, name))
 
 
@@ -162,7 +162,7 @@ def daemon_page(session: Session, query: Query, health: Health) -> DaemonPage:
 
 def preview_page(session: Session, query: Query) -> PreviewPage:
     """Returns what the action ``action`` would do to the table ``name``, by a dry run. Raises InvalidRequestError."""
-    name, text = TableName.parse(query.required("name")), query.required("action")
+    name, text = TableName.parse(query.require("name")), query.require("action")
     wanted = [each for each in policies(session.settings.policies, name) if each.action.value == text]
     if not wanted:
         raise InvalidRequestError(f"there is no action {text}; there are {', '.join(map(str, Action))}")
@@ -173,7 +173,7 @@ def preview_page(session: Session, query: Query) -> PreviewPage:
 
 def health_page(session: Session, query: Query) -> HealthPage:
     """Returns the scores of the table ``name``. Reads the manifests of its current snapshot. Raises NotFoundError."""
-    name = TableName.parse(query.required("name"))
+    name = TableName.parse(query.require("name"))
     [row] = health_of(session, name, count_orphans=False)
     parts = [
         (each.name, each.meaning, row[each.name], row[f"{each.name}_score"])
@@ -189,4 +189,4 @@ def _recent(session: Session) -> Sequence[RunUnit]:
 
 
 def _readable(value: Any) -> str:
-    return spelled(value) if isinstance(value, timedelta) else setting_value(value)
+    return format_duration(value) if isinstance(value, timedelta) else setting_value(value)

@@ -23,7 +23,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.run_unit import RunUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.overview.natural_order import natural_order
-from metastore.overview.tables import described
+from metastore.overview.tables import describe_tables
 from metastore.session import Session
 
 _VERSIONS: Final = 50
@@ -99,7 +99,7 @@ def versions_page(session: Session, query: Query) -> VersionsPage:
     if shown:
         runs = session.metastore.runs.since(day_of(millis_since_epoch(shown[-1].timestamp)))
         costs = {version: _cost(run) for run in runs if (version := _version_of(run)) is not None}
-    return VersionsPage(part, [_kept(each, costs) for each in shown])
+    return VersionsPage(part, [_describe_version(each, costs) for each in shown])
 
 
 def difference_page(session: Session, query: Query) -> DifferencePage:
@@ -112,18 +112,18 @@ def difference_page(session: Session, query: Query) -> DifferencePage:
     before = query.number("before", 0) or _parent(tables.metadata.history(), after)
     name = query.text("name")
     if not name:
-        changed = _compared(*(_places(session, None, _OF_TABLES, version) for version in (before, after)))
+        changed = _compare_names(*(_places(session, None, _OF_TABLES, version) for version in (before, after)))
         return DifferencePage(str(before), str(after), None, tables=changed)
     info = session.table_info(name)
     places = [_places(session, info, _OF_SEGMENTS, version) for version in (before, after)]
-    segments = _compared(*places)
+    segments = _compare_names(*places)
     keys = [*segments.added, *segments.removed, *segments.changed][:_SEGMENTS]
-    files = _compared(*(_files(session, info, keys, version) for version in (before, after)))
-    columns = _compared(*(_columns(session, info, version) for version in (before, after)))
+    files = _compare_names(*(_files(session, info, keys, version) for version in (before, after)))
+    columns = _compare_names(*(_columns(session, info, version) for version in (before, after)))
     return DifferencePage(str(before), str(after), str(info), None, segments, files, columns)
 
 
-def _kept(version: Version, costs: Mapping[int, Cost]) -> KeptVersion:
+def _describe_version(version: Version, costs: Mapping[int, Cost]) -> KeptVersion:
     counts = (version.summary.get(name, "") for name in ("added-data-files", "deleted-data-files", "total-data-files"))
     added, removed, total = (int(text) if text.isdecimal() else 0 for text in counts)
     parent = None if version.parent is None else str(version.parent)
@@ -178,10 +178,10 @@ _OF_FILES: Final = ("metadataIdentifier", LENGTH, "lastModifiedTime")
 
 
 def _columns(session: Session, table: TableInfo, version: int) -> Mapping[str, Any]:
-    return {column.name: column.type for each in described(session, [table], version) for column in each.columns}
+    return {column.name: column.type for each in describe_tables(session, [table], version) for column in each.columns}
 
 
-def _compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
+def _compare_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
     """Returns what differs, by name; at most :data:`_SHOWN` names of each kind."""
     added, removed = after.keys() - before.keys(), before.keys() - after.keys()
     changed = {name for name in before.keys() & after.keys() if before[name] != after[name]}

@@ -21,7 +21,7 @@ from metastore.components.expiration.policy import ExpirationPolicy
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.daemon import workspaces
 from metastore.daemon.gain import Facts
-from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine, Looks, guarded
+from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine, Looks, guard_table
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, ActionPolicy, TableName
@@ -162,7 +162,7 @@ class Actions:
         given = {
             "older_than": self._ago(call.option("older_than")),
             "retain_last": call.option("retain_last"),
-            **call.owned,
+            **call.owned_folders,
         }
         if self._is_idle(call, given["older_than"], given["retain_last"]):
             return {}
@@ -176,7 +176,9 @@ class Actions:
         row["files"] = len(row["files"] or ())
         if row["failed_files_count"] and not row["deleted_bytes"]:
             _log.warning("%s: %s", call.table, row["message"])
-        return _unless_idle({**row, **call.owned}, ("expired_snapshots_count", "deleted_bytes", "failed_files_count"))
+        return _unless_idle(
+            {**row, **call.owned_folders}, ("expired_snapshots_count", "deleted_bytes", "failed_files_count")
+        )
 
     def _is_idle(self, call: _Call, older_than: datetime | None, retain_last: int | None) -> bool:
         """Returns whether the table's metadata already shows that there is nothing to expire, nor to delete."""
@@ -193,7 +195,7 @@ class Actions:
     def _expire_component(self, call: _Call) -> Mapping[str, Any]:
         component = self._session.metastore.components[call.table.name]
         policy = ExpirationPolicy(None, call.option("retain_last"), call.option("older_than"))
-        handler = ExpirationHandler(guarded(component.table, call.guard), policy, self._session.metastore.clock)
+        handler = ExpirationHandler(guard_table(component.table, call.guard), policy, self._session.metastore.clock)
         expired = asdict(handler.expire(self._dry_run))
         expired["versions"] = len(expired["versions"])
         if component is self._session.metastore.materialized_views and not self._dry_run:
@@ -205,7 +207,7 @@ class Actions:
         given = {
             "older_than": self._ago(call.option("older_than")),
             "allowed_locations": call.option("allowed_locations") or None,
-            **call.owned,
+            **call.owned_folders,
         }
         if call.guard.budget.bytes is not None and not self._dry_run:
             planned = call.rows(**given, dry_run=True)
@@ -223,7 +225,7 @@ class Actions:
             "deleted": sum(row["deleted"] for row in rows),
             "put_off": sum(row["put_off"] is not None for row in rows),
             "some": [row["orphan_file_location"] for row in rows[:_LISTED]],
-            **call.owned,
+            **call.owned_folders,
         }
 
     def _rewrite_manifests(self, call: _Call) -> Mapping[str, Any]:
@@ -256,7 +258,7 @@ class Actions:
         call.guard.leave(wanted - row["rewritten_data_files_count"] - row["failed_data_files_count"])
         if self._dry_run and budget.bytes is not None and row["rewritten_bytes_count"] > budget.bytes:
             row = _part_of(row, budget.bytes)
-            call.guard.exhausted()
+            call.guard.budget_error()
         return _unless_idle(
             row, ("rewritten_data_files_count", "removed_delete_files_count", "failed_data_files_count")
         )
@@ -269,9 +271,9 @@ class Actions:
             for key, value in changed.items():
                 call.rows("system.set_table_property", key=key, value=value)
         if call.guard.budget.bytes is not None and not self._dry_run:
-            planned = call.rows(dry_run=True, **call.owned)
+            planned = call.rows(dry_run=True, **call.owned_folders)
             call.guard.sizes = {row["metadata_file"]: row["file_size_in_bytes"] for row in planned}
-        rows = call.rows(dry_run=self._dry_run, **call.owned)
+        rows = call.rows(dry_run=self._dry_run, **call.owned_folders)
         if not rows:
             return changed
         _require_proof(rows)
@@ -280,7 +282,7 @@ class Actions:
         size = sum(row["file_size_in_bytes"] for row in rows)
         return {
             **changed,
-            **call.owned,
+            **call.owned_folders,
             "metadata_files": len(rows),
             "bytes": size,
             "deleted": sum(row["deleted"] for row in rows),
@@ -332,7 +334,7 @@ class _Call:
         return self.policy.options[name]
 
     @property
-    def owned(self) -> dict[str, list[str]]:
+    def owned_folders(self) -> dict[str, list[str]]:
         """The folders that the policy declares to be the table's own, for the call and the history; often none."""
         folders = self.option("owned")
         return {"owned": folders} if folders else {}

@@ -229,8 +229,12 @@ def _health_page(state: State, monotonic: Callable[[], float]) -> tuple[HTTPStat
 
 def _progress(current: Pass, now: float) -> dict[str, float | None]:
     counts = {name: getattr(current, name) for name in ("actions", "done", "failed", "deferred", "left", "began_ms")}
-    return {**counts, "seconds": round(now - current.began, 1), "seconds_left": _rounded(current.seconds_left(now))}
+    return {
+        **counts,
+        "seconds": round(now - current.began, 1),
+        "seconds_left": _round_seconds(current.seconds_left(now)),
+    }
 
 
-def _rounded(seconds: float | None) -> float | None:
+def _round_seconds(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 1)

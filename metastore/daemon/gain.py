@@ -60,14 +60,14 @@ def gain(policy: ActionPolicy, facts: Facts, last: RunUnit | None) -> int:
             files = facts.snapshots - (policy.options.get("retain_last") or 1)
     files, size = max(0, files), 0
     if last is not None:
-        files, size = max(files, (last.files_before or 0) - (last.files_after or 0)), _freed(last)
+        files, size = max(files, (last.files_before or 0) - (last.files_after or 0)), _count_freed_bytes(last)
     budget = policy.budget
     files = files if budget.files is None else min(files, budget.files)
     size = size if budget.bytes is None else min(size, budget.bytes)
     return files * FILE_BYTES + size
 
 
-def _freed(run: RunUnit) -> int:
+def _count_freed_bytes(run: RunUnit) -> int:
     """Returns the bytes that a run has freed, by its result."""
     result = json.loads(run.result) if run.result else {}
     return next((size for name in _FREED if isinstance(size := result.get(name), int)), 0)

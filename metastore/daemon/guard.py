@@ -66,16 +66,16 @@ class Guard:
         try:
             self.lease()
         except MetastoreError as error:
-            raise self._refused("stopped", str(error)) from error
+            raise self._refusal("stopped", str(error)) from error
 
     def between(self) -> None:
         """Check time and stopping, without a request to the store. Raises StorageError."""
         if self.stopping():
-            raise self._refused("stopped", "the daemon is stopping")
+            raise self._refusal("stopped", "the daemon is stopping")
         if self.budget.seconds is not None and self.seconds() >= self.budget.seconds:
-            raise self._refused("bounded", f"the run reached its budget of {self.budget.seconds} s")
+            raise self._refusal("bounded", f"the run reached its budget of {self.budget.seconds} s")
 
-    def admitted(self, chunk: DeletionChunk) -> DeletionChunk:
+    def admit(self, chunk: DeletionChunk) -> DeletionChunk:
         """Returns the part of ``chunk`` that the budget allows, and counts it as deleted."""
         taken: list[str] = []
         for location in chunk.locations:
@@ -91,7 +91,7 @@ class Guard:
         taken: list[tuple[str, int]] = []
         for location, size in files:
             if self._is_full(1, size):
-                self.exhausted()
+                self.budget_error()
                 break
             self._count(1, size)
             taken.append((location, size))
@@ -107,12 +107,12 @@ class Guard:
         """Count a wave of rewriting. Refuses the wave that exceeds the budget, unless it is the first."""
         size = sum(piece.size for piece in pieces)
         if self._is_full(0, size):
-            raise self.exhausted()
+            raise self.budget_error()
         self._count(0, size)
 
-    def exhausted(self) -> StorageError:
+    def budget_error(self) -> StorageError:
         """Returns the error for a budget of files or bytes that is used up."""
-        return self._refused("bounded", f"the budget of one run is used up: {self.files} files, {self.bytes} bytes")
+        return self._refusal("bounded", f"the budget of one run is used up: {self.files} files, {self.bytes} bytes")
 
     def _is_full(self, files: int, size: int) -> bool:
         """Returns whether that much more exceeds the budget. The first is always allowed, or large files never run."""
@@ -125,7 +125,7 @@ class Guard:
         self.files += files
         self.bytes += size
 
-    def _refused(self, why: Why, text: str) -> StorageError:
+    def _refusal(self, why: Why, text: str) -> StorageError:
         self.why, self.message = why, f"{text}; nothing further was changed"
         return StorageError(self.message)
 
@@ -139,7 +139,7 @@ class GuardedTable(TargetTable):
 
     def load(self) -> Table:
         """Like :meth:`TargetTable.load`; also raises StorageError if the answer takes too long."""
-        return self._asked(super().load)
+        return self._ask(super().load)
 
     def newest_version(self, known: Pointer | None = None) -> Pointer | None:
         """Like :meth:`TargetTable.newest_version`; also raises StorageError if the answer takes too long."""
@@ -155,7 +155,7 @@ class GuardedTable(TargetTable):
         self.guard.before_change()
         return super().commit(table, requirements, updates)
 
-    def _asked(self, question: Callable[[], T]) -> T:
+    def _ask(self, question: Callable[[], T]) -> T:
         if self.inquiries is None:
             return question()
         [answer] = self.inquiries.ask(f"table {self}", lambda: [question()])
@@ -166,7 +166,7 @@ class GuardedTable(TargetTable):
         hanging = None if self.inquiries is None else self.inquiries.hanging_of(self.catalog_name)
         if hanging is not None:
             raise StorageError(f"it is not queried while {hanging} does not answer")
-        return self._asked(question)
+        return self._ask(question)
 
 
 class Looks:
@@ -214,11 +214,11 @@ class GuardedCatalogs(Catalogs):
 
     def schemas(self, catalog: str) -> list[str]:
         """Like :meth:`Catalogs.schemas`; also raises StorageError if the answer takes too long."""
-        return self._asked(catalog, partial(super().schemas, catalog))
+        return self._ask(catalog, partial(super().schemas, catalog))
 
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Like :meth:`Catalogs.tables`; also raises StorageError if the answer takes too long."""
-        return self._asked(catalog, partial(super().tables, catalog, schema))
+        return self._ask(catalog, partial(super().tables, catalog, schema))
 
     def pointers(self, catalog: str) -> Pointers:
         """Like :meth:`Catalogs.pointers`, by the :class:`Looks` of the pass."""
@@ -227,10 +227,10 @@ class GuardedCatalogs(Catalogs):
     def listed_pointers(self, catalog: str) -> dict[tuple[str, str], str] | None:
         """Like :meth:`Catalogs.listed_pointers`; also raises StorageError if the answer takes too long."""
         question = super().listed_pointers
-        [found] = self._asked(catalog, lambda: [question(catalog)])
+        [found] = self._ask(catalog, lambda: [question(catalog)])
         return found
 
-    def _asked(self, catalog: str, question: Callable[[], list[T]]) -> list[T]:
+    def _ask(self, catalog: str, question: Callable[[], list[T]]) -> list[T]:
         return question() if self._inquiries is None else list(self._inquiries.ask(f"catalog {catalog}", question))
 
     def target(self, catalog: str, schema: str, name: str) -> GuardedTable:
@@ -282,10 +282,10 @@ class GuardedEngine:
         for first in range(0, len(chunks), wave):
             wanted = chunks[first : first + wave]
             self._guard.before_change()
-            admitted = [self._guard.admitted(chunk) for chunk in wanted]
+            admitted = [self._guard.admit(chunk) for chunk in wanted]
             yield from self._engine.run([chunk for chunk in admitted if chunk.locations], delete_files, schema)
             if any(len(a.locations) < len(w.locations) for a, w in zip(admitted, wanted, strict=True)):
-                raise self._guard.exhausted()
+                raise self._guard.budget_error()
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class _GuardedEntry(CatalogEntry):
         return super().commit(table, requirements, updates)
 
 
-def guarded(table: ComponentTable, guard: Guard) -> ComponentTable:
+def guard_table(table: ComponentTable, guard: Guard) -> ComponentTable:
     """Returns the component's table with commits that ask ``guard``."""
     made = copy.copy(table)
     made.entry = _GuardedEntry(table.entry.source, table.entry.identifier, table.entry.location, guard)

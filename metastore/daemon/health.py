@@ -76,9 +76,9 @@ def health_of(session: Session, table: TableName | None, *, count_orphans: bool)
     Raises NotFoundError if ``table`` does not exist.
     """
     if table is not None:
-        yield _row(table, _measured(session, table, count_orphans=count_orphans))
+        yield _row(table, _measure_table(session, table, count_orphans=count_orphans))
         return
-    rows = [_tried(session, each, count_orphans=count_orphans) for each in every_table(session.catalogs, warn)]
+    rows = [_score_or_error(session, each, count_orphans=count_orphans) for each in every_table(session.catalogs, warn)]
     yield from sorted(rows, key=lambda row: (-1 if row["score"] is None else row["score"], row["table"]))
 
 
@@ -87,9 +87,9 @@ def warn(place: str, error: Exception) -> None:
     _log.warning("%s is skipped: %s", place, message_of(error), exc_info=unforeseen(error))
 
 
-def _tried(session: Session, table: TableName, *, count_orphans: bool) -> dict[str, Any]:
+def _score_or_error(session: Session, table: TableName, *, count_orphans: bool) -> dict[str, Any]:
     try:
-        return _row(table, _measured(session, table, count_orphans=count_orphans))
+        return _row(table, _measure_table(session, table, count_orphans=count_orphans))
     except Exception as error:  # noqa: BLE001 - one bad table never hides the rest
         if unforeseen(error):
             _log.warning("%s cannot be scored: %s", table, message_of(error), exc_info=error)
@@ -104,7 +104,7 @@ def _row(table: TableName, measured: Mapping[str, float]) -> dict[str, Any]:
     return row
 
 
-def _measured(session: Session, name: TableName, *, count_orphans: bool) -> dict[str, float]:
+def _measure_table(session: Session, name: TableName, *, count_orphans: bool) -> dict[str, float]:
     """Returns the value of each part that is known."""
     table = session.catalogs.table(name.catalog, name.schema, name.name).load()
     found: dict[str, float] = {"snapshots": len(table.metadata.snapshots)}

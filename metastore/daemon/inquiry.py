@@ -70,7 +70,7 @@ class Inquiries:
         thread = threading.Thread(target=bring, name=f"inquiry {whom}", daemon=True)
         thread.start()
         try:
-            with self._waited(whom):
+            with self._while_waiting(whom):
                 while (part := self._next(whom, answer, thread)) is not _Sign.END:
                     yield part
         finally:
@@ -116,7 +116,7 @@ class Inquiries:
             return part
 
     @contextmanager
-    def _waited(self, whom: str) -> Iterator[None]:
+    def _while_waiting(self, whom: str) -> Iterator[None]:
         self._waiting(whom)
         try:
             yield

@@ -77,7 +77,7 @@ class LeaseView:
     errors: int = 0
     trouble: str | None = None
 
-    def failed(self, activity: str, error: Exception) -> None:
+    def record_failure(self, activity: str, error: Exception) -> None:
         """Count a failed request and keep its error."""
         self.errors += 1
         self.trouble = f"{activity}: {error}"
@@ -117,7 +117,7 @@ class Election:
             newest = self._store.newest()
             self.view.trouble = None
             self.view.holder = None if newest is None or newest.released else newest.holder
-            if newest is not None and not newest.released and not self._outlived(newest, now):
+            if newest is not None and not newest.released and not self._has_expired(newest, now):
                 return None
             number = newest.number + 1 if newest else 1
             sign = Sign(number, self.holder, number)
@@ -147,7 +147,7 @@ class Election:
                 try:
                     self._store.add(Sign(held.number + 1, self.holder, held.token, released=True))
                 except MetastoreError as error:
-                    self.view.failed("the lease could not be released", error)
+                    self.view.record_failure("the lease could not be released", error)
                     _log.warning("the lease could not be released: %s", error)
 
     def check(self) -> None:
@@ -167,7 +167,7 @@ class Election:
         self._held, self._good_until, self._watched = sign, asked + self.duration_s, None
         self.view.holder, self.view.trouble = self.holder, None
 
-    def _outlived(self, newest: Sign, now: float) -> bool:
+    def _has_expired(self, newest: Sign, now: float) -> bool:
         if self._watched is None or self._watched[0] != newest:
             self._watched = (newest, now)
         return now - self._watched[1] >= self.duration_s
@@ -183,15 +183,15 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while not self._stop.wait(self._election.duration_s / RENEWALS):
-            if not self._renewed():
+            if not self._renew():
                 _log.warning("the lease of the daemon was lost to another")
                 return
 
-    def _renewed(self) -> bool:
+    def _renew(self) -> bool:
         try:
             return self._election.renew()
         except (StorageError, FormatError) as error:
-            self._election.view.failed("the lease could not be renewed", error)
+            self._election.view.record_failure("the lease could not be renewed", error)
             _log.warning("the lease could not be renewed, the daemon tries again: %s", error)
             return True
 

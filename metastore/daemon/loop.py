@@ -31,7 +31,7 @@ from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, TableName, policies
 from metastore.daemon.schedule import Schedule
 from metastore.daemon.state import Pass, State
-from metastore.daemon.unmatched import Unmatched, unmatched
+from metastore.daemon.unmatched import Unmatched, find_unmatched
 from metastore.daemon.workers import Workers, turns
 from metastore.daemon.workspaces import changed_ms, looked_after, materialized_views, table_name, tables_of
 from metastore.errors import ConflictError
@@ -145,7 +145,7 @@ class Daemon:
         try:
             token = self._election.campaign()
         except Exception as error:  # noqa: BLE001 - it is asked for again
-            self._election.view.failed("the lease cannot be requested", error)
+            self._election.view.record_failure("the lease cannot be requested", error)
             self._trouble("the lease cannot be requested: %s", error)
             return False
         if token is None:
@@ -214,7 +214,7 @@ class Daemon:
     def _record_ended(self) -> dict[tuple[TableName, Action], RunUnit]:
         """Record the actions that have ended; returns their runs."""
         found: dict[tuple[TableName, Action], RunUnit] = {}
-        for decision, run in self._workers.ended():
+        for decision, run in self._workers.collect_ended():
             if run is None:
                 if self.state.current is not None and self._goes_on():
                     self.state.current = replace(self.state.current, deferred=self.state.current.deferred + 1)
@@ -333,7 +333,7 @@ class Daemon:
         self.state.passed_over = {}
         for place, error in passed_over.items():
             self._pass_over(place, error)
-        self._tell_unmatched(unmatched(settings, seen))
+        self._tell_unmatched(find_unmatched(settings, seen))
         return sorted(seen.tables, key=str)
 
     def _pass_over(self, place: str, error: Exception) -> None:

@@ -185,7 +185,7 @@ class _Signals:
         threading.Thread(target=self._watch, args=(reading,), name="daemon-signals", daemon=True).start()
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            self._before[number] = signal.signal(number, _noted)
+            self._before[number] = signal.signal(number, _ignore_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -212,7 +212,7 @@ class _Signals:
             last.start()
 
 
-def _noted(number: int, frame: FrameType | None) -> None:
+def _ignore_signal(number: int, frame: FrameType | None) -> None:
     """Do nothing: the watching thread reads the signal from the pipe."""
 
 

@@ -42,7 +42,7 @@ class Unmatched:
         return f"the policy {self.key} ({self.origin}) matches nothing: {self.reason}"
 
 
-def unmatched(settings: PolicySettings, seen: Seen) -> list[Unmatched]:
+def find_unmatched(settings: PolicySettings, seen: Seen) -> list[Unmatched]:
     """Returns the layers for catalogs, namespaces and tables that match none of the tables ``seen``."""
     return [
         Unmatched(name, f"drill.metastore.policies.{kind}.{name}", next(iter(layer.values())).origin, reason)

@@ -83,7 +83,7 @@ class Workers:
             self.left += len(turn.decisions)
             self._busy[turn] = self._threads.submit(self._carry_out, turn)
 
-    def ended(self) -> Iterator[tuple[Decision, RunUnit | None]]:
+    def collect_ended(self) -> Iterator[tuple[Decision, RunUnit | None]]:
         """Yields what has ended, after a short wait. Raises what ended a worker, which is no error of an action."""
         wait(self._busy.values(), _LOOK_S, FIRST_COMPLETED)
         done = [turn for turn, future in self._busy.items() if future.done()]

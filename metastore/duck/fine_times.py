@@ -37,7 +37,7 @@ def cast_of_constant(node: exp.Cast) -> exp.Expr:
 def with_nanoseconds(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
     """Returns a comparison, translated by ``say``; it is exact with finer constants if a column counts nanoseconds."""
 
-    def translated(node: exp.Expr) -> exp.Expr:
+    def translate(node: exp.Expr) -> exp.Expr:
         words, values = say(node), compared_values(node)
         others = [value for value in values if not _text(value)]
         if not others or len(others) == len(values):
@@ -46,7 +46,7 @@ def with_nanoseconds(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr
         parts = {type_.lower(): _as(node, type_, others[0]) for type_ in _TYPES}
         return exp.paren(phrase(f"CASE {branches} ELSE :words END", it=others[0].copy(), words=words.copy(), **parts))
 
-    return translated
+    return translate
 
 
 def _as(node: exp.Expr, type_: str, subject: exp.Expr) -> exp.Expr:

@@ -24,12 +24,12 @@ _OF_UNKNOWN: Final = (
 def with_floats_as_doubles(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
     """Returns ``say``, the translation of a comparison, with its FLOAT values as DOUBLE."""
 
-    def translated(node: exp.Expr) -> exp.Expr:
+    def translate(node: exp.Expr) -> exp.Expr:
         kinds = {kind_of(value) for value in compared_values(node)}
         if not kinds <= WHOLE | FRACTIONS | {DType.NULL, None}:
             return say(node)
         if DType.FLOAT in kinds:
-            return say(_changed(node, DType.FLOAT, "CAST(:it AS DOUBLE)"))
+            return say(_replace_values(node, DType.FLOAT, "CAST(:it AS DOUBLE)"))
         if None not in kinds or DType.DOUBLE in kinds:
             return say(node)
         tests = [
@@ -37,15 +37,15 @@ def with_floats_as_doubles(say: Callable[[Any], exp.Expr]) -> Callable[[Any], ex
             for value in compared_values(node)
             if kind_of(value) is None
         ]
-        doubles = _changed(node, None, _OF_UNKNOWN)
+        doubles = _replace_values(node, None, _OF_UNKNOWN)
         return phrase(
             "CASE WHEN :tests THEN :it ELSE :words END", tests=exp.or_(*tests), it=doubles, words=say(node).copy()
         )
 
-    return translated
+    return translate
 
 
-def _changed(node: exp.Expr, kind: exp.DType | None, template: str) -> exp.Expr:
+def _replace_values(node: exp.Expr, kind: exp.DType | None, template: str) -> exp.Expr:
     """Returns the comparison with ``template`` for each value of ``kind``."""
     made = node.copy()
     for value in compared_values(made):

@@ -19,7 +19,7 @@ _LIMITS: Final[ContextVar[SqlSettings | None]] = ContextVar("limits", default=No
 
 
 @contextmanager
-def limited(limits: SqlSettings) -> Iterator[None]:
+def limit_queries(limits: SqlSettings) -> Iterator[None]:
     """Within, queries of this thread have ``limits``; they raise EngineError when the time is over."""
     token = _LIMITS.set(limits)
     try:

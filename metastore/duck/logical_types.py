@@ -26,30 +26,30 @@ def all_columns(schema: pa.Schema, names: Sequence[str], *, shapes: bool = True)
     replaced = [
         f"{made} AS {quoted}"
         for field, quoted in zip(schema, map(double_quoted, names), strict=True)
-        if (made := _converted(field, quoted, 0, shapes=shapes)) != quoted
+        if (made := _convert_value(field, quoted, 0, shapes=shapes)) != quoted
     ]
     return f"* REPLACE ({', '.join(replaced)})" if replaced else "*"
 
 
 def with_json(schema: pa.Schema) -> pa.Schema:
     """Returns ``schema`` with the labels by which DuckDB knows JSON and variants; the arrays stay as they are."""
-    return pa.schema(map(_labelled, schema))
+    return pa.schema(map(_label_json, schema))
 
 
-def _labelled(field: pa.Field[Any]) -> pa.Field[Any]:
+def _label_json(field: pa.Field[Any]) -> pa.Field[Any]:
     if _logical(field) == "json" and pa.types.is_string(field.type):
         return field.with_metadata(_JSON)
     if _logical(field) == VARIANT:
         return field.with_metadata(VARIANT_LABEL)
     type_: Any = field.type
     if pa.types.is_struct(type_):
-        return field.with_type(pa.struct(map(_labelled, type_.fields)))
+        return field.with_type(pa.struct(map(_label_json, type_.fields)))
     if pa.types.is_map(type_):
-        return field.with_type(pa.map_(type_.key_field, _labelled(type_.item_field)))
+        return field.with_type(pa.map_(type_.key_field, _label_json(type_.item_field)))
     if pa.types.is_large_list(type_):
-        return field.with_type(pa.large_list(_labelled(type_.value_field)))
+        return field.with_type(pa.large_list(_label_json(type_.value_field)))
     if pa.types.is_list(type_):
-        return field.with_type(pa.list_(_labelled(type_.value_field)))
+        return field.with_type(pa.list_(_label_json(type_.value_field)))
     return field
 
 
@@ -57,7 +57,7 @@ def _logical(field: pa.Field[Any]) -> str:
     return (field.metadata or {}).get(LOGICAL_TYPE.encode(), b"").decode()
 
 
-def _converted(field: pa.Field[Any], value: str, depth: int, *, shapes: bool) -> str:
+def _convert_value(field: pa.Field[Any], value: str, depth: int, *, shapes: bool) -> str:
     """Returns the SQL for ``value``, an expression of the type of ``field``; ``value`` itself if nothing changes."""
     logical = _logical(field)
     if logical == VARIANT:
@@ -67,18 +67,18 @@ def _converted(field: pa.Field[Any], value: str, depth: int, *, shapes: bool) ->
     type_: Any = field.type
     if pa.types.is_struct(type_):
         parts = {each.name: f"struct_extract({value}, {text_constant(each.name)})" for each in type_.fields}
-        made = {each.name: _converted(each, parts[each.name], depth, shapes=shapes) for each in type_.fields}
+        made = {each.name: _convert_value(each, parts[each.name], depth, shapes=shapes) for each in type_.fields}
         is_alike = made == parts or len({name.lower() for name in parts}) < type_.num_fields
         return value if is_alike else f"CASE WHEN {value} IS NOT NULL THEN {_struct(made)} END"
     item = f"_{depth}"
     if pa.types.is_map(type_):
         parts = {"key": f"{item}.key", "value": f"{item}.value"}
         fields = {"key": type_.key_field, "value": type_.item_field}
-        made = {name: _converted(fields[name], parts[name], depth + 1, shapes=shapes) for name in parts}
+        made = {name: _convert_value(fields[name], parts[name], depth + 1, shapes=shapes) for name in parts}
         entries = f"list_transform(map_entries({value}), lambda {item}: {_struct(made)})"
         return value if made == parts else f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
     if pa.types.is_nested(type_):
-        one = _converted(type_.field(0), item, depth + 1, shapes=shapes)
+        one = _convert_value(type_.field(0), item, depth + 1, shapes=shapes)
         return value if one == item else f"list_transform({value}, lambda {item}: {one})"
     return value
 

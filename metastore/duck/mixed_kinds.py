@@ -49,7 +49,7 @@ SYMBOLS: Final[Mapping[type[exp.Expr], str]] = {
 """Comparisons of two values."""
 
 
-def compared(node: exp.Expr) -> exp.Expr:
+def compare_values(node: exp.Expr) -> exp.Expr:
     """Returns a comparison of two values, with a text converted to the other's type."""
     sides = [node.this, node.expression]
     if isinstance(node.expression, (exp.Subquery, exp.Any, exp.All)):
@@ -58,11 +58,11 @@ def compared(node: exp.Expr) -> exp.Expr:
     if made is sides:
         return node
     if made is None:
-        return _guarded(node, sides)
+        return _guard_kinds(node, sides)
     return type(node)(this=made[0], expression=made[1])
 
 
-def contained(node: exp.In) -> exp.Expr:
+def compare_with_list(node: exp.In) -> exp.Expr:
     """Returns ``IN`` with a list; in Spark, the list's values and the searched value all get one type."""
     if not node.expressions:
         return node
@@ -71,7 +71,7 @@ def contained(node: exp.In) -> exp.Expr:
     if made is values:
         return node
     if made is None:
-        return _guarded(node, values)
+        return _guard_kinds(node, values)
     copied = node.copy()
     copied.set("this", made[0])
     copied.set("expressions", list(made[1:]))
@@ -81,7 +81,7 @@ def contained(node: exp.In) -> exp.Expr:
 def between(say: Callable[[exp.Expr], exp.Expr]) -> Callable[[exp.Between], exp.Expr]:
     """Returns ``BETWEEN`` as two comparisons, translated by ``say``, as in Spark: DuckDB gives all three one type."""
 
-    def translated(node: exp.Between) -> exp.Expr:
+    def translate(node: exp.Between) -> exp.Expr:
         kinds = {kind_of(value) for value in compared_values(node)}
         if len(kinds) == 1 and kinds <= WHOLE | FRACTIONS:
             return node
@@ -90,10 +90,10 @@ def between(say: Callable[[exp.Expr], exp.Expr]) -> Callable[[exp.Between], exp.
         both = exp.paren(exp.and_(low, high))
         return exp.paren(exp.Not(this=both)) if node.args.get("negate") else both
 
-    return translated
+    return translate
 
 
-def chosen(node: exp.Case) -> exp.Expr:
+def translate_case(node: exp.Case) -> exp.Expr:
     """Returns a CASE: ``CASE x WHEN …`` compares, and the results of any CASE get one type."""
     results = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
     _require_one_kind("CASE", results)
@@ -103,14 +103,14 @@ def chosen(node: exp.Case) -> exp.Expr:
     subject = copied.this
     copied.set("this", None)
     for each in copied.args["ifs"]:
-        each.set("this", compared(exp.EQ(this=subject.copy(), expression=each.this.copy())))
+        each.set("this", compare_values(exp.EQ(this=subject.copy(), expression=each.this.copy())))
     return _guarded_from_literals(copied, [each for each in results if each is not None])
 
 
 def of_one_kind(name: str) -> Callable[[exp.Expr], exp.Expr]:
     """Returns a function whose arguments get one type; refuses texts together with other values."""
 
-    def checked(node: exp.Expr) -> exp.Expr:
+    def check(node: exp.Expr) -> exp.Expr:
         arguments = [value for key, value in node.args.items() if key not in ("this", "expressions")]
         lists = node.args.get("expressions") or []
         given = [node.this, *lists, *(each for each in arguments if isinstance(each, exp.Expr))]
@@ -118,10 +118,10 @@ def of_one_kind(name: str) -> Callable[[exp.Expr], exp.Expr]:
         _require_one_kind(name, given)
         return _guarded_from_literals(node, given)
 
-    return checked
+    return check
 
 
-def computed(node: exp.Expr) -> exp.Expr:
+def check_arithmetic(node: exp.Expr) -> exp.Expr:
     """Returns arithmetic. A text literal in it is refused, because DuckDB would choose its numeric type."""
     for side in (node.this, node.expression):
         if isinstance(side.unnest(), exp.Literal) and side.unnest().is_string:
@@ -129,9 +129,9 @@ def computed(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def divided(node: exp.Div | exp.IntDiv | exp.Mod) -> exp.Expr:
+def guard_division(node: exp.Div | exp.IntDiv | exp.Mod) -> exp.Expr:
     """Returns a quotient or remainder. A zero divisor is an error, as in Spark's ANSI mode; in DuckDB it gives NULL."""
-    words = computed(node).copy()
+    words = check_arithmetic(node).copy()
     divisor = words.expression.unnest()
     if isinstance(divisor, exp.Literal) and divisor.name.strip("0."):
         return words
@@ -145,7 +145,7 @@ def divided(node: exp.Div | exp.IntDiv | exp.Mod) -> exp.Expr:
     return words
 
 
-def unified(node: exp.SetOperation) -> exp.SetOperation:
+def check_set_operation(node: exp.SetOperation) -> exp.SetOperation:
     """Returns a UNION or other set operation; refuses a text column matched with one of another kind."""
     sides = [side.unnest() for side in (node.this, node.expression)]
     if all(isinstance(side, exp.Query) for side in sides):
@@ -209,7 +209,7 @@ def _as(value: exp.Expr, kind: exp.DType | None, target: exp.DType) -> exp.Expr:
     return value.copy()
 
 
-def _guarded(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
+def _guard_kinds(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
     """Returns ``node`` with a check while the query runs: an error if one of ``values`` is a text and another is not.
 
     ``typeof`` is a constant to DuckDB, so the plan contains no trace of the check.
@@ -236,7 +236,7 @@ def _guarded_from_literals(node: exp.Expr, values: Sequence[exp.Expr]) -> exp.Ex
     """
     literals = [value for value in values if isinstance(value.unnest(), exp.Literal) and kind_of(value) in TEXTS]
     unknown = [value for value in values if kind_of(value) is None]
-    return _guarded(node, [literals[0], *unknown]) if literals and unknown else node
+    return _guard_kinds(node, [literals[0], *unknown]) if literals and unknown else node
 
 
 def _representatives(values: Sequence[exp.Expr]) -> list[exp.Expr]:

@@ -27,7 +27,7 @@ _TYPES: Final = ("STRUCT%", "TUPLE%", "%]")
 """Patterns of nested types, as DuckDB's ``typeof`` names them."""
 
 
-def guarded(value: exp.Expr, words: exp.Expr) -> exp.Expr:
+def guard_order(value: exp.Expr, words: exp.Expr) -> exp.Expr:
     """Returns ``words``, which order ``value``, with a check while the query runs that the value is not nested.
 
     Raises InvalidRequestError if its SQL shows that it is.
@@ -45,19 +45,19 @@ def comparing_plain(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]
     Both sides have one type in Spark, so one side that is known to be plain is enough.
     """
 
-    def translated(node: exp.Expr) -> exp.Expr:
+    def translate(node: exp.Expr) -> exp.Expr:
         _, other, *_ = compared_values(node)
         if isinstance(other, (exp.Subquery, exp.Any, exp.All)) or _is_plain(node.this) or _is_plain(other):
             return say(node)
-        return guarded(node.this, say(node))
+        return guard_order(node.this, say(node))
 
-    return translated
+    return translate
 
 
 def comparing_by_place(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
     """Returns ``say``, the translation of an equality or IN, with the fields of structs compared by their places."""
 
-    def translated(node: exp.Expr) -> exp.Expr:
+    def translate(node: exp.Expr) -> exp.Expr:
         values = compared_values(node)
         structs = [value for value in values if kind_of(value) is DType.STRUCT]
         if not any(kind_of(value) in NESTED for value in values):
@@ -73,21 +73,21 @@ def comparing_by_place(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Ex
             it=say(nameless).copy(),
         )
 
-    return translated
+    return translate
 
 
 def choosing_plain(say: Callable[[Any], exp.Expr] | None = None) -> Callable[[Any], exp.Expr]:
     """Returns ``say``, the translation of a function that chooses by order, for plain values only."""
 
-    def translated(node: exp.Expr) -> exp.Expr:
+    def translate(node: exp.Expr) -> exp.Expr:
         checked = node.copy()
         ordered = checked.args.get("expression") or checked.this
         value = ordered.expressions[0] if isinstance(ordered, exp.Distinct) else ordered
         if not _is_plain(value):
-            value.replace(guarded(value, value))
+            value.replace(guard_order(value, value))
         return checked if say is None else say(checked)
 
-    return translated
+    return translate
 
 
 def _is_plain(value: exp.Expr) -> bool:

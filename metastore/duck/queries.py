@@ -124,7 +124,7 @@ class Duck:
         shown = ("SET GLOBAL explain_output = 'all'",) if plans else ()
         # The reader of a stream raises OSError for whatever fails after the first batch.
         self._refusals = (self._duckdb.Error, pa.ArrowException, UnicodeError, OSError)
-        self._sandbox = Sandbox.taken((*threads, *shown), self._memory)
+        self._sandbox = Sandbox.take((*threads, *shown), self._memory)
         self._connection = self._sandbox.connection
         self._current = current
         self._streams: list[_Stream] = []
@@ -182,14 +182,14 @@ class Duck:
             f"CREATE TABLE {schema_name}._empty AS FROM {place}",
             f"CREATE OR REPLACE VIEW {schema_name}.{table} AS FROM {schema_name}._empty",
         ):
-            self._guarded(partial(self._connection.execute, text))
+            self._run_guarded(partial(self._connection.execute, text))
         return place
 
     def add_view(self, name: str, query: str) -> str:
         """Register a query as a view; returns its name in DuckDB. Raises :class:`Failure`."""
-        return self._define(name, self._known(query))
+        return self._define(name, self._define_macros(query))
 
-    def _known(self, query: str) -> str:
+    def _define_macros(self, query: str) -> str:
         """Returns ``query`` once the macros that it calls are defined."""
         define_what(query, self._connection)
         define_typed(query, self._connection, self._current)
@@ -197,7 +197,7 @@ class Duck:
 
     def check(self, query: str) -> None:
         """Check that a text is valid SQL of DuckDB, whatever its names mean. Raises :class:`Failure`."""
-        self._guarded(lambda: self._connection.extract_statements(query))
+        self._run_guarded(lambda: self._connection.extract_statements(query))
 
     def run(self, query: str) -> pa.Table:
         """Returns the rows of a query. Raises :class:`Failure`, and the error of a table that could not be read.
@@ -205,8 +205,8 @@ class Duck:
         KeyboardInterrupt ends it at any point.
         """
         try:
-            read = partial(interruptible, self._connection, lambda: self._asked(query).to_arrow_table())
-            rows: pa.Table = self._guarded(read)
+            read = partial(interruptible, self._connection, lambda: self._relation_of(query).to_arrow_table())
+            rows: pa.Table = self._run_guarded(read)
         except Failure as failure:
             if failure.line is None:  # for a relation, DuckDB reports errors without a place; for a statement, with it
                 self.bind(query)
@@ -219,17 +219,17 @@ class Duck:
     def stream(self, query: str, order: str = "") -> StreamedRows:
         """Returns the rows of a query, some at a time, in ``order``, if given. Raises as :meth:`run`, also later."""
         text = f"FROM (\n{query}\n) ORDER BY {order}" if order else query
-        read = partial(self._streamed, query, lines_before=1 if order else 0)
-        reader: Any = read(lambda: self._asked(text).to_arrow_reader(_ROWS_AT_ONCE))
+        read = partial(self._run_streamed, query, lines_before=1 if order else 0)
+        reader: Any = read(lambda: self._relation_of(text).to_arrow_reader(_ROWS_AT_ONCE))
         names = [self._heading(name, query) for name in reader.schema.names]
         typed = typed_schema(reader.schema)
         schema = pa.schema([field.with_name(name) for field, name in zip(typed, names, strict=True)])
         batches: Iterator[pa.RecordBatch] = iter(partial(read, partial(next, reader, None)), None)
         return StreamedRows(schema, (typed_batch(batch, typed).rename_columns(names) for batch in batches))
 
-    def _streamed(self, query: str, work: Callable[[], T], *, lines_before: int) -> T:
+    def _run_streamed(self, query: str, work: Callable[[], T], *, lines_before: int) -> T:
         try:
-            found: T = self._guarded(partial(interruptible, self._connection, work), lines_before)
+            found: T = self._run_guarded(partial(interruptible, self._connection, work), lines_before)
         except Failure as failure:
             if failure.line is None:  # as in run()
                 self.bind(query)
@@ -238,12 +238,12 @@ class Duck:
 
     def bind(self, query: str) -> None:
         """Check that the names in a query mean something. Raises :class:`Failure`, with its place."""
-        self._guarded(lambda: self._connection.execute(f"EXPLAIN\n{self._known(query)}"), lines_before=1)
+        self._run_guarded(lambda: self._connection.execute(f"EXPLAIN\n{self._define_macros(query)}"), lines_before=1)
 
     def plan(self, query: str) -> PlanNode:
         """Returns DuckDB's plan of a query before it is optimized. Raises :class:`Failure`."""
-        found = self._guarded(
-            lambda: self._connection.execute(f"EXPLAIN (FORMAT JSON)\n{self._known(query)}").fetchall()
+        found = self._run_guarded(
+            lambda: self._connection.execute(f"EXPLAIN (FORMAT JSON)\n{self._define_macros(query)}").fetchall()
         )
         plans = json.loads(dict(found).get("logical_plan", "[]"))
         if len(plans) != 1:
@@ -252,13 +252,13 @@ class Duck:
 
     def columns(self, query: str) -> tuple[pa.Schema, list[str]]:
         """Returns the columns of a query's rows, and their types in DuckDB. Raises :class:`Failure`."""
-        relation = self._guarded(lambda: self._asked(query))
-        rows: pa.Table = self._guarded(relation.limit(0).to_arrow_table)
+        relation = self._run_guarded(lambda: self._relation_of(query))
+        rows: pa.Table = self._run_guarded(relation.limit(0).to_arrow_table)
         names = [self._heading(name, query) for name in rows.column_names]
         return typed_schema(rows.rename_columns(names).schema), list(map(str, relation.types))
 
-    def _asked(self, query: str) -> Any:
-        return self._connection.sql(self._known(query))
+    def _relation_of(self, query: str) -> Any:
+        return self._connection.sql(self._define_macros(query))
 
     def _heading(self, name: str, query: str) -> str:
         """Returns a column's name for the caller.
@@ -282,11 +282,11 @@ class Duck:
         schema = f"_{len(self._tables)}"
         # Quoted only if necessary, so that the text keeps its length.
         place = f"{schema}.{name if _WORD.fullmatch(name) else double_quoted(name)}"
-        self._guarded(lambda: self._connection.execute(f"CREATE SCHEMA {schema}"))
-        self._guarded(lambda: self._connection.execute(f"CREATE VIEW {place} AS {query}"))
+        self._run_guarded(lambda: self._connection.execute(f"CREATE SCHEMA {schema}"))
+        self._run_guarded(lambda: self._connection.execute(f"CREATE VIEW {place} AS {query}"))
         return place
 
-    def _guarded(self, work: Callable[[], Any], lines_before: int = 0) -> Any:
+    def _run_guarded(self, work: Callable[[], Any], lines_before: int = 0) -> Any:
         try:
             return work()
         except (*self._refusals, RuntimeError) as error:

@@ -53,7 +53,7 @@ class Sandbox:
         self.connection: Any = None
 
     @classmethod
-    def taken(cls, settings: tuple[str, ...], memory: int | None = None) -> Sandbox:
+    def take(cls, settings: tuple[str, ...], memory: int | None = None) -> Sandbox:
         """Returns an empty database with the global ``settings``, statements of DuckDB. The caller gives it back.
 
         What exceeds ``memory``, in bytes, goes to temporary files. None: nothing does, and DuckDB's own limit applies.

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from metastore.duck.mixed_kinds import divided, of_one_kind
+from metastore.duck.mixed_kinds import guard_division, of_one_kind
 from metastore.duck.nested_values import choosing_plain
 from metastore.duck.spark_casts import cast_as_spark
 from metastore.duck.spark_formats import moment_of_text, text_of_moment
-from metastore.duck.spark_functions import refused
+from metastore.duck.spark_functions import refusal
 from metastore.duck.spark_named_functions import FRACTIONS, OCTETS, SPELLED_OTHERWISE, TIMES, by_name, unless
 from metastore.duck.value_kinds import INSTANTS, TEXTS, kind_of
 from metastore.duck.words import phrase
@@ -80,10 +80,10 @@ def _regexp_replace(node: exp.RegexpReplace) -> exp.Expr:
     """In Spark's replacement, ``$1`` is a group and a backslash quotes; in DuckDB's, a backslash marks a group."""
     replacement = node.args.get("replacement")
     if not isinstance(replacement, exp.Literal) or not replacement.is_string:
-        raise refused("regexp_replace with a replacement that is no constant")
+        raise refusal("regexp_replace with a replacement that is no constant")
     text = replacement.name
     if any(match.group() in ("\\", "$") for match in _GROUP.finditer(text)):
-        raise refused(f"regexp_replace with the replacement {text!r}")
+        raise refusal(f"regexp_replace with the replacement {text!r}")
     words = node.copy()
     words.set("replacement", exp.Literal.string(_GROUP.sub(_group, text)))
     return words
@@ -101,15 +101,15 @@ def _extract(node: exp.Extract) -> exp.Expr:
         return phrase("isodow(:of)", of=node.expression.copy())
     if part in _DATE_PARTS:
         if part not in ("DOW", "DAYOFWEEK"):
-            raise refused(f"EXTRACT({part} FROM …)")
+            raise refusal(f"EXTRACT({part} FROM …)")
         return phrase("isodow(:of) % 7 + 1", of=node.expression.copy())
     return node
 
 
-def _truncated(node: exp.DateTrunc) -> exp.Expr:
+def _translate_trunc(node: exp.DateTrunc) -> exp.Expr:
     unit = _UNITS.get(node.text("unit").upper())
     if unit is None:
-        raise refused("trunc() by that unit")
+        raise refusal("trunc() by that unit")
     return phrase(f"CAST(date_trunc('{unit}', CAST(:of AS DATE)) AS DATE)", of=node.this.copy())
 
 
@@ -124,14 +124,14 @@ def _logarithm(node: exp.Ln | exp.Log) -> exp.Expr:
 def _difference(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
     unit = node.args.get("unit")
     if unit is not None and (isinstance(node, exp.TimestampDiff) or unit.name.upper() != "DAY"):
-        raise refused(f"difference in whole {unit.name.lower()}s")
+        raise refusal(f"difference in whole {unit.name.lower()}s")
     return node
 
 
 def _sha2(node: exp.SHA2) -> exp.Expr:
     length = node.args.get("length")
     if length is not None and length.name not in ("0", "256"):
-        raise refused("sha2() of other lengths than 256")
+        raise refusal("sha2() of other lengths than 256")
     return node
 
 
@@ -146,21 +146,21 @@ def _not_nan(node: exp.Nanvl) -> exp.Expr:
 def _seconds(node: exp.StrToUnix) -> exp.Expr:
     """Translates seconds since 1970 of an instant; texts are refused, because engines differ in their formats."""
     if kind_of(node.this) not in INSTANTS | {exp.DType.DATE}:
-        raise refused("unix_timestamp() of a text, or of what may be one,")
+        raise refusal("unix_timestamp() of a text, or of what may be one,")
     return phrase("CAST(floor(epoch_us(CAST(:a AS TIMESTAMPTZ)) / 1000000) AS BIGINT)", a=node.this.copy())
 
 
 def _except_for(*types: str) -> Callable[[Any], exp.Expr]:
-    def guarded(node: exp.Func) -> exp.Expr:
+    def guard(node: exp.Func) -> exp.Expr:
         words = node.copy()
         value = words.this.expressions[0] if isinstance(words.this, exp.Distinct) else words.this
         value.replace(phrase(unless(*types, what=node.sql_name().lower()), a=value.copy()))
         return words
 
-    return guarded
+    return guard
 
 
-def _rounded(node: exp.Ceil | exp.Floor) -> exp.Expr:
+def _translate_rounding(node: exp.Ceil | exp.Floor) -> exp.Expr:
     """Translates rounding: Spark turns NaN and infinity into whole numbers."""
     number = phrase(
         "CASE WHEN NOT isfinite(CAST(:of AS DOUBLE)) THEN error('NaN and infinity cannot be rounded to a "
@@ -198,7 +198,7 @@ def _months(node: exp.MonthsBetween) -> exp.Expr:
 def _sequence(node: exp.GenerateSeries) -> exp.Expr:
     """Translates a sequence of two whole numbers and all between; Spark counts down if the first is the larger one."""
     if node.args.get("step") is not None:
-        raise refused("sequence() with a step")
+        raise refusal("sequence() with a step")
     return phrase(
         "CASE WHEN :first <= :last THEN generate_series(CAST(:first AS BIGINT), CAST(:last AS BIGINT)) "
         "ELSE generate_series(CAST(:first AS BIGINT), CAST(:last AS BIGINT), -1) END",
@@ -207,13 +207,13 @@ def _sequence(node: exp.GenerateSeries) -> exp.Expr:
     )
 
 
-def _concatenated(node: exp.Concat) -> exp.Expr:
+def _translate_concat(node: exp.Concat) -> exp.Expr:
     """Translates a concatenation of texts, or of values that both engines format alike.
 
     A single value is refused, because it would keep its own type.
     """
     if len(node.expressions) < 2:
-        raise refused("concat() of one value")
+        raise refusal("concat() of one value")
     words = node.copy()
     template = unless(*SPELLED_OTHERWISE, what="concat")
     for value in words.expressions:
@@ -222,7 +222,7 @@ def _concatenated(node: exp.Concat) -> exp.Expr:
     return words
 
 
-def _joined(node: exp.GroupConcat) -> exp.Expr:
+def _translate_listagg(node: exp.GroupConcat) -> exp.Expr:
     """Translates ``listagg``; without a delimiter, nothing separates the texts."""
     words = node.copy()
     if words.args.get("separator") is None:
@@ -236,11 +236,11 @@ def _joined(node: exp.GroupConcat) -> exp.Expr:
 def _position(node: exp.StrPosition) -> exp.Expr:
     start = node.args.get("position")
     if node.args.get("occurrence") is not None or not (start is None or _is_positive(start)):
-        raise refused("instr() or locate() with such a place to begin at")
+        raise refusal("instr() or locate() with such a place to begin at")
     if start is None:
         return node
     if not isinstance(node.args["substr"], exp.Literal) or not node.args["substr"].name:
-        raise refused("locate() of what is no constant, from a place on")
+        raise refusal("locate() of what is no constant, from a place on")
     return phrase(
         "CASE WHEN length(:text) < :start THEN 0 ELSE :it END",
         text=node.this.copy(),
@@ -251,7 +251,7 @@ def _position(node: exp.StrPosition) -> exp.Expr:
 
 def _whole_quotient(node: exp.IntDiv) -> exp.Expr:
     """Translates ``div`` of whole numbers."""
-    words = divided(node).copy()
+    words = guard_division(node).copy()
     words.this.replace(phrase(unless(*FRACTIONS, what="div"), a=words.this.copy()))
     return words
 
@@ -267,54 +267,54 @@ def _bits(node: exp.BitLength) -> exp.Expr:
 def _split(node: exp.RegexpSplit) -> exp.Expr:
     pattern, limit = node.expression, node.args.get("limit")
     if not isinstance(pattern, exp.Literal) or not pattern.name or limit is not None:
-        raise refused("split() with a limit, or by what is no constant")
+        raise refusal("split() with a limit, or by what is no constant")
     return node
 
 
 def _in_json(node: exp.JSONExtractScalar) -> exp.Expr:
     if node.expression.find(exp.JSONPathWildcard) is not None or not isinstance(node.expression, exp.JSONPath):
-        raise refused("get_json_object() with such a path")
+        raise refusal("get_json_object() with such a path")
     return phrase("CASE WHEN json_valid(:of) THEN :it END", of=node.this.copy(), it=node.copy())
 
 
 def _in_other_zone(_node: exp.Expr) -> exp.Expr:
-    raise refused("from_utc_timestamp() or to_utc_timestamp()")
+    raise refusal("from_utc_timestamp() or to_utc_timestamp()")
 
 
 def _random(node: exp.Rand) -> exp.Expr:
     if node.this is not None:
-        raise refused("rand() with a seed")
+        raise refusal("rand() with a seed")
     return node
 
 
 def _with_one_parameter(node: exp.Transform | exp.ArrayFilter) -> exp.Expr:
     """Translates functions whose second parameter is a position in a list: from 0 in Spark, from 1 in DuckDB."""
     if len(node.expression.expressions) != 1:
-        raise refused(f"{node.sql_name().lower()}() with the places of a list")
+        raise refusal(f"{node.sql_name().lower()}() with the places of a list")
     return node
 
 
-def _sorted(node: exp.ArraySort) -> exp.Expr:
+def _translate_array_sort(node: exp.ArraySort) -> exp.Expr:
     if node.args.get("expression") is not None:
-        raise refused("array_sort() by a function")
+        raise refusal("array_sort() by a function")
     return node
 
 
 def _of_one_row(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
     if node.args.get("count") is not None:
-        raise refused("max_by() and min_by() of several rows")
+        raise refusal("max_by() and min_by() of several rows")
     return node
 
 
 def _in_query(node: exp.Exists) -> exp.Expr:
     if isinstance(node.expression, exp.Lambda):
-        raise refused("exists() of a list")
+        raise refusal("exists() of a list")
     return node
 
 
-def _reduced(node: exp.Reduce) -> exp.Expr:
+def _translate_reduce(node: exp.Reduce) -> exp.Expr:
     if node.args.get("finish") is not None:
-        raise refused("aggregate() with a last function")
+        raise refusal("aggregate() with a last function")
     return node
 
 
@@ -340,7 +340,7 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.RegexpReplace: _regexp_replace,
     exp.DayOfWeek: _around("isodow(:of) % 7 + 1"),
     exp.Extract: _extract,
-    exp.DateTrunc: _truncated,
+    exp.DateTrunc: _translate_trunc,
     exp.TsOrDsAdd: _around("CAST(:it AS DATE)"),
     exp.AddMonths: _around("CAST(:it AS DATE)"),
     exp.Dayname: _around("left(:it, 3)"),
@@ -363,8 +363,8 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.UnixToStr: _written_seconds,
     exp.MonthsBetween: _months,
     exp.GenerateSeries: _sequence,
-    exp.Concat: _concatenated,
-    exp.GroupConcat: _joined,
+    exp.Concat: _translate_concat,
+    exp.GroupConcat: _translate_listagg,
     exp.StrPosition: _position,
     exp.IntDiv: _whole_quotient,
     exp.BitLength: _bits,
@@ -372,11 +372,11 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.JSONExtractScalar: _in_json,
     exp.Rand: _random,
     **dict.fromkeys((exp.Transform, exp.ArrayFilter), _with_one_parameter),
-    exp.ArraySort: _sorted,
+    exp.ArraySort: _translate_array_sort,
     **dict.fromkeys((exp.ArgMax, exp.ArgMin), choosing_plain(_of_one_row)),
-    exp.Reduce: _reduced,
+    exp.Reduce: _translate_reduce,
     exp.Exists: _in_query,
-    **dict.fromkeys((exp.Ceil, exp.Floor), _rounded),
+    **dict.fromkeys((exp.Ceil, exp.Floor), _translate_rounding),
     exp.Space: _except_for(*FRACTIONS),
     exp.Hex: _except_for(*FRACTIONS),
     **dict.fromkeys((exp.Avg, exp.Median), _except_for("VARCHAR", *TIMES)),

@@ -61,12 +61,12 @@ def require_known(node: exp.Func) -> None:
     """Raises InvalidRequestError, naming ``node``, unless it means the same in Spark and DuckDB."""
     if isinstance(node, exp.Anonymous):
         if node.name.lower() not in _SAME_BY_NAME:
-            raise refused(f"{node.name.lower()}()")
+            raise refusal(f"{node.name.lower()}()")
     elif type(node) not in _SAME and not isinstance(node, _STRUCTURE):
-        raise refused(f"{node.sql_name().lower()}()")
+        raise refusal(f"{node.sql_name().lower()}()")
 
 
-def refused(what: str) -> InvalidRequestError:
+def refusal(what: str) -> InvalidRequestError:
     """Returns the error for ``what`` if it has no counterpart in DuckDB."""
     return InvalidRequestError(
         f"DuckDB has no {what} with the same result as Spark's; run it in Spark: metastore.spark.connect(spark, conf)"

@@ -23,17 +23,17 @@ from metastore.duck.float_comparisons import with_floats_as_doubles
 from metastore.duck.mixed_kinds import (
     SYMBOLS,
     between,
-    chosen,
-    compared,
-    computed,
-    contained,
-    divided,
-    unified,
+    check_arithmetic,
+    check_set_operation,
+    compare_values,
+    compare_with_list,
+    guard_division,
+    translate_case,
 )
 from metastore.duck.nested_values import comparing_by_place, comparing_plain
 from metastore.duck.spark_casts import cast_as_spark, text_of
 from metastore.duck.spark_function_words import FUNCTION_WORDS
-from metastore.duck.spark_functions import refused, require_known
+from metastore.duck.spark_functions import refusal, require_known
 from metastore.duck.value_kinds import INSTANTS, TEXTS, kind_of, mark_as
 from metastore.duck.words import AS_DUCKDB
 from metastore.errors import InvalidRequestError
@@ -83,7 +83,7 @@ def in_duckdbs_words(tree: _Tree) -> _Tree:
 def missing_function(message: str) -> InvalidRequestError | None:
     """Returns the error for a function of Spark's that DuckDB lacks; None if ``said`` is another error."""
     found = _MISSING.search(message)
-    return None if found is None else refused(f"{found[1]}()")
+    return None if found is None else refusal(f"{found[1]}()")
 
 
 def _like(node: exp.Like | exp.ILike) -> exp.Expr:
@@ -110,8 +110,8 @@ def _grouping(node: exp.Group) -> exp.Expr:
     return node
 
 
-_equal: Final = comparing_by_place(with_nanoseconds(with_floats_as_doubles(compared)))
-_ordered: Final = comparing_plain(with_nanoseconds(with_floats_as_doubles(compared)))
+_equal: Final = comparing_by_place(with_nanoseconds(with_floats_as_doubles(compare_values)))
+_ordered: Final = comparing_plain(with_nanoseconds(with_floats_as_doubles(compare_values)))
 
 _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **FUNCTION_WORDS,
@@ -121,11 +121,11 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.TryCast: cast_of_constant,
     **dict.fromkeys(SYMBOLS, _equal),
     **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _ordered),
-    exp.In: comparing_by_place(with_nanoseconds(with_floats_as_doubles(contained))),
+    exp.In: comparing_by_place(with_nanoseconds(with_floats_as_doubles(compare_with_list))),
     exp.Between: between(_ordered),
-    exp.Case: chosen,
-    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), computed),
-    **dict.fromkeys((exp.Div, exp.Mod), divided),
-    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), unified),
+    exp.Case: translate_case,
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), check_arithmetic),
+    **dict.fromkeys((exp.Div, exp.Mod), guard_division),
+    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), check_set_operation),
     exp.Group: _grouping,
 }

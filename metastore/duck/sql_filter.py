@@ -43,7 +43,7 @@ _AS_WRITTEN: Final = "SET disabled_optimizers = 'expression_rewriter'"
 """Otherwise DuckDB rewrites ``i + 1 < 0`` to ``i < -1``, and silently loses rows for which Spark fails or matches."""
 
 
-def filtered(
+def filter_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, where: str, columns: Columns, zone: tzinfo
 ) -> Iterator[pa.RecordBatch]:
     """Yields the rows of ``batches`` (of ``schema``) that satisfy the Spark SQL predicate ``where``, in order.
@@ -57,7 +57,7 @@ def filtered(
         engine.execute(_AS_WRITTEN)
         define_what(question.text, engine)
         close_off(engine)
-        for rows in _gathered(batches, schema):
+        for rows in _combine_batches(batches, schema):
             try:
                 passing = question.numbers(engine, rows)
             except failure as error:
@@ -67,7 +67,7 @@ def filtered(
             yield from rows.take(passing).to_batches()
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+def _combine_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
     """Yields ``batches`` combined into larger tables."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
@@ -114,7 +114,7 @@ class _Question:
         for node in list(tree.find_all(exp.Column)):
             path = tuple(part.name for part in node.parts)
             column = columns.resolve(path, f" of {where!r}")
-            shown = _shown(column.path, schema)
+            shown = _visible_path(column.path, schema)
             if shown not in names:
                 names[shown] = _free(shown[-1], {_NUMBER, *names.values()})
             column_sql = _column_sql(names[shown], column, len(shown), path[len(column.path) :], schema)
@@ -161,7 +161,7 @@ def _with_decimals_that_fit(tree: exp.Expr, columns: Columns, where: str) -> exp
         number = _number_of(node.expression)
         if column.type.name != "DECIMAL" or number is None or len(column.type.arguments) != 2:
             return node
-        aligned = NumberGrid.of_decimal(*column.type.arguments).aligned(operator, number)
+        aligned = NumberGrid.of_decimal(*column.type.arguments).align(operator, number)
         if isinstance(aligned, bool):
             known = exp.Not(this=exp.Is(this=node.this.copy(), expression=exp.Null()))
             return exp.paren(exp.Case(ifs=[exp.If(this=known, true=exp.Boolean(this=aligned))]))
@@ -223,7 +223,7 @@ def _arrow_type(column: PredicateColumn, schema: pa.Schema) -> pa.DataType | Non
     return type_
 
 
-def _shown(path: ColumnPath, schema: pa.Schema) -> ColumnPath:
+def _visible_path(path: ColumnPath, schema: pa.Schema) -> ColumnPath:
     """Returns the part of ``path`` that DuckDB gets as a column: up to the last field with a namesake in other case."""
     place = schema.get_field_index(path[0])
     type_: Any = None if place < 0 else schema.field(place).type

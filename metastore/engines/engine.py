@@ -151,8 +151,8 @@ class LocalEngine:
                     self._lend(lent, min(self.parallelism - len(lent), len(todo)), todo, task, finished)
                 ready = sum(helper.is_ready_for(task) for helper in lent)
                 chunk = _take(todo) if ready < self.parallelism and finished.empty() else None
-                for batch in counted_here(next_of(finished)) if chunk is None else _guarded(task, chunk):
-                    yield _checked(batch, schema)
+                for batch in counted_here(next_of(finished)) if chunk is None else _run_task(task, chunk):
+                    yield _check_batch(batch, schema)
                 outstanding -= 1
             if not lent:
                 self._seconds_alone += time.monotonic() - began
@@ -259,7 +259,7 @@ class _Helper:
         """
         chunk = _take(todo) if self.is_ready_for(task) else None
         chunks = () if chunk is None else (chunk,)
-        if failed := self._asked(task, *chunks):
+        if failed := self._send(task, *chunks):
             finished.put(failed)
         else:
             self._runs.put((len(chunks), todo, task, finished))
@@ -273,7 +273,7 @@ class _Helper:
         outcome = self._answer()
         self._loaded.add(_module(task))
         while not isinstance(outcome, MetastoreError) and (chunk := _take(todo)) is not None:
-            failed = self._asked(task, chunk)
+            failed = self._send(task, chunk)
             if asked:
                 finished.put(outcome)
             asked += 1
@@ -281,14 +281,14 @@ class _Helper:
         if asked or isinstance(outcome, MetastoreError):
             finished.put(outcome)
 
-    def _asked(self, task: _Task, *chunks: Any) -> MetastoreError | None:
+    def _send(self, task: _Task, *chunks: Any) -> MetastoreError | None:
         """Send chunks, or without chunks only load the task; returns the error if that fails."""
         try:
-            self._requests.send_bytes(_pickled((task, *chunks)))
+            self._requests.send_bytes(_pickle((task, *chunks)))
         except MetastoreError as error:  # raised by a chunk that fetches content when it is pickled
             return error
         except OSError as error:
-            return self._ended(error)
+            return self._exit_error(error)
         except Exception as error:  # noqa: BLE001 - pickling a foreign task or chunk may raise anything
             failed = EngineError(f"{_name(task)} cannot be sent to a helper process: {error}")
             failed.__cause__ = error
@@ -299,13 +299,13 @@ class _Helper:
         try:
             return cast("_Outcome", self._answers.recv())
         except (EOFError, OSError) as error:
-            return self._ended(error)
+            return self._exit_error(error)
         except Exception as error:  # noqa: BLE001 - unpickling may raise anything, and the caller waits for an outcome
             unread = EngineError(f"the answer of a helper process cannot be read: {type(error).__name__}: {error}")
             unread.__cause__ = error
             return unread
 
-    def _ended(self, error: Exception) -> EngineError:
+    def _exit_error(self, error: Exception) -> EngineError:
         status = self._process.poll()
         ended = EngineError(f"a helper process ended while it worked (exit status {status}); out of memory?")
         ended.__cause__ = error
@@ -334,14 +334,14 @@ def serve(requests: Connection[Any, Any]) -> None:
     while True:
         try:
             task, *chunks = requests.recv()
-            answer: object = with_traffic(_guarded(task, *chunks))
+            answer: object = with_traffic(_run_task(task, *chunks))
         except EOFError:
             return
         except MetastoreError as error:
             answer = error
         except Exception as error:  # noqa: BLE001 - importing the task's module may raise anything
             answer = EngineError(f"a task cannot be loaded in a helper process: {type(error).__name__}: {error}")
-        replies.send_bytes(_pickled(answer))
+        replies.send_bytes(_pickle(answer))
 
 
 def _connection(stream: IO[bytes] | None) -> Connection[Any, Any]:
@@ -351,11 +351,11 @@ def _connection(stream: IO[bytes] | None) -> Connection[Any, Any]:
         return Connection(os.dup(stream.fileno()))
 
 
-def _pickled(message: object) -> bytes:
+def _pickle(message: object) -> bytes:
     return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
 
 
-def _guarded(task: Callable[[Chunk], Iterable[pa.RecordBatch]], *chunks: Chunk) -> Iterator[pa.RecordBatch]:
+def _run_task(task: Callable[[Chunk], Iterable[pa.RecordBatch]], *chunks: Chunk) -> Iterator[pa.RecordBatch]:
     try:
         for chunk in chunks:
             yield from task(chunk)
@@ -365,7 +365,7 @@ def _guarded(task: Callable[[Chunk], Iterable[pa.RecordBatch]], *chunks: Chunk) 
         raise EngineError(f"{_name(task)} failed: {type(error).__name__}: {error}") from error
 
 
-def _checked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _check_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if not batch.schema.equals(schema):
         raise EngineError(f"a task declares batches of\n{schema}\nand returned\n{batch.schema}")
     return batch

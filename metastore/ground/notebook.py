@@ -14,7 +14,7 @@ _RIGHT: Final = ' style="text-align: right"'
 def facts(title: str, rows: Iterable[tuple[str, object]]) -> str:
     """Returns a heading, and a table of names and values; a None value is left out."""
     lines = [
-        f"<tr><th{_LEFT}>{escape(name)}</th><td{_LEFT}>{escape(_shown(value))}</td></tr>"
+        f"<tr><th{_LEFT}>{escape(name)}</th><td{_LEFT}>{escape(_format_value(value))}</td></tr>"
         for name, value in rows
         if value is not None
     ]
@@ -49,8 +49,8 @@ def lines(text: str) -> str:
 
 def _cell(value: object) -> str:
     side = _RIGHT if isinstance(value, int | float) else _LEFT
-    return f"<td{side}>{escape(_shown(value))}</td>"
+    return f"<td{side}>{escape(_format_value(value))}</td>"
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -8,7 +8,7 @@ def double_quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def backticked(name: str) -> str:
+def quote_for_spark(name: str) -> str:
     """Returns a name quoted for Spark."""
     return "`" + name.replace("`", "``") + "`"
 

@@ -56,7 +56,7 @@ def places_alike(wanted: Iterable[str], names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def lowered(path: ColumnPath) -> ColumnPath:
+def lower_path(path: ColumnPath) -> ColumnPath:
     """``path`` in lower case."""
     return tuple(name.lower() for name in path)
 
@@ -76,7 +76,7 @@ def quoted_name(name: str) -> str:
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
-def unquoted(inside: str) -> str:
+def unquote_name(inside: str) -> str:
     """The name whose quoted form has ``inside`` between its backquotes.
 
     A doubled backquote, as in SQL, counts as one.
@@ -98,7 +98,7 @@ def parse(text: str) -> ColumnPath:
                 f"{text!r} is no column path: a column name is expected at position {position + 1}"
             )
         quoted, bare = match.groups()
-        segments.append(bare if quoted is None else unquoted(quoted))
+        segments.append(bare if quoted is None else unquote_name(quoted))
         position = match.end()
         if position == len(text):
             return tuple(segments)

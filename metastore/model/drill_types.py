@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from metastore.errors import FormatError
-from metastore.model.column_path import quoted_name, unquoted
+from metastore.model.column_path import quoted_name, unquote_name
 
 _Item = TypeVar("_Item")
 
@@ -259,7 +259,7 @@ class _TypeReader:
             raise self._error("a name")
         self._position = match.end()
         quoted, bare, _ = match.groups()
-        return bare if quoted is None else unquoted(quoted)
+        return bare if quoted is None else unquote_name(quoted)
 
     def _take(self, expected: str) -> bool:
         match = _TOKEN.match(self._text, self._position)

@@ -44,17 +44,17 @@ class TableInfo:
             match = _PART.match(text, position)
             if match is None or match.end() >= len(text) or text[match.end()] != ".":
                 raise InvalidRequestError(f"a table is named plugin.workspace.table, not {text!r}")
-            parts.append(_unquoted(match))
+            parts.append(_unquote(match))
             position = match.end() + 1
         quoted = _PART.fullmatch(text, position)
-        name = _unquoted(quoted) if quoted and quoted.group(1) is not None else text[position:]
+        name = _unquote(quoted) if quoted and quoted.group(1) is not None else text[position:]
         return cls(parts[0], parts[1], name)
 
     def __str__(self) -> str:
         return f"{self.storage_plugin}.{self.workspace}.{self.name}"
 
 
-def _unquoted(match: re.Match[str]) -> str:
+def _unquote(match: re.Match[str]) -> str:
     quoted, plain = match.groups()
     return plain if quoted is None else quoted.replace("``", "`")
 

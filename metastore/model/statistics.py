@@ -30,7 +30,7 @@ from metastore.model.statistics_json import (
     micros,
     read_holders,
     read_value,
-    unwrapped,
+    unwrap_value,
 )
 from metastore.model.vocabulary import Statistic
 
@@ -147,8 +147,8 @@ def _from_document(document: Any) -> ColumnStatistics:
     get = found.get
     zoned = type_ == "TIMESTAMP" and TIME_ZONE in found
     try:
-        low, low_exact = _bound(get(LOWER) or get(Statistic.MIN_VALUE), get(MIN_MICROS), type_, zoned, False)
-        high, high_exact = _bound(get(UPPER) or get(Statistic.MAX_VALUE), get(MAX_MICROS), type_, zoned, True)
+        low, low_exact = _read_bound(get(LOWER) or get(Statistic.MIN_VALUE), get(MIN_MICROS), type_, zoned, False)
+        high, high_exact = _read_bound(get(UPPER) or get(Statistic.MAX_VALUE), get(MAX_MICROS), type_, zoned, True)
     except (TypeError, ValueError) as error:
         raise FormatError(f"column statistics have a bound that is no {type_}: {str(document)[:200]}") from error
     nulls, non_nulls, rows, nans = (
@@ -169,15 +169,15 @@ _BATCH = 200
 
 def _count(stored: Any) -> int | None:
     """A number of rows; None for Drill's -1, which means unknown."""
-    value = unwrapped(stored) if type(stored) is dict else stored
+    value = unwrap_value(stored) if type(stored) is dict else stored
     return value if type(value) is int and value >= 0 else None
 
 
-def _bound(
+def _read_bound(
     stored: tuple[Any, bool] | None, in_micros: tuple[Any, bool] | None, type_: str, zoned: bool, ceil: bool
 ) -> tuple[Value | None, bool]:
     if in_micros is not None:
-        count = unwrapped(in_micros[0]) if type(in_micros[0]) is dict else in_micros[0]
+        count = unwrap_value(in_micros[0]) if type(in_micros[0]) is dict else in_micros[0]
         value: Value | None = from_micros(count, type_, zoned=zoned)
         return (value, in_micros[1]) if value is not None else _ABSENT
     if stored is None:
@@ -238,7 +238,7 @@ def _extreme(bounds: list[tuple[Value | None, bool, str]], type_: str, side: int
     for stored, stored_exact, own_type in bounds:
         value, exact = stored, stored_exact
         if stored is not None and own_type != type_:
-            value, exact = _converted(stored, stored_exact, type_, side)
+            value, exact = _widen_bound(stored, stored_exact, type_, side)
         if value is None or value != value:
             return _ABSENT
         try:
@@ -253,7 +253,7 @@ def _extreme(bounds: list[tuple[Value | None, bool, str]], type_: str, side: int
     return best, best_exact
 
 
-def _converted(value: Value, exact: bool, type_: str, side: int) -> tuple[Value | None, bool]:
+def _widen_bound(value: Value, exact: bool, type_: str, side: int) -> tuple[Value | None, bool]:
     """A bound in the wider ``type_``, never inside the original; (None, True) if that type has another order."""
     if type_ in INTEGER_TYPES:
         return value, exact

@@ -121,7 +121,7 @@ def read_value(stored: Any, minor_type: str, *, zoned: bool = False, ceil: bool 
     is not a whole day up instead of down. Raises FormatError for a wrapped value that does not fit its Java class.
     """
     if isinstance(stored, dict):
-        stored = unwrapped(stored)
+        stored = unwrap_value(stored)
         if isinstance(stored, (Decimal, bytes)):
             return stored
     kind = type(stored)
@@ -154,7 +154,7 @@ def _read_moment(count: int, minor_type: str, zoned: bool, ceil: bool) -> Value 
     return date.fromordinal(days + EPOCH_DAY) if 1 <= days + EPOCH_DAY <= date.max.toordinal() else None
 
 
-def unwrapped(stored: Mapping[str, Any]) -> Any:
+def unwrap_value(stored: Mapping[str, Any]) -> Any:
     """The value wrapped in a Java class: decimals, bytes and floats converted, numbers and names as in JSON.
 
     Returns None for an unknown class. Raises FormatError for a value that does not fit its class.
@@ -267,7 +267,7 @@ def _values_by_name(holders: Iterable[Any]) -> dict[str, Any]:
     try:
         for holder in holders:
             stored = holder.get("statisticsValue")
-            values[holder["statisticsKind"]["name"]] = unwrapped(stored) if isinstance(stored, dict) else stored
+            values[holder["statisticsKind"]["name"]] = unwrap_value(stored) if isinstance(stored, dict) else stored
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"{holder!r} is no statistics holder: statisticsKind.name is missing") from error
     return values

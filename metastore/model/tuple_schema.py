@@ -209,7 +209,7 @@ def merge(schemas: Iterable[TupleSchema]) -> TupleSchema:
             columns.setdefault(column.name, []).append(column)
     return TupleSchema(
         tuple(_merge_column(found, everywhere=len(found) == len(distinct)) for found in columns.values()),
-        _agreed([schema.properties for schema in distinct]),
+        _common_properties([schema.properties for schema in distinct]),
     )
 
 
@@ -247,7 +247,7 @@ def agreed_properties(columns: Sequence[SchemaColumn]) -> Mapping[str, str]:
     properties = [column.properties for column in columns]
     if all(each == properties[0] for each in properties):
         return properties[0]
-    agreed = dict(_agreed(properties))
+    agreed = dict(_common_properties(properties))
     with_leaf: dict[ColumnPath, list[SchemaColumn]] = {}
     for column in columns:
         for (_, *inside), _ in TupleSchema((column,)).leaves():
@@ -272,7 +272,7 @@ def _doubts(columns: Sequence[SchemaColumn]) -> Mapping[str, str]:
     return {key: _BETWEEN_DOUBTS.join(sorted(doubts)) for key, doubts in all_.items()}
 
 
-def _agreed(properties: list[Mapping[str, str]]) -> Mapping[str, str]:
+def _common_properties(properties: list[Mapping[str, str]]) -> Mapping[str, str]:
     if not properties or all(entry == properties[0] for entry in properties):
         return properties[0] if properties else {}
     return {key: value for key, value in properties[0].items() if all(p.get(key) == value for p in properties)}

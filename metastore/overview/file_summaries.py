@@ -54,7 +54,7 @@ class FileSummaries(Sequence[FileSummary]):
 
     def __iter__(self) -> Iterator[FileSummary]:
         for start in range(0, len(self), _AT_ONCE):
-            yield from self._taken(self._order.slice(start, _AT_ONCE))
+            yield from self._summaries_at(self._order.slice(start, _AT_ONCE))
 
     @overload
     def __getitem__(self, which: int) -> FileSummary: ...
@@ -62,10 +62,10 @@ class FileSummaries(Sequence[FileSummary]):
     def __getitem__(self, which: slice) -> list[FileSummary]: ...
     def __getitem__(self, which: int | slice) -> FileSummary | list[FileSummary]:
         if isinstance(which, slice):
-            return self._taken(self._order.take(pa.array(range(*which.indices(len(self))), pa.int64())))
-        return self._taken(self._order.slice(range(len(self))[which], 1))[0]
+            return self._summaries_at(self._order.take(pa.array(range(*which.indices(len(self))), pa.int64())))
+        return self._summaries_at(self._order.slice(range(len(self))[which], 1))[0]
 
-    def _taken(self, positions: pa.Array[Any]) -> list[FileSummary]:
+    def _summaries_at(self, positions: pa.Array[Any]) -> list[FileSummary]:
         return list(map(_summary, self._columns.take(positions).to_pylist()))
 
     @property

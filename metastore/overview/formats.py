@@ -53,7 +53,7 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def bound(value: Value | None, *, exact: bool = True) -> str:
+def format_bound(value: Value | None, *, exact: bool = True) -> str:
     """A bound of a column; ``~`` marks a bound that is not exact."""
     if value is None:
         return UNKNOWN

@@ -42,7 +42,7 @@ def prune(
         changed=len(result.changed),
         missing=len(result.missing),
         segment_decisions=tuple(
-            SegmentDecision(each.identifier, each.kept, each.reason)
+            SegmentDecision(each.identifier, each.may_match, each.reason)
             for each in sorted(result.segments, key=lambda each: natural_order(each.identifier))
         ),
         kept_files=tuple(

@@ -61,13 +61,13 @@ def table_sizes(session: Session, tables: Collection[TableInfo], version: int) -
     found = {table: size for table, size in known.items() if isinstance(size, TableSize)}
     missing = set(tables) - set(found)
     if missing:
-        for table, size in _sized(session, missing, version).items():
+        for table, size in _sum_sizes(session, missing, version).items():
             cache.put(f"size {version} {table}", size, _BYTES_OF_A_SEGMENT * (len(size.segments) + 1))
             found[table] = size
     return found
 
 
-def _sized(session: Session, tables: Collection[TableInfo], version: int) -> Mapping[TableInfo, TableSize]:
+def _sum_sizes(session: Session, tables: Collection[TableInfo], version: int) -> Mapping[TableInfo, TableSize]:
     read = session.metastore.tables.read().metadata_types(*_TYPES).filter(of_names(each.name for each in tables))
     digests: dict[TableInfo, dict[str, list[SegmentDigest | None]]] = {table: defaultdict(list) for table in tables}
     stored: dict[TableInfo, int] = defaultdict(int)
@@ -82,7 +82,7 @@ def _sized(session: Session, tables: Collection[TableInfo], version: int) -> Map
     for table, size in sorted(stored.items(), key=lambda each: each[1]):
         if size and (left := left - size) >= 0:
             unsaid = [key for key, of_key in digests[table].items() if len(of_key) != 1 or of_key[0] is None]
-            counted[table] = dict(_counted(session, table, unsaid, version))
+            counted[table] = dict(_measure_segments(session, table, unsaid, version))
     return {table: _size(digests[table], counted[table]) for table in tables}
 
 
@@ -96,7 +96,7 @@ def _size(digests: Mapping[str, list[SegmentDigest | None]], counted: Mapping[st
     return TableSize(tuple(segments), len(digests) - len(segments))
 
 
-def _counted(
+def _measure_segments(
     session: Session, table: TableInfo, keys: Collection[str], version: int
 ) -> Iterator[tuple[str, SegmentSize]]:
     """Yields the sizes of the segments ``keys`` of one table from their units."""

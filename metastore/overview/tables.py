@@ -157,7 +157,7 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
     """Returns one table with its columns. Raises NotFoundError if the version does not have it."""
     version = version_at(session, at)
     info = session.table_info(table)
-    found = described(session, [info], version)
+    found = describe_tables(session, [info], version)
     if not found:
         raise session.no_metadata(info)
     every = (
@@ -170,14 +170,14 @@ def describe(session: Session, table: str, at: str | None = None) -> TableDescri
     return replace(found[0], units={str(kind): kinds[kind] for kind in MetadataType if kinds[kind]})
 
 
-def described(session: Session, tables: Collection[TableInfo], version: int) -> list[TableDescription]:
+def describe_tables(session: Session, tables: Collection[TableInfo], version: int) -> list[TableDescription]:
     """Returns those of ``tables`` that the version has, by name, in one read; ``units`` of each is empty."""
     read = session.metastore.tables.read().metadata_types(MetadataType.TABLE).at(version)
     read = read.filter(of_table(next(iter(tables))) if len(tables) == 1 else of_names(each.name for each in tables))
     units = read.columns(*_DESCRIBED).to_arrow().to_pylist()
     wanted = {str(each) for each in tables}
     return sorted(
-        (_described(unit, version) for unit in units if _name(unit) in wanted), key=lambda each: each.summary.table
+        (_describe_table(unit, version) for unit in units if _name(unit) in wanted), key=lambda each: each.summary.table
     )
 
 
@@ -228,7 +228,7 @@ def _matches(unit: Mapping[str, Any], pattern: str) -> bool:
     return fnmatch.fnmatchcase(_name(unit), pattern)
 
 
-def _described(unit: Mapping[str, Any], version: int) -> TableDescription:
+def _describe_table(unit: Mapping[str, Any], version: int) -> TableDescription:
     return TableDescription(
         version=version,
         summary=_table_summary(unit),

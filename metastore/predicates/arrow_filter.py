@@ -28,7 +28,7 @@ from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.leaves import Leaves
 from metastore.predicates.literals import INVERSE, is_of_many_types, passes_nulls, span_of
 from metastore.predicates.number_grid import NumberGrid
-from metastore.predicates.predicate import Question, resolved
+from metastore.predicates.predicate import Question, resolve_question
 from metastore.predicates.time_spans import Literal, nanoseconds_of
 
 _FLOATS: Final = ("FLOAT", "DOUBLE")
@@ -55,7 +55,7 @@ def arrow_filter(
     Raises NotExact (not with ``superset``), and InvalidRequestError as pruning does.
     """
     leaves = (_WideLeaves if superset else _ExactLeaves)(zone, schema)
-    condition = resolved(question, columns, leaves)
+    condition = resolve_question(question, columns, leaves)
     if isinstance(condition, AlwaysTrue):
         return None
     return RowFilter(_expression(condition), frozenset(column.path[0] for column in leaves.columns.values()))
@@ -119,7 +119,7 @@ class _ExactLeaves(Leaves):
         """Raises NotExact: Arrow may take parts of times in another zone."""
         raise NotExact
 
-    def implied(self, condition: BooleanExpression) -> BooleanExpression:
+    def weaken_to(self, condition: BooleanExpression) -> BooleanExpression:
         """Raises NotExact: a condition that a test implies is not the test."""
         raise NotExact
 
@@ -177,7 +177,7 @@ class _ExactLeaves(Leaves):
             if not pa.types.is_struct(type_) or type_.get_field_index(name) < 0:
                 raise NotExact
             type_ = type_.field(name).type
-        path = self._remembered(column).path
+        path = self._remember(column).path
         return (pc.field(path[0]) if len(path) == 1 else pc.field(*path)), type_
 
     def _value(self, column: PredicateColumn, literal: Literal) -> Any:
@@ -211,7 +211,7 @@ class _WideLeaves(_ExactLeaves):
         """Passes all rows."""
         return AlwaysTrue()
 
-    def implied(self, condition: BooleanExpression) -> BooleanExpression:
+    def weaken_to(self, condition: BooleanExpression) -> BooleanExpression:
         """``condition`` itself."""
         return condition
 
@@ -295,7 +295,7 @@ def _membership(field: Any, type_: pa.DataType, values: Iterable[Any], *, invert
     present: list[Any] = []
     for value in values:
         if pa.types.is_integer(type_) or pa.types.is_decimal(type_):
-            aligned = _grid(type_).aligned("=", Decimal(value))
+            aligned = _grid(type_).align("=", Decimal(value))
             if not isinstance(aligned, bool):
                 present.append(_scalar(aligned if pa.types.is_decimal(type_) else int(aligned), type_))
         elif isinstance(value, float) and not math.isfinite(value):
@@ -309,7 +309,7 @@ def _membership(field: Any, type_: pa.DataType, values: Iterable[Any], *, invert
 
 def _on_grid(field: Any, type_: pa.DataType, asked: str, value: Any) -> Any:
     """Compares integers or decimals with a number that may be between two of their values, or out of their range."""
-    aligned = _grid(type_).aligned(asked, Decimal(value))
+    aligned = _grid(type_).align(asked, Decimal(value))
     if isinstance(aligned, bool):
         return field.is_valid() if aligned else _none(field)
     return _OPERATORS[asked](field, _scalar(aligned if pa.types.is_decimal(type_) else int(aligned), type_))

@@ -111,7 +111,7 @@ class Columns:
         logical = column.leaf_property(LOGICAL_TYPE, inside) or ""
         return PredicateColumn(inside, type_, zoned=zoned, usable=unambiguous, logical=logical)
 
-    def named(self, name: str) -> str | None:
+    def find(self, name: str) -> str | None:
         """The column called ``name``, in any case; None if there is none."""
         return next(iter(self._names.alike(name)), None)
 

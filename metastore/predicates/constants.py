@@ -67,13 +67,13 @@ class Constants:
         if isinstance(node, exp.Boolean):
             return bool(node.this)
         if isinstance(node, exp.Neg):
-            return _negated(self.value(node.this))
+            return _negate(self.value(node.this))
         if isinstance(node, exp.HexString):
             return _bytes(node)
         if isinstance(node, exp.Cast):
             return self._cast(self.value(node.this), node.to)
         if isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
-            return self._computed(node)
+            return self._compute(node)
         if isinstance(node, exp.Column):
             raise NotConstant("columns are compared with each other")
         if not isinstance(node, exp.Literal):
@@ -103,10 +103,10 @@ class Constants:
         if to.expressions:
             raise NotConstant(f"{to} may cut or round the value")
         if isinstance(value, str):
-            return self._typed(value, kind)
+            return self._read_typed_literal(value, kind)
         return self._time_as(value, kind)
 
-    def _typed(self, text: str, kind: exp.DType) -> Literal:
+    def _read_typed_literal(self, text: str, kind: exp.DType) -> Literal:
         """The value of ``DATE 'text'`` and similar typed literals."""
         if kind in _READERS and (read := _READERS[kind](text)) is not None:
             return read
@@ -136,14 +136,14 @@ class Constants:
                 return SessionTime(local)
         raise NotConstant(f"a cast to {kind.value} may change the value")
 
-    def _computed(self, node: exp.Add | exp.Sub | exp.Mul) -> Literal:
+    def _compute(self, node: exp.Add | exp.Sub | exp.Mul) -> Literal:
         sign = -1 if isinstance(node, exp.Sub) else 1
         if isinstance(node.expression, exp.Interval):
-            return self._moved(self.value(node.this), node.expression, sign)
+            return self._move_by_interval(self.value(node.this), node.expression, sign)
         left, right = self.value(node.this), self.value(node.expression)
         if type(left) is date and type(right) is int and not isinstance(node, exp.Mul):
             day, days = left, timedelta(days=sign * right)
-            return _checked(lambda: day + days)
+            return _within_calendar(lambda: day + days)
         if type(left) is not int or type(right) is not int:
             raise NotConstant("integers and times alone are computed here")
         found = left * right if isinstance(node, exp.Mul) else left + sign * right
@@ -153,7 +153,7 @@ class Constants:
             raise NotConstant("the result overflows its type")
         return found
 
-    def _moved(self, value: Literal | None, interval: exp.Interval, sign: int) -> Literal:
+    def _move_by_interval(self, value: Literal | None, interval: exp.Interval, sign: int) -> Literal:
         """``value`` moved by an interval."""
         steps = steps_of(interval)
         if steps is None or has_unknown_arguments(interval):
@@ -162,30 +162,30 @@ class Constants:
             if steps.micros:
                 raise NotConstant("an interval of hours makes a time of a day")
             day = value
-            return _checked(lambda: later(day, steps, sign))
+            return _within_calendar(lambda: later(day, steps, sign))
         if isinstance(value, FineTime):
-            cut = self._moved(value.moment, interval, sign)
+            cut = self._move_by_interval(value.moment, interval, sign)
             return FineTime(cut, value.nanos)  # type: ignore[arg-type]  # a moment moved is a moment
         if isinstance(value, datetime) and value.tzinfo is None:
             moment = value
-            return _checked(lambda: later(moment, steps, sign))
+            return _within_calendar(lambda: later(moment, steps, sign))
         if isinstance(value, SessionTime):
             local = value.local
-            moved = _checked(lambda: later(local, steps, sign))
+            moved = _within_calendar(lambda: later(local, steps, sign))
             if steps.micros and not (is_calm(local, self.zone) and is_calm(moved, self.zone)):
                 raise NotConstant("hours are added where clocks may change; name a time zone")
             return SessionTime(moved)
         raise NotConstant("intervals are added to days and times only")
 
 
-def _checked(made: Callable[[], T]) -> T:
+def _within_calendar(made: Callable[[], T]) -> T:
     try:
         return made()
     except OverflowError as error:
         raise NotConstant("the time is beyond the calendar") from error
 
 
-def _negated(value: Literal | None) -> Literal | None:
+def _negate(value: Literal | None) -> Literal | None:
     """``-value``, except for the least integer of a type, which Spark without ANSI mode leaves unchanged."""
     if type(value) not in (int, float, Decimal) or value in _LEAST:
         raise NotConstant("its negation may overflow")

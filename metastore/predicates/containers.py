@@ -54,7 +54,7 @@ class Containers:
             parts = list(self._parts(node, text))
         except NotConstant:
             return None
-        return self._leaves.implied(all_of(parts)) if parts else None
+        return self._leaves.weaken_to(all_of(parts)) if parts else None
 
     def _parts(self, node: exp.Expr, text: str) -> Iterator[BooleanExpression]:
         if isinstance(node, (exp.ArrayContains, exp.Contains)) and _has_only(node, "this", "expression"):

@@ -15,7 +15,7 @@ from pyiceberg.expressions import BooleanExpression, EqualTo
 from metastore.lake.formats.parquet.element_bounds import ElementProbe
 from metastore.model.elements import KEY, VALUE, is_element
 from metastore.predicates.columns import Columns
-from metastore.predicates.predicate import Predicate, Question, parse, required
+from metastore.predicates.predicate import Predicate, Question, parse, required_tests
 
 _TYPES: Final = {"INT": int, "BIGINT": int, "VARCHAR": str}
 """Types whose values every engine compares in the order of bounds."""
@@ -26,7 +26,7 @@ def required_elements(question: Question | None, columns: Columns) -> tuple[Elem
     if question is None:
         return ()
     predicate = parse(question, columns)
-    return tuple(probe for node in required(predicate.condition) for probe in _probes(node, predicate))
+    return tuple(probe for node in required_tests(predicate.condition) for probe in _probes(node, predicate))
 
 
 def _probes(node: BooleanExpression, predicate: Predicate) -> Iterator[ElementProbe]:

@@ -9,7 +9,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 
 from metastore.ground.forks import imported_when_needed
-from metastore.model.mapping.filters import balanced
+from metastore.model.mapping.filters import balance
 
 Filter = BooleanExpression | str
 """A PyIceberg expression over column names, or a condition in Spark SQL."""
@@ -21,7 +21,7 @@ def expression_of(filter_: Filter, schema: Schema) -> BooleanExpression:
     Raises InvalidRequestError as :func:`metastore.predicates.exact_filter.exact_filter`.
     """
     if isinstance(filter_, BooleanExpression):
-        return balanced(filter_)
+        return balance(filter_)
     reader = imported_when_needed("metastore.predicates.exact_filter")  # importing the SQL parser takes long
     expression: BooleanExpression = reader.exact_filter(filter_, schema)
     return expression

@@ -231,7 +231,7 @@ def _on_grid(kind: Any, name: str, type_: IntegerType | LongType | DecimalType, 
         grid = NumberGrid.of_decimal(type_.precision, type_.scale)
     else:
         grid = NumberGrid.of_integer(32 if isinstance(type_, IntegerType) else 64)
-    aligned = grid.aligned(_OPERATORS[kind], Decimal(value))
+    aligned = grid.align(_OPERATORS[kind], Decimal(value))
     if isinstance(aligned, bool):
         return NotNull(name) if aligned else AlwaysFalse()
     found: BooleanExpression = kind(name, aligned if isinstance(type_, DecimalType) else int(aligned))

@@ -40,7 +40,7 @@ class Leaves:
         self._note_unusable(text, why)
         return AlwaysTrue()
 
-    def implied(self, condition: BooleanExpression) -> BooleanExpression:
+    def weaken_to(self, condition: BooleanExpression) -> BooleanExpression:
         """``condition`` instead of a test that implies it: more rows may pass than pass the test."""
         self.exact = False
         return condition
@@ -49,27 +49,27 @@ class Leaves:
         self, column: PredicateColumn, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column operator literal``, under NOT if ``inverted``; ``text`` is shown in notes."""
-        understood = comparison(self._remembered(column), operator, literal, self.zone, inverted=inverted)
+        understood = comparison(self._remember(column), operator, literal, self.zone, inverted=inverted)
         self.exact &= understood.exact
         self._note_widening(column, literal, text)
-        return self._checked(understood.condition, column, text, usable=understood.usable)
+        return self._check_usable(understood.condition, column, text, usable=understood.usable)
 
     def contain(
         self, column: PredicateColumn, literals: Iterable[Literal], text: str, *, inverted: bool
     ) -> BooleanExpression:
         """``column IN (literals)`` with at least one literal."""
         literals = list(literals)
-        understood = membership(self._remembered(column), literals, self.zone, inverted=inverted)
+        understood = membership(self._remember(column), literals, self.zone, inverted=inverted)
         self.exact &= understood.exact
         if literals:
             self._note_widening(column, literals[0], text)
-        return self._checked(understood.condition, column, text, usable=understood.usable)
+        return self._check_usable(understood.condition, column, text, usable=understood.usable)
 
     def start_with(self, column: PredicateColumn, prefix: str, *, inverted: bool) -> BooleanExpression:
         """``column LIKE 'prefix%'``."""
-        key = self._remembered(column).key
+        key = self._remember(column).key
         if column.type.name != "VARCHAR" or not column.usable:
-            return self._checked(NotNull(key), column, f"a prefix of {'.'.join(column.path)}", usable=False)
+            return self._check_usable(NotNull(key), column, f"a prefix of {'.'.join(column.path)}", usable=False)
         return NotStartsWith(key, prefix) if inverted else StartsWith(key, prefix)
 
     def may_match(self, column: PredicateColumn, prefix: str) -> BooleanExpression:
@@ -79,30 +79,30 @@ class Leaves:
 
     def is_null(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
         """``column IS NULL``."""
-        key = self._remembered(column).key
+        key = self._remember(column).key
         if not column.usable:
-            return self._checked(AlwaysTrue(), column, f"{'.'.join(column.path)} IS NULL", usable=False)
+            return self._check_usable(AlwaysTrue(), column, f"{'.'.join(column.path)} IS NULL", usable=False)
         return NotNull(key) if inverted else IsNull(key)
 
     def is_nan(self, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
         """``isnan(column)``; with ``inverted``, the condition passes every row that is not null."""
-        key = self._remembered(column).key
-        return self._checked(NotNull(key) if inverted else IsNaN(key), column, "NaN", usable=True)
+        key = self._remember(column).key
+        return self._check_usable(NotNull(key) if inverted else IsNaN(key), column, "NaN", usable=True)
 
     def recurs(self, column: PredicateColumn, part: str, values: tuple[int, ...], text: str) -> BooleanExpression:
         """``month(column) IN (values)``, or another ``part`` of the calendar."""
-        test = Recurring(self._remembered(column).key, part, values, self.zone)
-        return self._checked(test, column, text, usable=True)
+        test = Recurring(self._remember(column).key, part, values, self.zone)
+        return self._check_usable(test, column, text, usable=True)
 
     def not_null(self, column: PredicateColumn, text: str, why: str = "") -> BooleanExpression:
         """``IS NOT NULL`` in place of an unusable comparison: no comparison passes a null."""
-        return self._checked(NotNull(self._remembered(column).key), column, text, usable=False, why=why)
+        return self._check_usable(NotNull(self._remember(column).key), column, text, usable=False, why=why)
 
-    def _remembered(self, column: PredicateColumn) -> PredicateColumn:
+    def _remember(self, column: PredicateColumn) -> PredicateColumn:
         self.columns[column.key] = column
         return column
 
-    def _checked(
+    def _check_usable(
         self, condition: BooleanExpression, column: PredicateColumn, text: str, *, usable: bool, why: str = ""
     ) -> BooleanExpression:
         if not column.usable:

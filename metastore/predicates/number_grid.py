@@ -33,7 +33,7 @@ class NumberGrid:
         high = Decimal((0, (9,) * precision, -scale))
         return cls(high.copy_negate(), high, scale)
 
-    def aligned(self, operator: str, number: Decimal) -> Decimal | bool:
+    def align(self, operator: str, number: Decimal) -> Decimal | bool:
         """The value of the type to compare with by ``operator`` (``=``, ``!=``, ``<`` …) instead of ``number``.
 
         Returns True or False if the comparison holds for every value of the type, or for none.

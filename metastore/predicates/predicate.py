@@ -54,22 +54,22 @@ def parse(question: Question, columns: Columns, time_zone: str | None = None) ->
     or a text in double quotes that is a column's name, unless the question is a :class:`SparkCondition`.
     """
     leaves = Leaves(None if time_zone is None else zone_named(time_zone))
-    condition = judged_together(resolved(question, columns, leaves), leaves.columns)
+    condition = judged_together(resolve_question(question, columns, leaves), leaves.columns)
     return Predicate(
         str(question).strip(), condition, leaves.columns, tuple(leaves.notes), tuple(leaves.unusable), leaves.exact
     )
 
 
-def required(condition: BooleanExpression) -> Iterator[BooleanExpression]:
+def required_tests(condition: BooleanExpression) -> Iterator[BooleanExpression]:
     """The tests in ``condition`` that every row must pass."""
     if isinstance(condition, And):
-        yield from required(condition.left)
-        yield from required(condition.right)
+        yield from required_tests(condition.left)
+        yield from required_tests(condition.right)
     else:
         yield condition
 
 
-def resolved(question: Question, columns: Columns, leaves: Leaves) -> BooleanExpression:
+def resolve_question(question: Question, columns: Columns, leaves: Leaves) -> BooleanExpression:
     """The condition for ``question`` over ``columns``, made by ``leaves``.
 
     Raises InvalidRequestError as :func:`parse`.
@@ -88,7 +88,7 @@ def resolved(question: Question, columns: Columns, leaves: Leaves) -> BooleanExp
 def _require_one_reading(text: str, columns: Columns) -> None:
     """Raise InvalidRequestError for a text in double quotes that is a column's name."""
     for start, _, value in double_quoted(text):
-        if column := columns.named(value):
+        if column := columns.find(value):
             raise InvalidRequestError(
                 f'"{value}" at position {start + 1} of {text!r} has two readings: SQL reads the column {column}, Spark '
                 f"the text '{value}'. Write `{column}` for the column or '{value}' for the text; "

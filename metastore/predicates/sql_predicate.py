@@ -62,10 +62,10 @@ class _Translator:
         while isinstance(node, exp.Paren) and not has_unknown_arguments(node):
             node = node.this
         inverted = inverted is not bool(node.args.get("negate"))
-        if not inverted and (held := self._containers.test(node, self._shown(node))) is not None:
+        if not inverted and (held := self._containers.test(node, self._text_of(node))) is not None:
             return held
         if (why := _why_unread(node)) is not None:
-            return self._leaves.unknown(self._shown(node), why)
+            return self._leaves.unknown(self._text_of(node), why)
         try:
             if isinstance(node, exp.Not):
                 return self._condition(node.this, inverted=not inverted)
@@ -84,8 +84,8 @@ class _Translator:
             if column is None and self._is_of_others(node):
                 return AlwaysTrue()
             if column is None:
-                return self._leaves.unknown(self._shown(node), str(reason))
-            return self._leaves.not_null(column, self._shown(node), str(reason))
+                return self._leaves.unknown(self._text_of(node), str(reason))
+            return self._leaves.not_null(column, self._text_of(node), str(reason))
 
     def _is_of_others(self, node: exp.Expr) -> bool:
         """Whether ``node`` names only columns of the query's other tables, and so says nothing about this one."""
@@ -115,7 +115,7 @@ class _Translator:
             return self._like(node.this, self._constants.value(node.expression), inverted=inverted)
         if isinstance(node, exp.Like):
             return self._like(node, "", inverted=inverted)
-        if (test := self._unwrapping.test(node, self._shown(node), inverted=inverted)) is not None:
+        if (test := self._unwrapping.test(node, self._text_of(node), inverted=inverted)) is not None:
             return test
         raise NotConstant(_what(node))
 
@@ -128,16 +128,16 @@ class _Translator:
         if column is None and (mirrored := self._column(right)) is not None:
             column, other, operator = mirrored, left, MIRRORED[operator]
         if column is not None:
-            return self._compared(column, operator, other, self._shown(node), inverted=inverted)
+            return self._compare_column(column, operator, other, self._text_of(node), inverted=inverted)
         try:
             literal, subject = self._constants.value(right), left
         except NotConstant:
             literal, subject, operator = self._constants.value(left), right, MIRRORED[operator]
         if literal is None:
             return AlwaysFalse()  # neither a comparison with NULL nor its negation is ever true
-        return self._unwrapped(subject, operator, literal, self._shown(node), inverted=inverted)
+        return self._unwrap_subject(subject, operator, literal, self._text_of(node), inverted=inverted)
 
-    def _compared(
+    def _compare_column(
         self, column: PredicateColumn, operator: str, other: exp.Expr, text: str, *, inverted: bool
     ) -> BooleanExpression:
         literal = self._constants.value(other)
@@ -145,7 +145,7 @@ class _Translator:
             return AlwaysFalse()
         return self._leaves.compare(column, operator, literal, text, inverted=inverted)
 
-    def _unwrapped(
+    def _unwrap_subject(
         self, subject: exp.Expr, operator: str, literal: Literal, text: str, *, inverted: bool
     ) -> BooleanExpression:
         """The condition for ``subject operator literal``, if ``subject`` is not a column."""
@@ -170,7 +170,9 @@ class _Translator:
         if literal is None:
             return self._leaves.is_null(column, inverted=inverted)
         return self._or_null(
-            self._leaves.compare(column, "=", literal, self._shown(node), inverted=inverted), column, inverted=inverted
+            self._leaves.compare(column, "=", literal, self._text_of(node), inverted=inverted),
+            column,
+            inverted=inverted,
         )
 
     def _is(self, node: exp.Is, *, inverted: bool) -> BooleanExpression:
@@ -179,7 +181,7 @@ class _Translator:
             return self._leaves.is_null(column, inverted=inverted)
         if not isinstance(node.expression, exp.Boolean):
             raise NotConstant(_what(node.expression))
-        asked = self._leaves.compare(column, "=", bool(node.expression.this), self._shown(node), inverted=inverted)
+        asked = self._leaves.compare(column, "=", bool(node.expression.this), self._text_of(node), inverted=inverted)
         return self._or_null(asked, column, inverted=inverted)
 
     def _or_null(self, condition: BooleanExpression, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
@@ -193,7 +195,7 @@ class _Translator:
         # NOT IN with a NULL among the values is never true; IN ignores it.
         if not present or (inverted and len(present) < len(literals)):
             return AlwaysFalse()
-        text = self._shown(node if len(present) <= _MOST_SHOWN else node.this)
+        text = self._text_of(node if len(present) <= _MOST_SHOWN else node.this)
         if column is not None and not self._takes_one_by_one(column, present):
             return self._leaves.contain(column, present, text, inverted=inverted)
         if len(present) > _MOST_UNWRAPPED:
@@ -202,7 +204,7 @@ class _Translator:
             parts = [self._leaves.compare(column, "=", each, text, inverted=inverted) for each in present]
         else:
             subject = node.this.unnest()
-            parts = [self._unwrapped(subject, "=", each, text, inverted=inverted) for each in present]
+            parts = [self._unwrap_subject(subject, "=", each, text, inverted=inverted) for each in present]
         if len(parts) == 1:
             return parts[0]
         return And(*parts) if inverted else Or(*parts)
@@ -213,12 +215,12 @@ class _Translator:
         return self._asked_condition.of_query and texts and column.type.name == "TIMESTAMP"
 
     def _between(self, node: exp.Between, *, inverted: bool) -> BooleanExpression:
-        column, text = self._column(node.this), self._shown(node)
+        column, text = self._column(node.this), self._text_of(node)
         ends = zip((">=", "<="), self._ends(node), strict=True)
         parts = [
             AlwaysFalse()
             if end is None
-            else self._unwrapped(node.this.unnest(), operator, end, text, inverted=inverted)
+            else self._unwrap_subject(node.this.unnest(), operator, end, text, inverted=inverted)
             if column is None
             else self._leaves.compare(column, operator, end, text, inverted=inverted)
             for operator, end in ends
@@ -248,7 +250,7 @@ class _Translator:
         special = next((i for i, c in enumerate(pattern) if c in _LIKE_SPECIAL or c == escape), len(pattern))
         prefix, rest = pattern[:special], pattern[special:]
         if not rest:
-            return self._leaves.compare(column, "=", pattern, self._shown(node), inverted=inverted)
+            return self._leaves.compare(column, "=", pattern, self._text_of(node), inverted=inverted)
         if rest == "%" and escape != "%":
             return self._leaves.start_with(column, prefix, inverted=inverted)
         if inverted or not prefix:
@@ -282,7 +284,7 @@ class _Translator:
         where = "" if start is None else f" at position {start + 1} of {self._asked_condition.quoted_text}"
         return self._columns.resolve(path, where)
 
-    def _shown(self, node: exp.Expr) -> str:
+    def _text_of(self, node: exp.Expr) -> str:
         return self._asked_condition.dialect.text_of(node)
 
 

@@ -16,7 +16,7 @@ from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.constants import NotConstant
 from metastore.predicates.function_of_column import LIMITS, MAX_DIGITS, MIRRORED, Comparison, Context
 from metastore.predicates.literals import EXACT
-from metastore.predicates.unwrapped_times import moved, moved_days
+from metastore.predicates.unwrapped_times import moved_days, unwrap_interval
 
 
 def of_arithmetic(context: Context, node: exp.Expr, asked: Comparison) -> BooleanExpression | None:
@@ -32,7 +32,9 @@ def of_arithmetic(context: Context, node: exp.Expr, asked: Comparison) -> Boolea
         if column is None:
             return None
         if isinstance(other, exp.Interval):
-            return moved(context, column, other, -1 if kind is exp.Sub else 1, asked) if column_first else None
+            return (
+                unwrap_interval(context, column, other, -1 if kind is exp.Sub else 1, asked) if column_first else None
+            )
         constant = context.constants.value(other)  # type: ignore[assignment]
     if column is None or type(constant) is not int:
         raise NotConstant("arithmetic with other than a whole number may round")
@@ -44,11 +46,11 @@ def of_arithmetic(context: Context, node: exp.Expr, asked: Comparison) -> Boolea
         precision, scale = column.type.arguments or (MAX_DIGITS, 0)
         if max(precision - scale, len(str(abs(constant)))) + 1 + scale > MAX_DIGITS:
             raise NotConstant("the sum may have more than 38 digits")
-        return context.leaves.implied(_inverse(context, column, kind, constant, asked, column_first=column_first))
+        return context.leaves.weaken_to(_inverse(context, column, kind, constant, asked, column_first=column_first))
     if column.type.name not in LIMITS:
         raise NotConstant(f"arithmetic with {column.type} may round or fail")
     found = _inverse(context, column, kind, constant, asked, column_first=column_first)
-    return context.leaves.implied(
+    return context.leaves.weaken_to(
         _or_overflow(context, column, kind, constant, found, asked, column_first=column_first)
     )
 
@@ -65,7 +67,7 @@ def _inverse(
     """The comparison solved for the column, as if no number were too large."""
     operator, literal = asked.effective, Decimal(asked.literal)  # type: ignore[arg-type]
     if kind is exp.Mul:
-        return _divided(context, column, constant, operator, literal, asked.text)
+        return _divide_literal(context, column, constant, operator, literal, asked.text)
     if kind is exp.Add:
         bound = EXACT.subtract(literal, Decimal(constant))
     elif column_first:
@@ -75,7 +77,7 @@ def _inverse(
     return context.compare(column, operator, _whole(bound), asked.text)
 
 
-def _divided(
+def _divide_literal(
     context: Context, column: PredicateColumn, factor: int, operator: str, literal: Decimal, text: str
 ) -> BooleanExpression:
     if factor == 0:

@@ -32,10 +32,10 @@ def moved_days(context: Context, column: PredicateColumn, days: int, asked: Comp
         bound = day - timedelta(days=days)
     except OverflowError as error:
         raise NotConstant("the day is beyond the calendar") from error
-    return context.leaves.implied(context.compare(column, asked.effective, bound, asked.text))
+    return context.leaves.weaken_to(context.compare(column, asked.effective, bound, asked.text))
 
 
-def moved(
+def unwrap_interval(
     context: Context, column: PredicateColumn, interval: exp.Interval, sign: int, asked: Comparison
 ) -> BooleanExpression | None:
     """The condition for a column of times plus ``interval``, or minus it with ``sign`` -1."""
@@ -53,7 +53,7 @@ def moved(
         bound = later(moment, steps, -sign)
     except OverflowError as error:
         raise NotConstant("the time is beyond the calendar") from error
-    return context.leaves.implied(context.compare(column, asked.effective, bound, asked.text))
+    return context.leaves.weaken_to(context.compare(column, asked.effective, bound, asked.text))
 
 
 def of_unit(context: Context, node: exp.Expr, asked: Comparison) -> BooleanExpression | None:
@@ -107,15 +107,15 @@ def _within(
     exact = start == moment
     operator = asked.effective
 
-    def bound(comparison: str, at: datetime) -> BooleanExpression:
+    def compare_at(comparison: str, at: datetime) -> BooleanExpression:
         literal: Literal = SessionTime(at) if column.zoned or in_session else at
         return context.compare(column, comparison, at.date() if column.type.name == "DATE" else literal, asked.text)
 
     if not exact and operator in ("=", "!="):
-        return context.leaves.implied(
+        return context.leaves.weaken_to(
             AlwaysFalse() if operator == "=" else context.leaves.is_null(column, inverted=True)
         )
-    return context.leaves.implied(_of_interval(bound, operator, start if exact else end, end))
+    return context.leaves.weaken_to(_of_interval(compare_at, operator, start if exact else end, end))
 
 
 def _of_interval(
@@ -141,8 +141,8 @@ def _recurring(context: Context, part: str, inner: exp.Expr, asked: Comparison) 
     every = range(1, PARTS[part].most + 1)
     values = tuple(each for each in every if constant_comparison(each, asked.effective, asked.literal))
     if not values:
-        return context.leaves.implied(AlwaysFalse())
-    return context.leaves.implied(context.leaves.recurs(column, part, values, asked.text))
+        return context.leaves.weaken_to(AlwaysFalse())
+    return context.leaves.weaken_to(context.leaves.recurs(column, part, values, asked.text))
 
 
 _PART_FUNCTIONS: Final[Mapping[type[exp.Expr], str]] = {

@@ -103,7 +103,7 @@ class Unwrapping(Context):
         if kind is exp.DType.DOUBLE and column.type.name in INTEGER_TYPES and type(asked.literal) in (int, Decimal):
             asked = replace(asked, literal=float(asked.literal))  # type: ignore[arg-type]
         found = self.leaves.compare(column, asked.operator, asked.literal, asked.text, inverted=asked.inverted)
-        return self.leaves.implied(found)
+        return self.leaves.weaken_to(found)
 
     def _coalesce(self, node: exp.Coalesce, asked: Comparison) -> BooleanExpression | None:
         column = self.column_of(node.this)
@@ -116,7 +116,7 @@ class Unwrapping(Context):
         # Beside DOUBLE, two decimals may round to one number.
         if column.type.name == "DOUBLE" or constant_comparison(default, asked.effective, asked.literal) is not False:
             found = Or(found, self.leaves.is_null(column, inverted=False))
-        return self.leaves.implied(found)
+        return self.leaves.weaken_to(found)
 
     # Texts.
 
@@ -131,7 +131,7 @@ class Unwrapping(Context):
             raise NotConstant("a piece of a text that does not begin at its first letter")
         if column.type.name != "VARCHAR" or not isinstance(text, str) or type(length) is not int or length < 1:
             raise NotConstant("a piece of a text is compared with something else, or has no length")
-        return self.leaves.implied(self._begins(column, length, text, asked))
+        return self.leaves.weaken_to(self._begins(column, length, text, asked))
 
     def _begins(self, column: PredicateColumn, length: int, text: str, asked: Comparison) -> BooleanExpression:
         """The condition for the first ``length`` letters of ``column`` compared with ``text``, in code point order."""

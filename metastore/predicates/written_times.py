@@ -22,13 +22,13 @@ _FINER = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d{6})(\d{1,3})0*(Z|[+
 
 def date_of(text: str) -> date | None:
     """The day that ``text`` writes as yyyy-mm-dd, or None."""
-    found: date | None = _parsed(date.fromisoformat, text) if _DATE.fullmatch(text) else None
+    found: date | None = _parse_or_none(date.fromisoformat, text) if _DATE.fullmatch(text) else None
     return found
 
 
 def time_of(text: str) -> time | None:
     """The time of day that ``text`` writes as hh:mm, hh:mm:ss or with a fraction of up to six digits, or None."""
-    found: time | None = _parsed(time.fromisoformat, _iso(text)) if _TIME.fullmatch(text) else None
+    found: time | None = _parse_or_none(time.fromisoformat, _iso(text)) if _TIME.fullmatch(text) else None
     return found
 
 
@@ -39,7 +39,7 @@ def timestamp_of(text: str) -> datetime | None:
         return None
     day, clock, offset = match.groups()
     iso = f"{day}T{_iso(clock or '00:00')}{_offset(offset or '')}"
-    found: datetime | None = _parsed(datetime.fromisoformat, iso)
+    found: datetime | None = _parse_or_none(datetime.fromisoformat, iso)
     return found
 
 
@@ -66,7 +66,7 @@ def _iso(clock: str) -> str:
     return f"{whole}.{fraction.ljust(6, '0')}" if fraction else whole
 
 
-def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+def _parse_or_none(parse: Callable[[str], Any], text: str) -> Any:
     try:
         return parse(text)
     except ValueError:

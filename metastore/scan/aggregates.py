@@ -79,7 +79,7 @@ def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: tzinfo, read: R
     if rest:
         names = list(dict.fromkeys(one.path[0] for one in wanted if one.path)) or _cheapest(plan)
         parts += [
-            [_measured(one, type_, batch) for one, type_ in zip(wanted, types, strict=True)]
+            [_aggregate_batch(one, type_, batch) for one, type_ in zip(wanted, types, strict=True)]
             for batch in read(rest, names)
         ]
     values = [
@@ -94,11 +94,11 @@ def _from_statistics(
 ) -> dict[str, Values]:
     """Return, by path, the values of each file that statistics answer."""
     try:
-        covered = _covered(plan, zone)
+        covered = _covered_files(plan, zone)
         if not covered:
             return {}
-        names = _compared(plan, zone)
-        excluded = (one.identifier for one in plan.pruned.segments if not one.kept)
+        names = _columns_compared(plan, zone)
+        excluded = (one.identifier for one in plan.pruned.segments if not one.may_match)
         without = frozenset(name for name in excluded if IDENTIFIER_SEPARATOR not in name)
         found: dict[str, Values] = {}
         for portion in plan.units.lower(without):
@@ -110,10 +110,10 @@ def _from_statistics(
     return found
 
 
-def _compared(plan: ScanPlan, zone: tzinfo) -> set[str]:
+def _columns_compared(plan: ScanPlan, zone: tzinfo) -> set[str]:
     """Return the columns (quoted paths) that the question and its negation compare: a null in one may make it NULL."""
     asked = plan.question
-    questions = [one for one in (asked, asked if asked is None else _negated(asked)) if one is not None]
+    questions = [one for one in (asked, asked if asked is None else _negate(asked)) if one is not None]
     return {name for one in questions for name in parse_predicate(one, plan.columns, str(zone)).columns}
 
 
@@ -157,7 +157,7 @@ def _values(
     return found
 
 
-def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
+def _covered_files(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     """Return, by path, unchanged files where no row fails the question; it may be NULL where a column is null."""
     # Statistics of a file say nothing about only some of its row groups.
     whole = {
@@ -168,7 +168,7 @@ def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     where = plan.question
     if where is None or not whole:
         return whole
-    negated = _negated(where)
+    negated = _negate(where)
     if negated is None or plan.pseudo:
         return {}
     # No listing: existing files were listed already, and only unchanged ones are considered.
@@ -177,7 +177,7 @@ def _covered(plan: ScanPlan, zone: tzinfo) -> dict[str, ScanFile]:
     return whole
 
 
-def _negated(where: Question) -> Question | None:
+def _negate(where: Question) -> Question | None:
     """Return the negated question; None where it may be NULL although no column is null."""
     if isinstance(where, BooleanExpression):
         return Not(where)
@@ -248,7 +248,7 @@ def _value(one: Aggregate, type_: pa.DataType, known: ColumnStatistics) -> Any:
         return None
 
 
-def _measured(one: Aggregate, type_: pa.DataType, batch: pa.RecordBatch) -> Any:
+def _aggregate_batch(one: Aggregate, type_: pa.DataType, batch: pa.RecordBatch) -> Any:
     if not one.path:
         return pa.scalar(batch.num_rows, pa.int64())
     column = batch[one.path[0]]

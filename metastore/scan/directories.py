@@ -61,7 +61,7 @@ class DirectoryValues:
                 values[name] = None
             else:
                 try:
-                    values[name] = _typed(unquote(text), type_)
+                    values[name] = _parse_value(unquote(text), type_)
                 except (pa.ArrowException, ValueError) as error:
                     raise self._misfit(folder, name, unquote(text)) from error
         return values
@@ -74,7 +74,7 @@ class DirectoryValues:
         )
 
 
-def _typed(text: str, type_: pa.DataType) -> Any:
+def _parse_value(text: str, type_: pa.DataType) -> Any:
     """Return ``text`` as a value of ``type_``; times, which only partitions of catalogs have, are parsed by Arrow."""
     if (name := _NAMED.get(type_)) is not None:
         return value_of(text, DrillType(name))

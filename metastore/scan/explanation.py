@@ -62,16 +62,16 @@ class Explanation:
         lines = [
             f"Scan(table={self.table}, usedMetastore={str(self.used_metastore).lower()})",
             f"  predicate: {self.predicate or 'none'}",
-            f"  segments:   {counted(self.segments)}",
-            f"  files:      {counted(self.files)}",
-            f"  row groups: {counted(self.row_groups)}",
+            f"  segments:   {format_count(self.segments)}",
+            f"  files:      {format_count(self.files)}",
+            f"  row groups: {format_count(self.row_groups)}",
         ]
         if self.skipped_by:
             lines.append("  skipped by:")
-            lines += listed([f"{number} files: {test}" for test, number in self.skipped_by.items()])
+            lines += format_lines([f"{number} files: {test}" for test, number in self.skipped_by.items()])
         if self.read:
             lines.append("  read:")
-            lines += listed([f"{path}: {reason}" for path, reason in self.read.items()])
+            lines += format_lines([f"{path}: {reason}" for path, reason in self.read.items()])
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -80,12 +80,12 @@ def _groups(groups: Sequence[int]) -> str:
     return f"row group{'s' if len(groups) > 1 else ''} {', '.join(map(str, groups))}"
 
 
-def counted(count: Count) -> str:
+def format_count(count: Count) -> str:
     """Return a count as text."""
     return f"{count.kept} of {count.total} read, {count.skipped} skipped"
 
 
-def listed(lines: Sequence[str]) -> list[str]:
+def format_lines(lines: Sequence[str]) -> list[str]:
     """Return the first ``lines``, indented, and the number of further ones."""
     more = len(lines) - _MOST_LISTED
     return [f"    {line}" for line in lines[:_MOST_LISTED]] + ([f"    … and {more} more"] if more > 0 else [])

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.lake.formats.conforming import as_stored, conformed, spelled_as
+from metastore.lake.formats.conforming import as_stored, conform_array, spelled_as
 from metastore.lake.formats.file_format import Opening
 from metastore.lake.formats.parquet.refused_footers import has_map_as_list
 from metastore.lake.formats.row_files import read_file
@@ -58,7 +58,7 @@ class FoundColumns:
         """
         found = dict(zip(self.names, batch.columns, strict=True))
         arrays: list[Any] = [
-            conformed(found[field.name], field.type, field.name)
+            conform_array(found[field.name], field.type, field.name)
             if field.name in found
             else pa.nulls(batch.num_rows, field.type)
             for field in self.asked

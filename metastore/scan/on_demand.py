@@ -29,9 +29,9 @@ class TablesOnDemand(ScannedTables):
             self._require(table)
         return super().scan(table, *arguments, **options)
 
-    def unstored(self, table: TableInfo) -> TableMetadataUnit | None:
-        """As :meth:`ScannedTables.unstored`, and the unit of a folder, which is analyzed first."""
-        found = super().unstored(table)
+    def describe_unstored(self, table: TableInfo) -> TableMetadataUnit | None:
+        """As :meth:`ScannedTables.describe_unstored`, and the unit of a folder, which is analyzed first."""
+        found = super().describe_unstored(table)
         if found is not None:
             return found
         try:

@@ -86,7 +86,7 @@ def fragments(
         yield made  # the stubs have the base class
 
 
-def probed(
+def probe_row_groups(
     part: ds.ParquetFileFragment, file: ScanFile, probes: Probes, elements: Sequence[ElementProbe]
 ) -> ds.ParquetFileFragment:
     """Return fragment ``part`` of ``file`` without row groups that bloom filters and bounds of elements exclude.

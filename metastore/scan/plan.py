@@ -23,7 +23,7 @@ from metastore.lake.formats.conforming import rounds_inside
 from metastore.lake.formats.names import FORMATS, PARQUET
 from metastore.lake.formats.text.text_options import DEFAULTS, TextOptions
 from metastore.model.bounds.units import of_kind
-from metastore.model.column_path import ColumnPath, lowered
+from metastore.model.column_path import ColumnPath, lower_path
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.statistics_json import read_level
 from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, TupleSchema
@@ -175,7 +175,7 @@ def plan(  # noqa: PLR0913 - all facts of one table
     schema = arrow_schema(tuple_schema)
     asked = " ".join(("" if where is None else str(where), *names))
     times = None if kept_by is None or MODIFIED not in pseudo_columns(asked, ()) else kept_by.modified_times()
-    of_files = FileColumns.asked(asked, schema.names, location, listing, is_kept=kept_by is not None, modified=times)
+    of_files = FileColumns.named_in(asked, schema.names, location, listing, is_kept=kept_by is not None, modified=times)
     if kept is not None:
         of_files = replace(of_files, absent={**of_files.absent, **_gone_columns(before, tuple_schema)})
     pruned = prune(
@@ -318,8 +318,8 @@ def _has_rounded(schema: str, of_file: str | None) -> bool:
 def _spells_otherwise(paths: frozenset[ColumnPath], schema: str) -> bool:
     own = paths_of(TupleSchema.from_json(schema))
     if missing := paths - own:
-        lower = {lowered(path) for path in own}
-        return any(lowered(path) in lower for path in missing)
+        lower = {lower_path(path) for path in own}
+        return any(lower_path(path) in lower for path in missing)
     return False
 
 

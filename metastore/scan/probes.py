@@ -9,7 +9,7 @@ from pyiceberg.expressions import BooleanExpression, EqualTo, In
 
 from metastore.lake.formats.parquet.bloom_filters import Probes
 from metastore.predicates.columns import Columns
-from metastore.predicates.predicate import Predicate, Question, parse, required
+from metastore.predicates.predicate import Predicate, Question, parse, required_tests
 
 _TYPES: Final[Mapping[str, type]] = {"INT": int, "BIGINT": int, "VARCHAR": str}
 _MOST_VALUES: Final = 1_000
@@ -22,7 +22,7 @@ def probes_of(question: Question | None, columns: Columns) -> Probes:
         return {}
     predicate = parse(question, columns)
     found: dict[str, tuple[int | str, ...]] = {}
-    for node in required(predicate.condition):
+    for node in required_tests(predicate.condition):
         if (probe := _probe(node, predicate)) is not None:
             found.setdefault(*probe)
     return found

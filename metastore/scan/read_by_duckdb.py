@@ -21,7 +21,7 @@ from pyarrow import fs
 from metastore.errors import FormatError
 from metastore.ground.optional import library
 from metastore.ground.quoting import double_quoted
-from metastore.lake.formats.conforming import conformed
+from metastore.lake.formats.conforming import conform_array
 
 LIMITS: Final = re.compile(r"Init(Mini)?Block EOF|delta bit width larger|FromBigEndian was \d+")
 """What Arrow says of whole numbers whose differences need more bits than they do, as DuckDB writes them with
@@ -56,16 +56,16 @@ def rows_by_duckdb(part: ds.ParquetFileFragment, schema: pa.Schema, after: int) 
             chosen = found.filter(f"file_row_number >= {first} AND file_row_number < {end}").project(columns)
             try:
                 for batch in chosen.to_arrow_reader(_BATCH_ROWS):
-                    yield _typed(batch, schema)
+                    yield _conform_batch(batch, schema)
             except duckdb.Error as error:
                 raise FormatError(f"neither Arrow nor DuckDB reads it: {error}") from error
 
 
-def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if not len(schema):
         return batch.select([])
     columns: Sequence[Any] = [
-        conformed(column, field.type, field.name) for column, field in zip(batch.columns, schema, strict=True)
+        conform_array(column, field.type, field.name) for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

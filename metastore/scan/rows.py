@@ -38,7 +38,7 @@ from metastore.lake.stores.read_errors import reading_file
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.arrow_filter import RowFilter
 from metastore.scan.found_columns import FoundColumns, naming, read_file_found
-from metastore.scan.parquet_parts import AcceptedPart, accepted_part, fragments, probed
+from metastore.scan.parquet_parts import AcceptedPart, accepted_part, fragments, probe_row_groups
 from metastore.scan.plan import ScanFile
 from metastore.scan.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.read_by_duckdb import LIMITS, rows_by_duckdb
@@ -192,10 +192,10 @@ def take_rows(chunk: ReadChunk, wanted: Sequence[tuple[str, int, RowNumbers]]) -
     """
     files = {file.path: file for file in chunk.files}
     with Threads(_THREADS) as threads:
-        return list(threads.map(lambda one: _taken(chunk, files[one[0]], one[1], one[2]), wanted))
+        return list(threads.map(lambda one: _take_rows(chunk, files[one[0]], one[1], one[2]), wanted))
 
 
-def _taken(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa.Table:
+def _take_rows(chunk: ReadChunk, file: ScanFile, index: int, rows: RowNumbers) -> pa.Table:
     group = replace(chunk, files=[replace(file, row_groups=(index,))])
     return pa.Table.from_batches(read_rows(group), chunk.output).take(rows.astype(np.int64))
 
@@ -243,7 +243,7 @@ class _FileReader:
         self._read = [name for name in needed if name not in file.constants]
         self._schema = pa.schema([chunk.schema.field(name) for name in self._read])
         [part] = fragments([file], chunk.location, self._schema, store, root)
-        self._fragment = probed(part, file, chunk.probes, chunk.elements) if chunk.format == PARQUET else part
+        self._fragment = probe_row_groups(part, file, chunk.probes, chunk.elements) if chunk.format == PARQUET else part
         self._finder = chunk.found_by if file.matched else None
         self._accepted: AcceptedPart | None = None
         self._are_held = file.schema is not None and not TupleSchema.from_json(file.schema).has_unread_moments
@@ -255,7 +255,7 @@ class _FileReader:
             opening = Opening(format_, self._chunk.location, None, self._chunk.options, text=self._chunk.text)
             with _advising(self._file):
                 for batch in read_file_found(opening, self._file.path, self._schema, self._finder):
-                    yield from self._finished(batch, {})
+                    yield from self._finish_batch(batch, {})
             return
         with reading_scanned(self._file):
             rows = self._rows(self._fragment)
@@ -274,7 +274,7 @@ class _FileReader:
     def _rows(self, part: ds.ParquetFileFragment) -> Iterator[pa.RecordBatch]:
         if ROW_ID not in self._chunk.columns and not any(path == self._file.path for path, _ in self._chunk.exclude):
             for batch in self._scan(part):
-                yield from self._finished(batch, {})
+                yield from self._finish_batch(batch, {})
             return
         for group in part.row_groups:
             yield from self._row_group(part, group.id)
@@ -294,7 +294,7 @@ class _FileReader:
                 mask = np.ones(batch.num_rows, bool)
                 mask[(inside - np.uint64(first)).astype(np.intp)] = False
             first += batch.num_rows
-            yield from self._finished(batch, more, mask)
+            yield from self._finish_batch(batch, more, mask)
 
     def _scan(self, part: ds.Fragment) -> Iterator[pa.RecordBatch]:
         found = None
@@ -333,7 +333,7 @@ class _FileReader:
                 raise
             yield from rows_by_duckdb(cast("ds.ParquetFileFragment", part), schema, rows)
 
-    def _finished(
+    def _finish_batch(
         self, batch: pa.RecordBatch, more: Mapping[str, pa.Array[Any]], mask: np.ndarray[Any, Any] | None = None
     ) -> Iterator[pa.RecordBatch]:
         count = batch.num_rows

@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 from pyiceberg.expressions import BooleanExpression
 
 from metastore.duck.session import connection, relation
-from metastore.duck.sql_filter import filtered, named_by
+from metastore.duck.sql_filter import filter_batches, named_by
 from metastore.errors import InvalidRequestError
 from metastore.ground.optional import library
 from metastore.ground.quoting import double_quoted
@@ -32,7 +32,7 @@ from metastore.predicates.elements import required_elements
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.explanation import Explanation
 from metastore.scan.one_dataset import gives_same_rows, pushes_down
-from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles, fragments, probed
+from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles, fragments, probe_row_groups
 from metastore.scan.plan import ScanFile, ScanPlan
 from metastore.scan.probes import probes_of
 from metastore.scan.pruning.row_id import ROW_ID, TYPE
@@ -103,9 +103,9 @@ class Scan:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the rows in the metastore's types; current types for a table that another system keeps."""
-        return self._typed(self.columns)
+        return self._schema_of(self.columns)
 
-    def _typed(self, names: Iterable[str]) -> pa.Schema:
+    def _schema_of(self, names: Iterable[str]) -> pa.Schema:
         readable = self.plan.readable
         return pa.schema([pa.field(ROW_ID, TYPE) if name == ROW_ID else readable.field(name) for name in names])
 
@@ -162,8 +162,10 @@ class Scan:
             return
         where = self.plan.question
         assert isinstance(where, str)
-        schema = pa.schema([self.chunk.column(name) for name in self.needed])
-        for batch in filtered(self._filtered_rows(self.needed), schema, where, self.plan.columns, self.zone):
+        schema = pa.schema([self.chunk.column(name) for name in self.columns_to_read])
+        for batch in filter_batches(
+            self._filtered_rows(self.columns_to_read), schema, where, self.plan.columns, self.zone
+        ):
             yield batch.select(list(self.columns))
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -189,7 +191,7 @@ class Scan:
         if self._in_sql or not self._is_one_dataset or not pushes_down(self.plan, self.files, self.row_filter):
             return ds.dataset(self.to_arrow())
         # A dataset filters by its own columns, so it also has those that only the question needs.
-        dataset = self._dataset(self.needed)
+        dataset = self._dataset(self.columns_to_read)
         return dataset if self.row_filter is None else dataset.filter(self.row_filter.expression)
 
     def to_duckdb(self, connection_: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
@@ -227,15 +229,15 @@ class Scan:
     @property
     def row_filter(self) -> RowFilter | None:
         """The Arrow filter of rows; None if all rows pass or SQL must filter."""
-        return self._judged[0]
+        return self._filter_or_superset[0]
 
     @property
     def _in_sql(self) -> bool:
         """Whether Arrow expressions cannot express the question."""
-        return self._judged[1]
+        return self._filter_or_superset[1]
 
     @cached_property
-    def _judged(self) -> tuple[RowFilter | None, bool]:
+    def _filter_or_superset(self) -> tuple[RowFilter | None, bool]:
         where = self.plan.question
         if where is None:
             return None, False
@@ -256,7 +258,7 @@ class Scan:
         plan = self.plan
         if ROW_ID in plan.readable.names:
             self._refuse_own_row_id()
-        require_held(self._typed(self.needed))
+        require_held(self._schema_of(self.columns_to_read))
         return ReadChunk(
             plan.location,
             plan.readable,
@@ -295,7 +297,7 @@ class Scan:
             )
 
     @cached_property
-    def needed(self) -> list[str]:
+    def columns_to_read(self) -> list[str]:
         """The columns to return and those that the question needs."""
         where = self.plan.question
         more: Iterable[str] = self.row_filter.columns if self.row_filter else ()
@@ -332,12 +334,12 @@ class Scan:
         """Return the files as an unfiltered dataset of ``columns``."""
         plan = self.plan
         store, root = open_location(plan.location, plan.options)
-        schema = self._typed(columns)
+        schema = self._schema_of(columns)
         require_held(schema)
         parts: list[Any] = list(fragments(self.files, plan.location, schema, store, root))
         if (self._probes or self._elements) and len(parts) <= _MOST_PROBED_FILES:
             with Threads(_MOST_PROBED_AT_ONCE) as threads:
-                probe = partial(probed, probes=self._probes, elements=self._elements)
+                probe = partial(probe_row_groups, probes=self._probes, elements=self._elements)
                 parts = list(threads.map(probe, parts, self.files))
         return ParquetFiles(parts, schema, PARQUET_READER, store)
 

@@ -24,7 +24,7 @@ from metastore.components.tables import TABLES, Tables
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.lake.stores.locations import is_local
 from metastore.model.identity import TableInfo, metadata_key
-from metastore.model.mapping.filters import balanced
+from metastore.model.mapping.filters import balance
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import DEFAULT_SEGMENT, GENERAL_INFO, MetadataType
 from metastore.predicates.time_zones import zone_named
@@ -136,7 +136,7 @@ class ScannedTables(Tables):
         names_tell = exclude is None and not any(LEVEL.fullmatch(name) for name in columns or ())
         left = self._left(source, where, time_zone, list_files=list_files, at=at) if where and names_tell else None
         planned = whole() if left is None else replace(whole(only=left), whole=whole)
-        excluded = {} if exclude is None else self._excluded(planned, exclude)
+        excluded = {} if exclude is None else self._exclude_rows(planned, exclude)
         return Scan.of(planned, columns, zone=zone, row_id=row_id, exclude=excluded)
 
     def rows_by_id(
@@ -151,7 +151,7 @@ class ScannedTables(Tables):
         _require_ids(source)
         planned = self._plan(source, None, row_ids=True, only=self._partitions_named(source, ids))
         scan = Scan.of(planned, columns, zone=zone_named(_UTC), row_id=row_id)
-        located = self._located(planned, ids)
+        located = self._locate_rows(planned, ids)
         return in_order(
             take_rows(scan.chunk, [(rows.path, rows.index, rows.rows) for rows in located]), located, scan.schema
         )
@@ -190,7 +190,7 @@ class ScannedTables(Tables):
         """Return a plan over the whole table, or over the partitions with the metadata keys ``only``."""
         info = source.table
         kept_by = _kept_by(source)
-        where = balanced(where) if isinstance(where, BooleanExpression) else where
+        where = balance(where) if isinstance(where, BooleanExpression) else where
 
         # Only a listing has the modification times of files.
         listed_for_time = MODIFIED in pseudo_columns(" ".join((str(where or ""), *names)), ())
@@ -200,7 +200,7 @@ class ScannedTables(Tables):
             stored = StoredUnits(self, info, version, PLAN_COLUMNS, keys)
             units: Units = units_of(stored)
             if not units.upper().num_rows:
-                units = self._unstored(source)
+                units = self._units_from_keeper(source)
             planned = plan(
                 source.table,
                 units,
@@ -232,7 +232,7 @@ class ScannedTables(Tables):
                 raise
             return of_catalog
 
-    def unstored(self, table: TableInfo) -> TableMetadataUnit | None:
+    def describe_unstored(self, table: TableInfo) -> TableMetadataUnit | None:
         """Return a TABLE unit, without statistics, of an Iceberg or Delta table that nobody has analyzed.
 
         Return None if there is no such table.
@@ -253,7 +253,7 @@ class ScannedTables(Tables):
             table_type=kept_by.format,
         )
 
-    def _unstored(self, source: SourceTable) -> Units:
+    def _units_from_keeper(self, source: SourceTable) -> Units:
         """Return the units of a table that nobody has analyzed, from its keeper."""
         if not isinstance(source.provided, ReadableTable):
             raise self._places.no_metadata(source.table)
@@ -322,19 +322,19 @@ class ScannedTables(Tables):
     def _only_named(self, planned: ScanPlan, ids: Ids) -> ScanPlan:
         """Return ``planned`` with only the row groups that ``ids`` name."""
         named: dict[str, set[int]] = {}
-        for rows in self._located(planned, ids):
+        for rows in self._locate_rows(planned, ids):
             named.setdefault(rows.path, set()).add(rows.index)
         return only_row_groups(planned, named, "$row_id names rows of other row groups")
 
-    def _located(self, planned: ScanPlan, ids: Ids) -> list[LocatedRows]:
+    def _locate_rows(self, planned: ScanPlan, ids: Ids) -> list[LocatedRows]:
         table = planned.table
         pieces = decode(ids)
         keys = keys_named(table, pieces, segment_keys(planned.units.upper()))
         mutated = mutated_partitions(planned.pruned, planned.location)
         return locate(table, pieces, partitions_of(table, planned.groups(keys)) if keys else {}, mutated)
 
-    def _excluded(self, planned: ScanPlan, ids: Ids) -> dict[tuple[str, int], RowNumbers]:
-        return excluded_rows(self._located(planned, ids))
+    def _exclude_rows(self, planned: ScanPlan, ids: Ids) -> dict[tuple[str, int], RowNumbers]:
+        return excluded_rows(self._locate_rows(planned, ids))
 
 
 def _kept_by(source: SourceTable) -> ReadableTable | None:

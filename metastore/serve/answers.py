@@ -14,7 +14,7 @@ from pyiceberg.typedef import Identifier
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.digests import digest
 from metastore.lake.iceberg.catalogs.pointers import Pointer
-from metastore.redaction import shown
+from metastore.redaction import redact_value
 from metastore.serve.requests import Page, Refusal, Snapshots, token_after
 
 _GC: Final = "gc.enabled"
@@ -33,12 +33,12 @@ DONE = Answer(HTTPStatus.NO_CONTENT)
 """What was asked for exists, or was accepted; there is nothing more to say."""
 
 
-def found(content: Mapping[str, Any], **headers: str) -> Answer:
+def ok_answer(content: Mapping[str, Any], **headers: str) -> Answer:
     """Return the answer with ``content``."""
     return Answer(HTTPStatus.OK, json.dumps(content).encode(), headers)
 
 
-def refused(refusal: Refusal) -> Answer:
+def refusal_answer(refusal: Refusal) -> Answer:
     """Return a refusal in Iceberg's model of errors."""
     error = {"message": refusal.text, "type": refusal.kind, "code": int(refusal.status)}
     return Answer(refusal.status, json.dumps({"error": error}).encode(), refusal.headers)
@@ -57,10 +57,10 @@ def refusal_of(error: MetastoreError) -> Refusal:
             return Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", str(error))
 
 
-def listed(key: str, names: Sequence[Any], following: str | None) -> Answer:
+def list_answer(key: str, names: Sequence[Any], following: str | None) -> Answer:
     """Return a list of names, or a page of it; ``following`` is its last name if more names follow."""
     page = {} if following is None else {"next-page-token": token_after(following)}
-    return found({key: names, **page})
+    return ok_answer({key: names, **page})
 
 
 def part_of(names: Sequence[str], page: Page | None) -> tuple[Sequence[str], str | None]:
@@ -97,12 +97,12 @@ def loaded_view(view: Mapping[str, Any]) -> Answer:
     """Return the answer for a loaded view: its location and metadata, and nothing else of ``view``."""
     metadata = dict(view.get("metadata") or {})
     metadata["properties"] = open_properties(metadata.get("properties"))
-    return found({"metadata-location": view.get("metadata-location"), "metadata": metadata, "config": {}})
+    return ok_answer({"metadata-location": view.get("metadata-location"), "metadata": metadata, "config": {}})
 
 
 def open_properties(properties: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the properties without those that hold a secret, by their names or values."""
-    return {name: value for name, value in (properties or {}).items() if shown(name, value) == value}
+    return {name: value for name, value in (properties or {}).items() if redact_value(name, value) == value}
 
 
 def _with_referenced(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Application:
         routes = [Route("/v1/config", self._config, methods=["GET"])]
         routes += [Route(path, self._endpoint(handler), methods=[method]) for method, path, handler in handlers.ROUTES]
         routes += [] if console is None else [Route("/{page:path}", self._page, methods=["GET"])]
-        self._starlette = Starlette(routes=routes, exception_handlers={HTTPException: _unrouted})
+        self._starlette = Starlette(routes=routes, exception_handlers={HTTPException: _refuse_unrouted})
         self._starlette.router.redirect_slashes = False
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Application:
         if refusal is None:
             await self._starlette({**scope, "path": path}, receive, sending)
         else:
-            await _response(answers.refused(refusal))(scope, receive, sending)
+            await _response(answers.refusal_answer(refusal))(scope, receive, sending)
         seconds = time.monotonic() - started
         request = {"method": scope["method"], "path": path[:_SHOWN], "status": status, "ms": round(seconds * 1000, 1)}
         _log.info("%(method)s %(path)s: %(status)s in %(ms)s ms", request, extra={"request": request})
@@ -101,14 +101,14 @@ class Application:
 
     async def _config(self, request: Request) -> Response:
         async def answer() -> Answer:
-            return handlers.config(self._settings, _asked(request))
+            return handlers.config(self._settings, _to_asked(request))
 
-        return _response(await _guarded(answer))
+        return _response(await _answer_or_refuse(answer))
 
     async def _page(self, request: Request) -> Response:
         path = request.scope["path"]
         if self._console is None or path.startswith(_CATALOG):
-            return await _unrouted(request, HTTPException(HTTPStatus.NOT_FOUND))
+            return await _refuse_unrouted(request, HTTPException(HTTPStatus.NOT_FOUND))
         target = f"{path}?{request.url.query}"
         work = asyncio.get_running_loop().run_in_executor(self._of_console, self._console.answer, target)
         try:
@@ -116,12 +116,12 @@ class Application:
         except asyncio.TimeoutError:
             text = "the page was not made in time (drill.metastore.serve.limits.request)"
             late = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailableException", text)
-            return _response(answers.refused(late))
+            return _response(answers.refusal_answer(late))
         return Response(page.body, page.status, page.headers)
 
     def _endpoint(self, handler: handlers.Handler) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            return _response(await _guarded(lambda: self._answer(handler, request)))
+            return _response(await _answer_or_refuse(lambda: self._answer(handler, request)))
 
         return endpoint
 
@@ -131,22 +131,22 @@ class Application:
         if catalog is None:
             raise handlers.unknown_catalog(self._settings)
         body = await _body(request, limits.body_bytes) if request.method == "POST" else b""
-        asked = _asked(request, body)
+        asked = _to_asked(request, body)
         work = asyncio.get_running_loop().run_in_executor(self._threads[name], handler, catalog, asked, self._settings)
         return await asyncio.wait_for(work, limits.request.total_seconds())
 
 
-async def _guarded(answer: Callable[[], Awaitable[Answer]]) -> Answer:
+async def _answer_or_refuse(answer: Callable[[], Awaitable[Answer]]) -> Answer:
     """Return the answer, or the refusal that an error stands for."""
     try:
         return await answer()
     except Refusal as refusal:
-        return answers.refused(refusal)
+        return answers.refusal_answer(refusal)
     except asyncio.TimeoutError:
         text = "the catalog did not answer in time (drill.metastore.serve.limits.request)"
-        return answers.refused(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailableException", text))
+        return answers.refusal_answer(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailableException", text))
     except MetastoreError as error:
-        answered = answers.refused(answers.refusal_of(error))
+        answered = answers.refusal_answer(answers.refusal_of(error))
         if answered.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             _log.warning("%s", error)
         return answered
@@ -155,10 +155,10 @@ async def _guarded(answer: Callable[[], Awaitable[Answer]]) -> Answer:
     except Exception as error:  # noqa: BLE001 - a defect is one request's, and its traceback is in the log
         _log.exception("a request failed: %s", type(error).__name__)
         text = "the server failed; its log says why"
-        return answers.refused(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", text))
+        return answers.refusal_answer(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", text))
 
 
-def _asked(request: Request, body: bytes = b"") -> Asked:
+def _to_asked(request: Request, body: bytes = b"") -> Asked:
     return Asked(request.path_params, dict(request.query_params), dict(request.headers), body)
 
 
@@ -173,13 +173,15 @@ async def _body(request: Request, most: int) -> bytes:
     return found
 
 
-async def _unrouted(request: Request, error: Exception) -> Response:
+async def _refuse_unrouted(request: Request, error: Exception) -> Response:
     """Refuse what has no route: a write by what it is, and a read by its path or method."""
     status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
     if request.method not in _READS:
-        return _response(answers.refused(Refusal(HTTPStatus.FORBIDDEN, "ForbiddenException", handlers.READ_ONLY)))
+        return _response(
+            answers.refusal_answer(Refusal(HTTPStatus.FORBIDDEN, "ForbiddenException", handlers.READ_ONLY))
+        )
     text = "nothing is at this path; /v1/config lists what is served"
-    return _response(answers.refused(Refusal(status, "NotFoundException", text)))
+    return _response(answers.refusal_answer(Refusal(status, "NotFoundException", text)))
 
 
 def _response(answer: Answer) -> Response:

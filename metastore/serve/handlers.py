@@ -41,7 +41,7 @@ def config(settings: ServeSettings, asked: Asked) -> Answer:
         raise unknown_catalog(settings)
     prefix = quote(name or names[0])
     endpoints = [f"{method} {path}" for method, path, _ in ROUTES]
-    return answers.found({"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints})
+    return answers.ok_answer({"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints})
 
 
 def unknown_catalog(settings: ServeSettings) -> Refusal:
@@ -56,7 +56,7 @@ def _list_namespaces(catalog: ServedCatalog, asked: Asked, settings: ServeSettin
         names = catalog.namespaces(above, page)
         if names is not None:
             part, following = answers.part_of(names, page)
-            return answers.listed("namespaces", [[*above, name] for name in part], following)
+            return answers.list_answer("namespaces", [[*above, name] for name in part], following)
     raise _no_namespace(asked.parents[0])
 
 
@@ -64,7 +64,7 @@ def _namespace(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer
     properties = catalog.properties(asked.namespace)
     if properties is None:
         raise _no_namespace(asked.namespace)
-    return answers.found({"namespace": list(asked.namespace), "properties": answers.open_properties(properties)})
+    return answers.ok_answer({"namespace": list(asked.namespace), "properties": answers.open_properties(properties)})
 
 
 def _has_namespace(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
@@ -73,14 +73,14 @@ def _has_namespace(catalog: ServedCatalog, asked: Asked, settings: ServeSettings
 
 
 def _list_tables(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
-    return _listed(catalog.tables, asked, settings)
+    return _answer_list(catalog.tables, asked, settings)
 
 
 def _list_views(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
-    return _listed(catalog.views, asked, settings)
+    return _answer_list(catalog.views, asked, settings)
 
 
-def _listed(
+def _answer_list(
     names_of: Callable[[Identifier, Page | None], Sequence[str] | None], asked: Asked, settings: ServeSettings
 ) -> Answer:
     page = asked.page(settings.limits.page)
@@ -88,7 +88,7 @@ def _listed(
     if names is None:
         raise _no_namespace(asked.namespace)
     part, following = answers.part_of(names, page)
-    return answers.listed("identifiers", answers.identifiers(asked.namespace, part), following)
+    return answers.list_answer("identifiers", answers.identifiers(asked.namespace, part), following)
 
 
 def _load_table(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
@@ -97,7 +97,7 @@ def _load_table(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answe
     etag = answers.etag_of(pointer, snapshots)
     if asked.knows(etag):
         return Answer(HTTPStatus.NOT_MODIFIED, headers={"ETag": f'"{etag}"'})
-    loaded = catalog.loaded(namespace, name, pointer, snapshots)
+    loaded = catalog.load_table(namespace, name, pointer, snapshots)
     if loaded is None:
         raise _no_table(namespace, name)
     etag, body = loaded

@@ -23,7 +23,7 @@ def kept_of(report: Mapping[str, Any], key: bytes) -> dict[str, Any]:
     kept: dict[str, Any] = {"report-type": _cut(report.get("report-type"))}
     kept |= {name: report[name] for name in _NUMBERS if isinstance(report.get(name), int)}
     if "filter" in report:
-        kept["filter"] = _hashed(report["filter"], key)
+        kept["filter"] = _hash_literals(report["filter"], key)
     columns = report.get("projected-field-names")
     if isinstance(columns, list):
         kept["projected-field-names"] = [_cut(each) for each in columns[:_MOST]]
@@ -33,7 +33,7 @@ def kept_of(report: Mapping[str, Any], key: bytes) -> dict[str, Any]:
     return kept
 
 
-def _hashed(node: Any, key: bytes, depth: int = 0) -> Any:
+def _hash_literals(node: Any, key: bytes, depth: int = 0) -> Any:
     """Return the part of a filter with its literals hashed: only the known keys of operators keep their texts."""
     if not isinstance(node, dict) or depth == _DEEPEST:
         return node if node is None or isinstance(node, bool) else _digests(node, key)
@@ -42,7 +42,7 @@ def _hashed(node: Any, key: bytes, depth: int = 0) -> Any:
         if name in _TEXTS and isinstance(each, str):
             kept[name] = _cut(each)
         else:
-            kept[_cut(name)] = _hashed(each, key, depth + 1) if name in _PARTS else _digests(each, key)
+            kept[_cut(name)] = _hash_literals(each, key, depth + 1) if name in _PARTS else _digests(each, key)
     return kept
 
 

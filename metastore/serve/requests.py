@@ -124,12 +124,12 @@ class Asked:
 
 def levels_of(segment: str) -> Identifier:
     """Return the levels of a namespace from its segment of a path. Raises Refusal."""
-    return _checked_levels(_decoded(segment))
+    return _checked_levels(_decode_name(segment))
 
 
 def name_of(segment: str) -> str:
     """Return a name from its segment of a path. Raises Refusal."""
-    return _checked(_decoded(segment))
+    return _check_name(_decode_name(segment))
 
 
 def token_after(name: str) -> str:
@@ -147,7 +147,7 @@ def _name_in(token: str) -> str:
     return name
 
 
-def _decoded(segment: str) -> str:
+def _decode_name(segment: str) -> str:
     try:
         return unquote_to_bytes(segment.replace("+", " ")).decode()  # Iceberg for Java escapes names as forms do.
     except UnicodeDecodeError as error:
@@ -155,13 +155,13 @@ def _decoded(segment: str) -> str:
 
 
 def _checked_levels(text: str) -> Identifier:
-    levels = tuple(_checked(level) for level in text.split(_LEVELS_BETWEEN))
+    levels = tuple(_check_name(level) for level in text.split(_LEVELS_BETWEEN))
     if len(levels) > _MOST_LEVELS:
         raise bad_request(f"a namespace has at most {_MOST_LEVELS} levels")
     return levels
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if not name or len(name) > _LONGEST_NAME or _CONTROL.search(name) or name in {".", ".."}:
         raise bad_request(f"a name has 1 to {_LONGEST_NAME} characters, none of them control characters; it is no dots")
     return name

@@ -79,7 +79,7 @@ class ServedCatalog:
                 self._pointers[key] = found
         return found
 
-    def loaded(
+    def load_table(
         self, namespace: Identifier, name: str, pointer: Pointer, snapshots: Snapshots
     ) -> tuple[str, bytes] | None:
         """Return the tag and the body of a loaded table, of the version at ``pointer`` or a newer one.

@@ -58,7 +58,7 @@ _FEATURES: Final = frozenset(
 """Reader features that this module supports."""
 
 _NANOS: Final = 1_000_000
-_DEFAULT_LIMIT: Final = ReadLimits().named("delta_log")
+_DEFAULT_LIMIT: Final = ReadLimits().limit_of("delta_log")
 
 
 class DeltaSource:
@@ -104,9 +104,9 @@ class DeltaSource:
         actions = {file.path: action for file, action in self._actions.items()}
         if gone := [path for path in paths if path not in actions]:
             raise NotFoundError(f"{gone[0]} is no file of the Delta table at {self.location} any more; run ANALYZE")
-        files = {path: DeltaFile(actions[path]["partition"] or {}, self._deleted.get(path)) for path in paths}
-        stored = stored_schema(self._arrow) if self._mapped else self._arrow
-        by_id = self._mapped and self._mapping == "id"
+        files = {path: DeltaFile(actions[path]["partition"] or {}, self._deleted_rows.get(path)) for path in paths}
+        stored = stored_schema(self._arrow) if self._maps_columns else self._arrow
+        by_id = self._maps_columns and self._mapping == "id"
         return DeltaRows(self.location, self._arrow, stored, files, self._options, by_id)
 
     @cached_property
@@ -124,7 +124,7 @@ class DeltaSource:
             raise StorageError(f"the Delta table at {self.location} cannot be opened: {error}") from error
 
     @contextmanager
-    def _guarded(self, what: str) -> Iterator[None]:
+    def _translate_errors(self, what: str) -> Iterator[None]:
         """Turns errors of deltalake about ``what`` of the table into errors of ours, which name the table."""
         deltalake = importlib.import_module("deltalake")
         try:
@@ -143,30 +143,30 @@ class DeltaSource:
 
     @cached_property
     def _actions(self) -> dict[SourceFile, Mapping[str, Any]]:
-        with self._guarded("the list of files"):
+        with self._translate_errors("the list of files"):
             rows = pa.table(self._table.get_add_actions()).to_pylist()
         columns = [(column.name, str(column.type), sorted((column.metadata or {}).items())) for column in self._arrow]
         found: dict[SourceFile, Mapping[str, Any]] = {}
         for row in rows:
             row.setdefault("partition", None)
             path = self._path(row["path"])
-            deleted = self._deleted.get(path)
-            if self._mapped or deleted is not None:
+            deleted = self._deleted_rows.get(path)
+            if self._maps_columns or deleted is not None:
                 state = state_of(columns, row["modification_time"], None if deleted is None else deleted.tobytes())
             else:
                 state = row["modification_time"] * _NANOS + state_of(columns) % _NANOS
             found[source_file(path, row["size_bytes"], state)] = row
-        if strange := self._deleted.keys() - {file.path for file in found}:
+        if strange := self._deleted_rows.keys() - {file.path for file in found}:
             raise StorageError(f"{min(strange)} has a deletion vector and is no file of the table at {self.location}")
         return found
 
     @cached_property
-    def _deleted(self) -> dict[str, RowNumbers]:
+    def _deleted_rows(self) -> dict[str, RowNumbers]:
         """Returns the numbers of deleted rows, by the path of their file; the table must be readable."""
         found: dict[str, RowNumbers] = {}
         if _DELETION_VECTORS not in self._features or not self._features <= _FEATURES:
             return found
-        with self._guarded("a deletion vector"):
+        with self._translate_errors("a deletion vector"):
             for batch in pa.RecordBatchReader.from_stream(self._table.deletion_vectors()):
                 for uri, kept in zip(batch["filepath"], batch["selection_vector"], strict=True):
                     mask = kept.values.to_numpy(zero_copy_only=False)
@@ -182,7 +182,7 @@ class DeltaSource:
 
     @cached_property
     def _arrow(self) -> pa.Schema:
-        with self._guarded("the schema"):
+        with self._translate_errors("the schema"):
             return pa.schema(self._table.schema().to_arrow())
 
     @cached_property
@@ -197,13 +197,13 @@ class DeltaSource:
         return str(self._table.metadata().configuration.get("delta.columnMapping.mode", "none"))
 
     @property
-    def _mapped(self) -> bool:
+    def _maps_columns(self) -> bool:
         return _MAPPING in self._features and self._mapping != "none"
 
     def _content(self, file: SourceFile, action: Mapping[str, Any]) -> ProvidedFile:
         rows = action.get("num_records")
         is_known = self._features <= _FEATURES or _DELETION_VECTORS not in self._features
-        whole = rows is not None and is_known and file.path not in self._deleted
+        whole = rows is not None and is_known and file.path not in self._deleted_rows
         statistics: dict[ColumnPath, ColumnStatistics] = {}
         for path, type_ in self.schema.leaves():
             if parse_type(type_).parts:
@@ -219,17 +219,17 @@ class DeltaSource:
         if path[0] in (action["partition"] or {}):
             value = _value(action["partition"][path[0]])
             return Measures(value, value, rows if action["partition"][path[0]] is None else 0)
-        stored = stored_path(self._arrow, path) if self._mapped else path
+        stored = stored_path(self._arrow, path) if self._maps_columns else path
         low, high = (_value(_at(action.get(side), stored)) for side in ("min", "max"))
         nulls = _at(action.get("null_count"), stored)
         parsed = parse_type(type_)
         if isinstance(low, datetime) or isinstance(high, datetime):
-            return Measures(_moved(low, -1), _moved(high, 1), nulls, exact=False)
+            return Measures(_move_bound(low, -1), _move_bound(high, 1), nulls, exact=False)
         if isinstance(low, float) and isinstance(high, float) and self._features.intersection(_WIDENING):
             # A FLOAT that became a DOUBLE: the log has the shortest text of the float, which denotes another double.
             return Measures(low - _float_error(low), high + _float_error(high), nulls, exact=False)
         if isinstance(high, str):
-            return Measures(low, _untruncated(high), nulls, exact=False)
+            return Measures(low, _upper_bound_of(high), nulls, exact=False)
         if isinstance(low, Decimal) and isinstance(high, Decimal) and parsed.arguments[0] > _PRECISE:
             return Measures(low - abs(low) * _ROUNDED, high + abs(high) * _ROUNDED, nulls, exact=False)
         return Measures(low, high, nulls, exact=minor_type(type_) not in _TEXTS)
@@ -240,7 +240,7 @@ _OFFSETS_OF_MINUTES: Final = datetime(1973, 1, 1, tzinfo=_UTC)
 _MINUTE: Final = timedelta(minutes=1)
 
 
-def _moved(bound: Any, side: int) -> Any:
+def _move_bound(bound: Any, side: int) -> Any:
     """Returns a bound of timestamps, moved outwards (``side`` -1 or 1) by as much as writers may have truncated.
 
     Fractions are truncated to milliseconds, and offsets from UTC to minutes. Returns None beyond the supported years.
@@ -264,7 +264,7 @@ _CUT_AT: Final = 32
 """Characters that writers keep of a text; not all of them mark a shortened upper bound."""
 
 
-def _untruncated(text: str) -> str | None:
+def _upper_bound_of(text: str) -> str | None:
     """Returns an upper bound of all texts that begin with ``text``, if it may be shortened; None if there is none."""
     if len(text) < _CUT_AT or text.endswith(_LAST_CHARACTERS):
         return text

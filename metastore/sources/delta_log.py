@@ -22,7 +22,7 @@ def require_bounded_log(location: str, options: Mapping[str, str] | None, limit:
 
     Costs one listing. Raises FormatError, and OSError if the log cannot be listed.
     """
-    store, folder = _opened(location, options)
+    store, folder = _open_log(location, options)
     listed = store.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
     sizes = {entry.base_name: entry.size or 0 for entry in listed if entry.type == pafs.FileType.File}
     newest = max((int(found[1]) for name in sizes if (found := _CHECKPOINT.fullmatch(name))), default=-1)
@@ -34,7 +34,7 @@ def require_bounded_log(location: str, options: Mapping[str, str] | None, limit:
     limit.require(f"{location}/{_FOLDER}", read)
 
 
-def _opened(location: str, options: Mapping[str, str] | None) -> tuple[pafs.FileSystem, str]:
+def _open_log(location: str, options: Mapping[str, str] | None) -> tuple[pafs.FileSystem, str]:
     if location.startswith("/"):
         return pafs.LocalFileSystem(), f"{location}/{_FOLDER}"
     handler = import_module("deltalake.fs").DeltaStorageHandler(one_spelling(location), dict(options or {}) or None)

@@ -92,7 +92,7 @@ class DeltaRows:
         places = [self.logical.get_field_index(name) for name in names]
         stored = pa.schema([self.stored.field(place) for place in places])
         logical = pa.schema([self.logical.field(place) for place in places])
-        store, inside = self._opened(path)
+        store, inside = self._open_store(path)
         fragment, unread = _part(inside, store)
         own: pa.Schema = fragment.physical_schema
         if self.by_id:
@@ -105,7 +105,7 @@ class DeltaRows:
         scanner = ds.Scanner.from_fragment(fragment, schema=read, columns=read.names, use_threads=threads)
         first = 0
         for batch in scanner.to_batches():  # in the order of the file
-            named = _renamed(with_maps_restored(batch, stored), logical)
+            named = _rename_columns(with_maps_restored(batch, stored), logical)
             if file.deleted is not None:
                 keep = np.ones(batch.num_rows, bool)
                 low, high = np.searchsorted(file.deleted, [first, first + batch.num_rows])
@@ -114,7 +114,7 @@ class DeltaRows:
             first += batch.num_rows
             yield named
 
-    def _opened(self, path: str) -> tuple[fs.FileSystem, str]:
+    def _open_store(self, path: str) -> tuple[fs.FileSystem, str]:
         if path.startswith("/"):
             return fs.LocalFileSystem(), path
         root = self.location if path.startswith(f"{self.location}/") else path.rpartition("/")[0]
@@ -141,7 +141,7 @@ def _part(path: str, store: fs.FileSystem) -> tuple[Any, Mapping[str, str]]:
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
     """Returns the columns of a mapped table's ``schema`` (as deltalake gives it) by their names in files."""
-    return pa.schema([_stored(column) for column in schema])
+    return pa.schema([_column_as_stored(column) for column in schema])
 
 
 def stored_path(schema: pa.Schema, path: Sequence[str]) -> tuple[str, ...]:
@@ -159,17 +159,17 @@ def _stored_name(column: pa.Field[Any]) -> str:
     return (column.metadata or {}).get(_PHYSICAL_NAME, column.name.encode()).decode()
 
 
-def _stored(column: pa.Field[Any]) -> pa.Field[Any]:
+def _column_as_stored(column: pa.Field[Any]) -> pa.Field[Any]:
     return pa.field(_stored_name(column), _stored_type(column.type), column.nullable)
 
 
 def _stored_type(type_: Any) -> Any:
     if pa.types.is_struct(type_):
-        return pa.struct([_stored(type_.field(place)) for place in range(type_.num_fields)])
+        return pa.struct([_column_as_stored(type_.field(place)) for place in range(type_.num_fields)])
     if pa.types.is_list(type_):
-        return pa.list_(_stored(type_.value_field))
+        return pa.list_(_column_as_stored(type_.value_field))
     if pa.types.is_map(type_):
-        return pa.map_(_stored(type_.key_field), _stored(type_.item_field))
+        return pa.map_(_column_as_stored(type_.key_field), _column_as_stored(type_.item_field))
     return type_
 
 
@@ -201,7 +201,7 @@ def _type_by_id(type_: Any, stored: Any) -> Any:
     return type_
 
 
-def _renamed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _rename_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Returns ``batch`` with the names of ``schema``, also inside structs; nothing else changes."""
     if batch.schema.types == schema.types:
         return pa.RecordBatch.from_arrays(batch.columns, schema.names) if len(schema) else batch

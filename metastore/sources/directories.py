@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from metastore.model.drill_types import DrillType, minor_type
 from metastore.model.statistics import ColumnStatistics, Value, merge
 from metastore.predicates.columns import PredicateColumn
-from metastore.sources.directory_values import NULL_DIRECTORY, inferred, value_of
+from metastore.sources.directory_values import NULL_DIRECTORY, infer_type, value_of
 
 Directories = tuple[str, ...]
 
@@ -80,7 +80,7 @@ class DirectoryColumns:
             if f"dir{level}" not in values and f"dir{level}" not in hidden
         }
         levels_ = [PredicateColumn((name,), DrillType("VARCHAR"), from_directory=True) for name in plain]
-        spelled = self._spelled() | {self._key(name): name for name in known or ()}
+        spelled = self._column_names() | {self._key(name): name for name in known or ()}
         types = {self._key(name): type_ for name, type_ in (known or {}).items()}
         columns = {
             key: _column(spelled[key], found, types.get(key)) for key, found in values.items() if key not in hidden
@@ -106,7 +106,7 @@ class DirectoryColumns:
             return _one_value(directories[level], "VARCHAR") if level < len(directories) else None
         key, named = self._named[column]
         value = named_values(directories, case_sensitive=self._case_sensitive).get(key)
-        return None if value is None else _typed(value, named)
+        return None if value is None else _statistics_of(value, named)
 
     def bounds(self, column: str, rows: int | None) -> ColumnStatistics | None:
         """Returns the statistics of directory column ``column`` in all directories together, which hold ``rows`` rows.
@@ -132,7 +132,7 @@ class DirectoryColumns:
     def _key(self, name: str) -> str:
         return key_of(name, case_sensitive=self._case_sensitive)
 
-    def _spelled(self) -> dict[str, str]:
+    def _column_names(self) -> dict[str, str]:
         """Returns the columns' names: of several spellings, the first in order."""
         named = {found[0] for levels in self._distinct for directory in levels if (found := column_of(directory))}
         return {self._key(name): name for name in sorted(named, reverse=True)}
@@ -141,11 +141,11 @@ class DirectoryColumns:
 def _column(name: str, values: Collection[str], type_: DrillType | None) -> PredicateColumn:
     if type_ is not None:
         return PredicateColumn((name,), type_, from_directory=True)
-    found, is_agreed = inferred(values)
+    found, is_agreed = infer_type(values)
     return PredicateColumn((name,), found, from_directory=True, usable=is_agreed)
 
 
-def _typed(value: str, column: PredicateColumn) -> ColumnStatistics | None:
+def _statistics_of(value: str, column: PredicateColumn) -> ColumnStatistics | None:
     if value == NULL_DIRECTORY:
         return ColumnStatistics(minor_type(column.type.name), non_nulls=0)
     if not value:  # null here; other engines may read an empty text

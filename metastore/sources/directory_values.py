@@ -49,7 +49,7 @@ def is_null(text: str) -> bool:
     return text in ("", NULL_DIRECTORY)
 
 
-def inferred(values: Collection[str]) -> tuple[DrillType, bool]:
+def infer_type(values: Collection[str]) -> tuple[DrillType, bool]:
     """Returns the type of a column with these ``values``, as written in names, and whether every engine infers it."""
     known = {unquote(value) for value in values if not is_null(value)}
     agreed = _agreed_type(known)

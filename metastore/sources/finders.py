@@ -44,7 +44,7 @@ def readable_table(named: TableInfo, resources: FinderResources) -> SourceTable 
 
 def delta_table(source: SourceTable, plugin: StoragePluginSettings, resources: FinderResources) -> SourceTable:  # noqa: ARG001 - a finder
     """Returns a Delta table in a folder of the plugin."""
-    delta = DeltaSource(source.location, source.options, resources.limits.named("delta_log"))
+    delta = DeltaSource(source.location, source.options, resources.limits.limit_of("delta_log"))
     return replace(source, provided=delta, partition_columns={})
 
 

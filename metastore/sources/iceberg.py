@@ -122,7 +122,7 @@ class IcebergSource:
             if path not in tasks:
                 raise NotFoundError(f"{path} is no file of {self._name} any more; run ANALYZE")
             require_readable(tasks[path].file.file_format, path)
-        return IcebergRows.made(self._table.metadata, self._table.io, {path: tasks[path] for path in paths})
+        return IcebergRows.of_tasks(self._table.metadata, self._table.io, {path: tasks[path] for path in paths})
 
     @property
     def _name(self) -> str:
@@ -157,7 +157,7 @@ class IcebergSource:
         data = task.file
         whole = not task.delete_files
         statistics: dict[ColumnPath, ColumnStatistics] = {}
-        fixed = self._fixed(data)
+        fixed = self._measures_of_partition(data)
         for path, number, type_, sql_type in leaves:
             measures = fixed.get(number) or self._measures(data, number, type_)
             statistics[path] = column_statistics(sql_type, data.record_count, measures, whole=whole)
@@ -172,8 +172,8 @@ class IcebergSource:
             lows, highs = data.lower_bounds or {}, data.upper_bounds or {}
             bounds = self._metrics.bounds(type_, lows.get(number), highs.get(number))
         return Measures(
-            _typed(type_, bounds.low),
-            _typed(type_, bounds.high),
+            _to_value(type_, bounds.low),
+            _to_value(type_, bounds.high),
             believed_nulls(data, number),
             (data.nan_value_counts or {}).get(number),
             exact=bounds.is_exact and not isinstance(type_, (StringType, BinaryType, FixedType)),
@@ -183,7 +183,7 @@ class IcebergSource:
     def _metrics(self) -> Metrics:
         return Metrics.of(self._table.metadata.properties)
 
-    def _fixed(self, data: DataFile) -> dict[int, Measures]:
+    def _measures_of_partition(self, data: DataFile) -> dict[int, Measures]:
         """Returns the measures of columns that a file's partition fixes, by column id."""
         found = {}
         for place, part in enumerate(self._table.specs()[data.spec_id].fields):
@@ -197,7 +197,7 @@ class IcebergSource:
             value = data.partition[place]
             if value is None:
                 found[part.source_id] = Measures(None, None, data.record_count)
-            elif (known := _typed(source.field_type, value)) is not None:
+            elif (known := _to_value(source.field_type, value)) is not None:
                 found[part.source_id] = Measures(known, known, 0, 0)
         return found
 
@@ -219,7 +219,7 @@ def _leaf_fields(fields: Sequence[NestedField], above: ColumnPath) -> Iterator[t
             yield path, field
 
 
-def _typed(type_: IcebergType, value: Any) -> Value | None:
+def _to_value(type_: IcebergType, value: Any) -> Value | None:
     """Returns a value as the metastore's, from Iceberg's stored form; None if it has none."""
     if value is None or not isinstance(type_, _BOUNDED):
         return None

@@ -40,7 +40,7 @@ class IcebergRows:
     tasks: Mapping[str, FileScanTask] = field(repr=False)
 
     @classmethod
-    def made(cls, metadata: TableMetadata, io: FileIO, tasks: Mapping[str, FileScanTask]) -> IcebergRows:
+    def of_tasks(cls, metadata: TableMetadata, io: FileIO, tasks: Mapping[str, FileScanTask]) -> IcebergRows:
         """Returns a reader with only the metadata that reading needs: no history, and no bounds of columns."""
         schemas = metadata.schemas
         if not any(delete.equality_ids for each in tasks.values() for delete in each.delete_files):

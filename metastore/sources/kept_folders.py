@@ -39,18 +39,18 @@ def require_not_kept(
             parts = path.split("/")
             log = next((part for part in parts if part in LOG_FOLDERS), None)
             if log is not None:
-                raise _refused(location + "/".join(parts[: parts.index(log)]), _LOGS[log])
+                raise _refusal(location + "/".join(parts[: parts.index(log)]), _LOGS[log])
         elif path.endswith(_METADATA) and _has_metadata_of_iceberg(names, files):
-            raise _refused(location + path.removesuffix(_METADATA), "Iceberg")
+            raise _refusal(location + path.removesuffix(_METADATA), "Iceberg")
         elif path.endswith(_SNAPSHOT) and path.removesuffix(_SNAPSHOT) + _MANIFEST in folders:
-            raise _refused(location + path.removesuffix(_SNAPSHOT), "Paimon")
+            raise _refusal(location + path.removesuffix(_SNAPSHOT), "Paimon")
 
 
 def _has_metadata_of_iceberg(names: tuple[str, ...], files: Collection[SourceFile]) -> bool:
     return any(file.directories == names and ".metadata.json" in file.name for file in files)
 
 
-def _refused(folder: str, keeper: str) -> InvalidRequestError:
+def _refusal(folder: str, keeper: str) -> InvalidRequestError:
     article = "an" if keeper == "Iceberg" else "a"
     return InvalidRequestError(
         f"{folder} is {article} {keeper} table, whose log says which files hold its rows: {_DOORS[keeper]}. To take "

@@ -82,7 +82,7 @@ def list_files(
     table format keeps the folder or one below it; StorageError if the store fails or a name is not UTF-8.
     """
     with _naming(location):
-        return _listed(location, only_directories, options or {}, passed_over, all_files)
+        return _list_location(location, only_directories, options or {}, passed_over, all_files)
 
 
 def list_first_level(
@@ -177,7 +177,7 @@ def directories_at(location: str, options: Mapping[str, str] | None = None) -> l
         return sorted(name for name in directories if _is_data_name(name))
 
 
-def _listed(
+def _list_location(
     location: str,
     only_directories: Callable[[str], bool] | None,
     options: Mapping[str, str],
@@ -199,7 +199,7 @@ def _listed(
         file = SourceFile((), top.base_name, location, top.size, top.mtime_ns or 0)
         return Listing(location, [file] if top.size else [])
     if location.startswith("/"):
-        entries = _walked(root, only_directories)
+        entries = _walk_files(root, only_directories)
     else:
         entries = _entries(_below(store, root, only_directories))
     return _sorted_out(location, root, entries, passed_over, all_files=all_files)
@@ -215,7 +215,7 @@ def _below(store: fs.FileSystem, root: str, is_wanted: Callable[[str], bool] | N
     return _descend(store, root, is_wanted)
 
 
-def _walked(root: str, is_wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
+def _walk_files(root: str, is_wanted: Callable[[str], bool] | None) -> Iterator[Entry]:
     """Yields the local files below ``root``; only the wanted ones of its own directories are descended into."""
     top = len(root.rstrip("/")) + 1
 

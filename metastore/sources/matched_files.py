@@ -18,7 +18,7 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.sources.table_columns import TableColumns, as_kept
 
 
-def renamed(data: FileData, columns: TableColumns) -> FileData:
+def rename_columns(data: FileData, columns: TableColumns) -> FileData:
     """Returns ``data`` with the names of ``columns``. Raises FormatError if a file has two columns for one."""
     kept = as_kept(columns, tuple_schema(data.schema)[0])
     places = {name: place for place, name in kept.names.items()}

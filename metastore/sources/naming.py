@@ -54,13 +54,13 @@ def resolve(storage: Mapping[str, StoragePluginSettings], table: TableInfo | str
     named = table
     plugin = storage.get(named.storage_plugin)
     if plugin is None:
-        raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_known(storage)}")
+        raise NotFoundError(f"{named}: unknown storage plugin {named.storage_plugin!r}; {_list_known(storage)}")
     if not plugin.kind.in_folders:
         return _elsewhere(plugin, named)
     workspace = plugin.workspaces.get(named.workspace)
     if workspace is None:
         raise NotFoundError(
-            f"{named}: plugin {plugin.name} has no workspace {named.workspace!r}; {_known(plugin.workspaces)}"
+            f"{named}: plugin {plugin.name} has no workspace {named.workspace!r}; {_list_known(plugin.workspaces)}"
         )
     _require_inside(named)
     return _source(plugin, workspace, TableInfo(plugin.name, workspace.name, _without_empty_parts(named.name)))
@@ -220,5 +220,5 @@ def _workspaces(
                 yield plugin, workspace
 
 
-def _known(names: Mapping[str, object]) -> str:
+def _list_known(names: Mapping[str, object]) -> str:
     return f"known: {', '.join(sorted(names))}" if names else "the configuration declares none"

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import pyarrow as pa
 
 from metastore.ground.digests import number_of
-from metastore.lake.formats.claims import believed, believed_nans, limits_of
+from metastore.lake.formats.claims import believed_nans, check_claims, limits_of
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.drill_types import minor_type
@@ -115,7 +115,7 @@ def column_statistics(type_: str, rows: int, measures: Measures, *, whole: bool)
 
     For a file that is not whole, they contain only what holds for any remaining rows.
     """
-    low, high, nulls, values = believed(measures.low, measures.high, measures.nulls, rows, limits_of(type_))
+    low, high, nulls, values = check_claims(measures.low, measures.high, measures.nulls, rows, limits_of(type_))
     nans = believed_nans(measures.nans, low, high, values)
     if not whole and nulls not in (0, rows):
         nulls = values = None

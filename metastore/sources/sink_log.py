@@ -44,7 +44,7 @@ def logged_files(listing: Listing, options: Mapping[str, str], *, whole: bool) -
     """
     folder = f"{listing.location}/{SINK_LOG}"
     try:
-        sizes = {_below(path, listing.location): size for path, size in _added(folder, options).items()}
+        sizes = {_below(path, listing.location): size for path, size in _sizes_of_added(folder, options).items()}
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"the streaming sink's log {folder} cannot be read: {error}") from error
     found = {file.path[len(listing.location) + 1 :]: file for file in listing.files}
@@ -54,7 +54,7 @@ def logged_files(listing: Listing, options: Mapping[str, str], *, whole: bool) -
     return [file for name, file in found.items() if name in sizes]
 
 
-def _added(folder: str, options: Mapping[str, str]) -> dict[str, int]:
+def _sizes_of_added(folder: str, options: Mapping[str, str]) -> dict[str, int]:
     """Returns the sizes, by URI, of all files that were added and not deleted."""
     entries = [entry for batch in _batches(folder, options) for entry in batch]
     deleted = {entry["path"] for entry in entries if entry.get("action") == "delete"}

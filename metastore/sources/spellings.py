@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final
 
-from metastore.model.column_path import ColumnPath, lowered, places_alike, quote
+from metastore.model.column_path import ColumnPath, lower_path, places_alike, quote
 from metastore.model.drill_types import DrillType, common_type, folded_fields, has_twin_fields, minor_type, parse_type
 from metastore.model.elements import elements_of, with_elements
 from metastore.model.statistics import ColumnStatistics, merge
@@ -35,7 +35,7 @@ from metastore.model.tuple_schema import (
 _NOTHING: Final[Mapping[str, Sequence[ColumnPath]]] = {}
 
 
-def folded(schema: TupleSchema) -> TupleSchema:
+def fold_schema(schema: TupleSchema) -> TupleSchema:
     """Returns the merged ``schema`` of files with one column for each name, ignoring case; twins stay apart."""
     groups: dict[str, list[SchemaColumn]] = {}
     for column in schema.columns:
@@ -143,10 +143,10 @@ def _paths_in_files(
         return
     alike: dict[ColumnPath, list[ColumnPath]] = {}
     for path, _ in TupleSchema(tuple(group)).leaves():
-        alike.setdefault(lowered(path), []).append(path)
+        alike.setdefault(lower_path(path), []).append(path)
     for path, _ in TupleSchema((column,)).leaves():
         if len(path) > 1:
-            yield path, alike.get(lowered(path), [])
+            yield path, alike.get(lower_path(path), [])
 
 
 def _paths(path: ColumnPath, type_: DrillType) -> Iterator[ColumnPath]:

@@ -79,9 +79,9 @@ def as_kept(columns: TableColumns, of_file: TupleSchema) -> KeptSchema:
         if (place := places.get(column.name)) is None:
             continue
         own = of_file.by_name[place]
-        type_ = str(_spelled(parse_type(own.type), parse_type(column.type)))
+        type_ = str(_rename_fields(parse_type(own.type), parse_type(column.type)))
         is_alike &= place == column.name and own.type == column.type
-        kept.append(_renamed(own, column.name, type_, parse_type(column.type)))
+        kept.append(_rename_column(own, column.name, type_, parse_type(column.type)))
     properties = dict(of_file.properties) if is_alike else {**of_file.properties, _MATCHED: "true"}
     types = {column.name: parse_type(column.type) for column in columns.schema.columns}
     return KeptSchema(TupleSchema(tuple(kept), properties), {place: name for name, place in places.items()}, types)
@@ -137,7 +137,7 @@ def _with_properties(column: SchemaColumn, stored: SchemaColumn | None) -> Schem
     return column if stored is None or stored.type != column.type else replace(column, properties=stored.properties)
 
 
-def _renamed(own_column: SchemaColumn, name: str, type_: str, wanted_type: DrillType) -> SchemaColumn:
+def _rename_column(own_column: SchemaColumn, name: str, type_: str, wanted_type: DrillType) -> SchemaColumn:
     """Returns a file's column with the table's names for it and its fields; properties of fields move with them."""
     properties = dict(own_column.properties)
     for path, _ in TupleSchema((own_column,)).leaves():
@@ -147,14 +147,16 @@ def _renamed(own_column: SchemaColumn, name: str, type_: str, wanted_type: Drill
     return SchemaColumn(name, type_, own_column.required, properties)
 
 
-def _spelled(type_: DrillType, wanted_type: DrillType) -> DrillType:
+def _rename_fields(type_: DrillType, wanted_type: DrillType) -> DrillType:
     """Returns ``type_`` with its fields renamed like those of ``wanted_type`` that differ in case only."""
     names = {field.name.lower(): field for field in wanted_type.fields}
     fields = []
     for field in type_.fields:
         same = names.get(field.name.lower())
-        fields.append(field if same is None else replace(field, name=same.name, type=_spelled(field.type, same.type)))
-    parts = tuple(_spelled(*pair) for pair in zip(type_.parts, wanted_type.parts, strict=False))
+        fields.append(
+            field if same is None else replace(field, name=same.name, type=_rename_fields(field.type, same.type))
+        )
+    parts = tuple(_rename_fields(*pair) for pair in zip(type_.parts, wanted_type.parts, strict=False))
     return replace(type_, fields=tuple(fields), parts=parts if len(parts) == len(type_.parts) else type_.parts)
 
 

@@ -180,7 +180,7 @@ class MetastoreSource(DataSource):
             )
         request = Request.of(self.options if created is None else created, self.keys_of_session)
         self._versions = _versions(request)
-        table = OwnTable.named(request.name)
+        table = OwnTable.find(request.name)
         if table is None:
             version = self._versions["tables"]
             names = request.columns or ()
@@ -188,7 +188,7 @@ class MetastoreSource(DataSource):
         else:
             with Metastore.open(request.settings) as metastore:
                 found = spark_schema(table.schema(metastore))[0]
-        chosen = _chosen(found, request.columns)
+        chosen = _choose_columns(found, request.columns)
         require_digits(chosen)
         return chosen if created is None else with_options(chosen, created)
 
@@ -196,7 +196,7 @@ class MetastoreSource(DataSource):
         """Returns a reader of these columns, which the user may have declared. Spark asks for one for every scan."""
         request = Request.of(stored_options(schema, self.options), self.keys_of_session)
         versions = _versions(request) if self._versions is None else self._versions
-        table = OwnTable.named(request.name)
+        table = OwnTable.find(request.name)
         reader: DataSourceReader
         if table is not None:
             with Metastore.open(request.settings) as metastore:
@@ -269,7 +269,7 @@ class _Unfiltered(DataSourceReader):
 
 def _versions(request: Request) -> Versions:
     """Returns the versions of components that the options mean at this moment."""
-    table = OwnTable.named(request.name)
+    table = OwnTable.find(request.name)
     if table is not None:
         with Metastore.open(request.settings) as metastore:
             return table.versions(metastore, request.version, request.time)
@@ -288,7 +288,7 @@ def _require_known(schema: StructType, declared: StructType) -> None:
             raise InvalidRequestError(f"column {field.name} {what}; the columns are {schema.simpleString()}")
 
 
-def _chosen(schema: StructType, columns: tuple[str, ...] | None) -> StructType:
+def _choose_columns(schema: StructType, columns: tuple[str, ...] | None) -> StructType:
     """Returns the columns of these names, in any case. Raises InvalidRequestError for an unknown column."""
     if columns is None:
         return schema

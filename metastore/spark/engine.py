@@ -41,7 +41,7 @@ from metastore.spark.cancelling import cancellable
 from metastore.spark.failures import reason_of
 from metastore.spark.jdbc import read_jdbc
 from metastore.spark.jobs import dealt, jobs, left_chunks
-from metastore.spark.pinned_settings import pinned
+from metastore.spark.pinned_settings import pin_settings
 from metastore.spark.session import (
     GONE,
     active_session,
@@ -232,7 +232,7 @@ class SparkEngine:
             # Before Spark 4.1 a task may get several groups.
             by_group = getattr(rows, "repartitionById", None) or rows.repartition
             rows = by_group(groups, column("part"))
-        yield from self._gathered(rows, gather, schema, of_rows=False)
+        yield from self._run_gather(rows, gather, schema, of_rows=False)
 
     def answers_of(
         self,
@@ -253,9 +253,9 @@ class SparkEngine:
             with quiet_about_pandas():
                 rows = rows.mapInArrow(dealer, worker.DEALT).repartition(column("part"))
             rows = rows.sortWithinPartitions("part")
-        yield from self._gathered(rows, gather, schema, of_rows=deal is None)
+        yield from self._run_gather(rows, gather, schema, of_rows=deal is None)
 
-    def _gathered(
+    def _run_gather(
         self,
         rows: DataFrame,
         gather: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
@@ -292,7 +292,7 @@ class SparkEngine:
 
         Raises as :func:`metastore.spark.jdbc.read_jdbc`.
         """
-        with pinned(self.spark) as spark:
+        with pin_settings(self.spark) as spark:
             return read_jdbc(spark, url, table, properties)
 
     def close(self) -> None:

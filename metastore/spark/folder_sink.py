@@ -55,7 +55,7 @@ from metastore.sources.hive.partitions import partition_name
 from metastore.sources.naming import is_path
 from metastore.sources.source_table import SourceTable
 from metastore.spark.spark_types import arrow_columns, spark_schema
-from metastore.spark.table_sink import WrittenFiles, written
+from metastore.spark.table_sink import WrittenFiles, write_rows
 from metastore.sql.rows.insert_tasks import InsertValues
 
 ANALYZE: Final = "analyze"
@@ -93,7 +93,7 @@ class FolderSink(DataSourceArrowWriter):
         with connect(settings) as ms:
             source = _folder(ms, name)
             files = _files(source)
-            known = {} if overwrites == "static" or not files else _known(ms, source, files[0])
+            known = {} if overwrites == "static" or not files else _columns_by_name(ms, source, files[0])
         given = None if partition_by is None else [each.strip() for each in partition_by.split(",") if each.strip()]
         fields = _partition_columns(files, given, is_free=overwrites == "static")
         names = _names(columns, known, fields)
@@ -108,7 +108,7 @@ class FolderSink(DataSourceArrowWriter):
     def write(self, iterator: Any) -> WrittenFiles:
         """Write the rows of one task into the hidden folder. Raises StorageError and FormatError."""
         job = self._job
-        return written(job, (each for batch in iterator for each in self._values.rows(job, batch).to_batches()))
+        return write_rows(job, (each for batch in iterator for each in self._values.rows(job, batch).to_batches()))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Move the files of all tasks to their places, delete what they replace, and analyze the table.
@@ -119,7 +119,7 @@ class FolderSink(DataSourceArrowWriter):
         files = [file for message in messages if isinstance(message, WrittenFiles) for file in message.files]
         with connect(self._settings) as ms:
             source = _folder(ms, self._name)
-            old = self._replaced(_files(source), files) if self._overwrites else []
+            old = self._replaced_paths(_files(source), files) if self._overwrites else []
             listed = identities(old)
             try:
                 self._move(source, files)
@@ -141,7 +141,7 @@ class FolderSink(DataSourceArrowWriter):
             with connect(self._settings) as ms:
                 self._remove_hidden(_folder(ms, self._name))
 
-    def _replaced(self, old: Sequence[SourceFile], files: Sequence[DataFile]) -> list[str]:
+    def _replaced_paths(self, old: Sequence[SourceFile], files: Sequence[DataFile]) -> list[str]:
         """Returns the paths of the ``old`` files that ``files`` replace."""
         spec = self._job.output_spec
         if self._overwrites == "static" or not spec.fields:
@@ -168,8 +168,8 @@ class FolderSink(DataSourceArrowWriter):
             if not moves and self._overwrites == "static" and not self._job.output_spec.fields:
                 # A table without rows keeps its columns.
                 empty = schema_to_pyarrow(self._job.stored_schema, include_field_ids=False).empty_table()
-                moves[f"{_hidden(self._job)}/empty.parquet"] = f"{location}/empty-{self._job.mark}.parquet"
-                store.create_dir(_at(root, location, _hidden(self._job)), recursive=True)
+                moves[f"{_hidden_folder(self._job)}/empty.parquet"] = f"{location}/empty-{self._job.mark}.parquet"
+                store.create_dir(_at(root, location, _hidden_folder(self._job)), recursive=True)
                 pq.write_table(empty, _at(root, location, next(iter(moves))), filesystem=store)
             for folder in sorted({place.rpartition("/")[0] for place in moves.values()}):
                 store.create_dir(_at(root, location, folder), recursive=True)
@@ -181,7 +181,7 @@ class FolderSink(DataSourceArrowWriter):
 
     def _remove_hidden(self, source: SourceTable) -> None:
         """Remove the hidden folder with what is in it. A store that fails leaves it, and readers pass over it."""
-        hidden = _hidden(self._job)
+        hidden = _hidden_folder(self._job)
         with suppress(OSError, pa.ArrowException, StorageError):
             if is_local(source.location):
                 with OpenedFolders([source.location]) as folders:
@@ -228,7 +228,7 @@ def _files(source: SourceTable) -> Sequence[SourceFile]:
     return files
 
 
-def _known(ms: Session, source: SourceTable, first: SourceFile) -> Mapping[str, spark.StructField]:
+def _columns_by_name(ms: Session, source: SourceTable, first: SourceFile) -> Mapping[str, spark.StructField]:
     """Returns the columns by their names in lower case: of the analyzed table, else of its first file.
 
     Raises FormatError and StorageError, which name the file.
@@ -314,11 +314,11 @@ def _job(source: SourceTable, schema: Schema, spec: PartitionSpec) -> RewriteJob
         of_folder=True,
     )
     job = TaskFiles(plain).job
-    job.properties.update({"write.data.path": _hidden(job), "write.parquet.compression-codec": "snappy"})
+    job.properties.update({"write.data.path": _hidden_folder(job), "write.parquet.compression-codec": "snappy"})
     return job
 
 
-def _hidden(job: RewriteJob) -> str:
+def _hidden_folder(job: RewriteJob) -> str:
     """Returns the folder of the write's files until they count; its name is of this write alone."""
     return f"{job.location}/{_HIDDEN}{job.mark}"
 

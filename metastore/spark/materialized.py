@@ -26,7 +26,7 @@ from metastore.session import Session
 from metastore.spark.engine import SparkEngine
 from metastore.spark.failures import reason_of
 from metastore.spark.locations import spark_location
-from metastore.spark.pinned_settings import pinned
+from metastore.spark.pinned_settings import pin_settings
 from metastore.spark.query import select
 from metastore.spark.spark_rows import SparkRows, frame_of_tasks, merged_rows
 from metastore.spark.spark_types import spark_schema
@@ -43,7 +43,7 @@ class SparkQueryEngine(SparkEngine):
     def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
         """As :meth:`metastore.sql.views.runner.QueryRunner.write`; writes one file for each of Spark's partitions."""
         # Other threads use the session meanwhile, under its owner's settings.
-        with pinned(self.spark) as spark:
+        with pin_settings(self.spark) as spark:
             tasks, engine = self.parallelism, SparkEngine(spark)
             frames = {
                 name: reduce(DataFrame.union, [_frame(engine, part, tasks) for part in parts])
@@ -57,12 +57,12 @@ class SparkQueryEngine(SparkEngine):
             except Exception as error:
                 raise EngineError(f"Spark cannot write {target.location}: {reason_of(error, spark)}") from error
 
-    def queried(self, session: StatementTarget, text: str) -> SparkRows:
-        """As :meth:`metastore.sql.target.QueryEngine.queried`."""
+    def query_rows(self, session: StatementTarget, text: str) -> SparkRows:
+        """As :meth:`metastore.sql.target.QueryEngine.query_rows`."""
         return SparkRows(self, select(self.spark, cast("Session", session), text))
 
-    def merged(self, table: ReadRows, source: QueriedRows, text: str) -> SparkRows:
-        """As :meth:`metastore.sql.target.QueryEngine.merged`."""
+    def merge_rows(self, table: ReadRows, source: QueriedRows, text: str) -> SparkRows:
+        """As :meth:`metastore.sql.target.QueryEngine.merge_rows`."""
         return merged_rows(self, table, source, text)
 
     def make_view(

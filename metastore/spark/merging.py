@@ -47,10 +47,10 @@ class _WithSource:
     engine: SparkEngine
     source: DataFrame
 
-    def queried(self, session: StatementTarget, text: str) -> SparkRows:
-        """As :meth:`metastore.sql.target.QueryEngine.queried`: the rows of the source."""
+    def query_rows(self, session: StatementTarget, text: str) -> SparkRows:
+        """As :meth:`metastore.sql.target.QueryEngine.query_rows`: the rows of the source."""
         return SparkRows(self.engine, self.source)
 
-    def merged(self, table: ReadRows, source: QueriedRows, text: str) -> SparkRows:
-        """As :meth:`metastore.sql.target.QueryEngine.merged`."""
+    def merge_rows(self, table: ReadRows, source: QueriedRows, text: str) -> SparkRows:
+        """As :meth:`metastore.sql.target.QueryEngine.merge_rows`."""
         return merged_rows(self.engine, table, source, text)

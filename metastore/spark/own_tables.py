@@ -70,7 +70,7 @@ class OwnTable:
     is_component: bool
 
     @classmethod
-    def named(cls, text: str) -> OwnTable | None:
+    def find(cls, text: str) -> OwnTable | None:
         """Returns the table of that name; None if no own table can have it.
 
         Raises NotFoundError, which lists the tables that exist.
@@ -95,7 +95,7 @@ class OwnTable:
             self._unit(metastore)
             return {self.name: metastore.components[self.name].metadata.version if version is None else version}
         known = InformationSchema(metastore)
-        chosen = known.as_of(time) if time is not None else known.pinned() if version is None else known.at(version)
+        chosen = known.as_of(time) if time is not None else known.pin() if version is None else known.at(version)
         return chosen.versions or {}
 
     def parts(

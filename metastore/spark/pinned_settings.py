@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from metastore.spark.session import all_settings, copied
+from metastore.spark.session import all_settings, copy_session
 
 
 class Pin(NamedTuple):
@@ -115,7 +115,7 @@ _DECIDING: Final = ("spark.sql.", "parquet.")
 """Settings with another beginning belong to the cluster and to stores."""
 
 
-def dropped(keys: Iterable[str]) -> list[str]:
+def settings_to_drop(keys: Iterable[str]) -> list[str]:
     """Returns those settings among ``keys`` of a session that return to Spark's defaults in the copy."""
     return sorted(
         key
@@ -125,13 +125,13 @@ def dropped(keys: Iterable[str]) -> list[str]:
 
 
 @contextmanager
-def pinned(spark: SparkSession) -> Iterator[SparkSession]:
+def pin_settings(spark: SparkSession) -> Iterator[SparkSession]:
     """Yields a copy of ``spark`` with its views and functions and the settings of this module.
 
     The copy is removed afterwards.
     """
-    with copied(spark, {key: pin.value for key, pin in PINNED.items()}) as copy:
-        for key in dropped(all_settings(copy)):
+    with copy_session(spark, {key: pin.value for key, pin in PINNED.items()}) as copy:
+        for key in settings_to_drop(all_settings(copy)):
             with suppress(AnalysisException):  # A static setting applies to the whole application.
                 copy.conf.unset(key)
         yield copy

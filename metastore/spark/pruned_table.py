@@ -24,7 +24,7 @@ from sqlglot import exp
 
 from metastore.duck.sql_filter import named_by
 from metastore.errors import InvalidRequestError
-from metastore.ground.quoting import backticked
+from metastore.ground.quoting import quote_for_spark
 from metastore.lake.formats.arrow_schema import require_held
 from metastore.lake.formats.names import PARQUET
 from metastore.lake.formats.parquet.parquet_footer import read_footer
@@ -133,7 +133,7 @@ def _by_arrow(engine: SparkEngine, scan: Scan) -> DataFrame:
     if cuts:
         chunk = replace(chunk, where=None, columns=list(dict.fromkeys((*scan.columns, *_columns_asked(scan)))))
     elif not scan.filter_is_exact:
-        chunk = replace(chunk, columns=scan.needed)
+        chunk = replace(chunk, columns=scan.columns_to_read)
     struct, types = spark_schema(chunk.output)
     frame = engine.rows(split(replace(chunk, types=types), engine.parallelism), read_rows, struct)
     if where is None or (scan.filter_is_exact and not cuts):
@@ -354,4 +354,4 @@ def _is_odd(file: ScanFile, location: str) -> bool:
 
 
 def _name(column: str) -> str:
-    return backticked(column)
+    return quote_for_spark(column)

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from metastore.ground.quoting import backticked
+from metastore.ground.quoting import quote_for_spark
 
 _LISTING_JOB_FROM: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -63,7 +63,7 @@ def _frame_of_scan(
     with _listed_by_the_driver(spark, listings):
         frame = reader.parquet(*map(_literal, paths))
         if schema is not None:
-            frame = frame.select(*map(backticked, schema.names))
+            frame = frame.select(*map(quote_for_spark, schema.names))
         frame.schema  # noqa: B018 - a Connect server lists the files on the first request about the frame
     return frame
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from metastore.config import Settings
 from metastore.errors import InvalidRequestError
-from metastore.ground.quoting import backticked, text_constant
+from metastore.ground.quoting import quote_for_spark, text_constant
 from metastore.predicates.arrow_filter import both
 from metastore.scan.pruning.file_columns import pseudo_columns
 from metastore.scan.pruning.row_id import ROW_ID
@@ -148,7 +148,7 @@ def predicate(filter_: Filter) -> str | None:
     if isinstance(filter_, spark_source.Not):
         inner = predicate(filter_.child)
         return None if inner is None else f"NOT ({inner})"
-    column = ".".join(backticked(name) for name in getattr(filter_, "attribute", ()))
+    column = ".".join(quote_for_spark(name) for name in getattr(filter_, "attribute", ()))
     if isinstance(filter_, spark_source.IsNull):
         return f"{column} IS NULL"
     if isinstance(filter_, spark_source.IsNotNull):

@@ -138,7 +138,7 @@ def all_settings(spark: SparkSession) -> dict[str, str]:
 
 
 @contextmanager
-def copied(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+def copy_session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """Yields a session like ``spark``, with its views and functions, and with ``settings``.
 
     It is removed afterwards.

@@ -82,19 +82,19 @@ def with_keys_of_session(settings: Settings, spark_conf: Mapping[str, str]) -> S
         return settings
     return replace(
         settings,
-        iceberg=replace(settings.iceberg, config_properties=_merged(settings.iceberg.config_properties, keys)),
+        iceberg=replace(settings.iceberg, config_properties=_merge_keys(settings.iceberg.config_properties, keys)),
         storage={
-            name: replace(plugin, properties=_merged(plugin.properties, keys))
+            name: replace(plugin, properties=_merge_keys(plugin.properties, keys))
             for name, plugin in settings.storage.items()
         },
         catalogs={
-            name: replace(catalog, properties=_merged(catalog.properties, keys))
+            name: replace(catalog, properties=_merge_keys(catalog.properties, keys))
             for name, catalog in settings.catalogs.items()
         },
     )
 
 
-def _merged(own: Mapping[str, str], keys: Mapping[str, str]) -> dict[str, str]:
+def _merge_keys(own: Mapping[str, str], keys: Mapping[str, str]) -> dict[str, str]:
     """Return ``own`` with the ``keys`` of kinds of which it has none."""
     missing = [kind for kind in _KINDS if not any(key.startswith(kind) for key in own)]
     return {**{key: value for key, value in keys.items() if any(map(key.startswith, missing))}, **own}

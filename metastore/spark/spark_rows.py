@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from metastore.engines.engine import Chunk
 from metastore.errors import EngineError, InvalidRequestError, MetastoreError
-from metastore.ground.quoting import backticked
+from metastore.ground.quoting import quote_for_spark
 from metastore.scan.rows import in_types
 from metastore.spark.engine import SparkEngine
 from metastore.spark.failures import reason_of
@@ -25,12 +25,12 @@ from metastore.sql.target import MERGE_SOURCE, MERGE_TARGET, Dealt, QueriedRows,
 
 
 def merged_rows(engine: SparkEngine, table: ReadRows, source: QueriedRows, text: str) -> SparkRows:
-    """As :meth:`metastore.sql.target.QueryEngine.merged`."""
+    """As :meth:`metastore.sql.target.QueryEngine.merge_rows`."""
     assert isinstance(source, SparkRows)
     target = frame_of_tasks(engine, table.parts, table.task, table.schema)
     named = text.replace("{", "{{").replace("}", "}}")
     for name, place in ((MERGE_TARGET, "{target}"), (MERGE_SOURCE, "{source}")):
-        named = named.replace(backticked(name), place)
+        named = named.replace(quote_for_spark(name), place)
     try:
         return SparkRows(engine, engine.spark.sql(named, target=target, source=source.frame))
     except Exception as error:

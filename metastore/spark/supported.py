@@ -19,7 +19,7 @@ DATA_SOURCES: Final = (4, 1)
 
 def require_supported(version: str) -> None:
     """Raise EngineError for a Spark version that lacks required features. ``version`` is a text such as ``4.1.0``."""
-    if OLDEST <= _parsed(version) <= NEWEST:
+    if OLDEST <= _parse_version(version) <= NEWEST:
         return
     oldest = ".".join(map(str, OLDEST))
     raise EngineError(
@@ -30,12 +30,12 @@ def require_supported(version: str) -> None:
 
 def has_artifacts(version: str) -> bool:
     """Whether a classic session of this version takes files of its own; before, its application does."""
-    return _parsed(version) >= (4, 0)
+    return _parse_version(version) >= (4, 0)
 
 
 def has_data_sources(version: str) -> bool:
     """Whether this version of Spark has what the data source ``metastore`` needs."""
-    return _parsed(version) >= DATA_SOURCES
+    return _parse_version(version) >= DATA_SOURCES
 
 
 def require_data_sources(version: str) -> None:
@@ -49,6 +49,6 @@ def require_data_sources(version: str) -> None:
         )
 
 
-def _parsed(version: str) -> tuple[int, int]:
+def _parse_version(version: str) -> tuple[int, int]:
     major, minor = (int(number) for number in re.findall(r"\d+", f"{version}.0")[:2])
     return major, minor

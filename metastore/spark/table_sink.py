@@ -116,7 +116,7 @@ class TableSink(DataSourceArrowWriter):
         )
         if self._where is not None:
             rows = self._where.met_by(rows, job.arrow_schema)
-        return written(job, rows)
+        return write_rows(job, rows)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one snapshot; an append without rows makes none.
@@ -181,7 +181,7 @@ class TableSink(DataSourceArrowWriter):
         )
 
 
-def written(job: RewriteJob, rows: Iterable[pa.RecordBatch]) -> WrittenFiles:
+def write_rows(job: RewriteJob, rows: Iterable[pa.RecordBatch]) -> WrittenFiles:
     """Write the rows of one task, which have the columns of ``job``. If it fails, its files are removed.
 
     Raises the errors of ``rows``, StorageError and FormatError.

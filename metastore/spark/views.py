@@ -77,7 +77,7 @@ def frame_of_view(spark: SparkSession, ms: Session, view: TableInfo | str, looku
     Raises as ``register_views`` and ``read_table`` do.
     """
     info = _info(view)
-    if Names(ms.metastore, ms.tables.unstored).get(info).text is None:
+    if Names(ms.metastore, ms.tables.describe_unstored).get(info).text is None:
         raise InvalidRequestError(f"{info} is a table; use read_table")
     return frame_of_query(spark, ms, exp.select("*").from_(table_named(info)), lookup)
 
@@ -88,7 +88,7 @@ def frame_of_query(spark: SparkSession, ms: Session, query: str | exp.Query, loo
     A column without a name is called by its text, such as ``count(*)``. Raises InvalidRequestError, with line and
     column, for SQL that cannot be parsed or bound, NotFoundError for an unknown table, and as ``read_table`` does.
     """
-    names = Names(ms.metastore, ms.tables.unstored)
+    names = Names(ms.metastore, ms.tables.describe_unstored)
     found = bind_query(expand(query, lookup), names, is_view=False)
     bound, known = found.bound, found.schemas
     if not bound.columns or any(item.is_star for item in bound.query.selects):  # a star of nothing stays

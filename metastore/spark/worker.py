@@ -145,11 +145,11 @@ def gatherer(
     task takes back what it has done.
     """
 
-    def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for kind, payload in _gathered(task, batches, schema, code, of_rows=of_rows):
+    def gather(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for kind, payload in _gather(task, batches, schema, code, of_rows=of_rows):
             yield pa.record_batch([pa.array([kind]), pa.array([payload], pa.binary())], ["kind", "payload"])
 
-    return gathered
+    return gather
 
 
 def package_files(package: str = _PACKAGE) -> Iterator[tuple[str, bytes]]:
@@ -198,7 +198,7 @@ def _answers(
 
     mark_expendable()
     pa.set_cpu_count(1)  # the other cores belong to other tasks
-    yield from _repeated()
+    yield from _report_repetition()
     before = traffic_so_far()
     sent: list[int] = []
     answered: list[bytes] = []
@@ -271,21 +271,21 @@ def _dealt_answers(rows: Iterator[tuple[int, pa.RecordBatch]], code: str) -> Ite
                 held.setdefault((part, batch.schema.remove_metadata()), []).append(batch)
                 size += batch.nbytes
                 if size >= _DEALT_BYTES:
-                    yield from _packed(held)
+                    yield from _pack_rows(held)
                     held, size = {}, 0
-        yield from _packed(held)
+        yield from _pack_rows(held)
     except MetastoreError as error:
         yield ERROR, 0, pickle.dumps((error, traceback.format_exc()))
 
 
-def _packed(held: dict[tuple[int, pa.Schema], list[pa.RecordBatch]]) -> Iterator[tuple[str, int, bytes]]:
+def _pack_rows(held: dict[tuple[int, pa.Schema], list[pa.RecordBatch]]) -> Iterator[tuple[str, int, bytes]]:
     """Yields the rows of each part and schema as IPC streams. A stream has the metadata of its first batch."""
     for (part, _), rows in held.items():
         for kind, payload in _streams(iter(rows), None, []):
             yield kind, part, payload
 
 
-def _arrived(batches: Iterator[pa.RecordBatch], failed: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
+def _receive_rows(batches: Iterator[pa.RecordBatch], failed: list[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
     """Yields the rows of an earlier stage; an answer of it that has no rows goes to ``failed``, and ends this task."""
     from metastore.errors import EngineError  # noqa: PLC0415
 
@@ -298,7 +298,7 @@ def _arrived(batches: Iterator[pa.RecordBatch], failed: list[tuple[str, bytes]])
                 yield from stream
 
 
-def _gathered(
+def _gather(
     task: bytes, batches: Iterator[pa.RecordBatch], schema: pa.Schema, code: str, *, of_rows: bool
 ) -> Iterator[tuple[str, bytes]]:
     found = _other_code(code) and _other_code(code)
@@ -308,19 +308,19 @@ def _gathered(
     from metastore.errors import MetastoreError  # noqa: PLC0415
 
     pa.set_cpu_count(1)  # the other cores belong to other tasks
-    yield from _repeated()
+    yield from _report_repetition()
     failed: list[tuple[str, bytes]] = []
 
     try:
         with _own_errors():
             job = pickle.loads(task)  # noqa: S301 - the driver's own
-            arrived = batches if of_rows else _arrived(batches, failed)
+            arrived = batches if of_rows else _receive_rows(batches, failed)
             yield from _streams(iter(job(arrived)), schema, [])
     except MetastoreError as error:
         yield failed[0] if failed else (ERROR, pickle.dumps((error, traceback.format_exc())))
 
 
-def _repeated() -> Iterator[tuple[str, bytes]]:
+def _report_repetition() -> Iterator[tuple[str, bytes]]:
     """Yields an answer that says so if this is not the first attempt of its task."""
     from pyspark import TaskContext  # noqa: PLC0415
 

@@ -38,7 +38,7 @@ def require_workers(spark: SparkSession) -> None:
     application = spark.conf.get("spark.app.id", "") or ""
     with _ASKING:
         if application not in _fit:
-            _require(spark, *_asked(spark))
+            _require(spark, *_ask_workers(spark))
             _fit.add(application)
 
 
@@ -49,7 +49,7 @@ def _is_own_python(spark: SparkSession) -> bool:
     return str(context.master).partition("[")[0] == "local" and context.pythonExec == sys.executable
 
 
-def _asked(spark: SparkSession) -> tuple[str, list[str]]:
+def _ask_workers(spark: SparkSession) -> tuple[str, list[str]]:
     """Returns the version of the workers' Python, and the libraries that they lack."""
     try:
         ask = udf(_question(_NEEDED), "string", useArrow=False)

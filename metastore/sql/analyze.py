@@ -79,7 +79,7 @@ def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
         if if_exists:
             cursor.expect_word("EXISTS")
         cursor.end()
-        return _dropped(table, dropped=target.drop_metadata(table, if_exists=if_exists))
+        return _answer_drop(table, dropped=target.drop_metadata(table, if_exists=if_exists))
     partitions, since = _partitions(cursor)
     request = _request(cursor, needs_words=partitions is None and since is None)
     to = _published_name(cursor)
@@ -109,18 +109,18 @@ def _of_catalog(target: StatementTarget, cursor: Cursor, table: TableInfo) -> pa
         cursor.expect_word("STATISTICS")
         if cursor.accept_word("FOR") and not (cursor.accept_word("ALL") and cursor.expect_word("COLUMNS")):
             cursor.expect_word("COLUMNS")
-            columns = [_dotted(cursor)]
+            columns = [_read_column_name(cursor)]
             while cursor.accept(TokenType.COMMA):
-                columns.append(_dotted(cursor))
+                columns.append(_read_column_name(cursor))
     elif cursor.token is not None:
-        raise cursor.unexpected("COMPUTE STATISTICS or WITH (columns = …), as for tables of catalogs,")
+        raise cursor.expectation_error("COMPUTE STATISTICS or WITH (columns = …), as for tables of catalogs,")
     cursor.end()
     schema, _, own = f"{table.workspace}.{table.name}".rpartition(".")
     procedure = f"{table.storage_plugin}.system.compute_table_stats"
     return target.procedures.call(procedure, schema=schema, table_name=own, columns=columns)
 
 
-def _dotted(cursor: Cursor) -> str:
+def _read_column_name(cursor: Cursor) -> str:
     return ".".join(name.text for name in cursor.names("the name of a column"))
 
 
@@ -140,7 +140,7 @@ def _partitions(cursor: Cursor) -> tuple[list[dict[str, str]] | None, dict[str, 
     while True:
         values, since = _partition(cursor)
         if bounds and since != bounds[0]:
-            raise cursor.unexpected("the same >= in every partition")
+            raise cursor.expectation_error("the same >= in every partition")
         partitions.append(values)
         bounds.append(since)
         if not cursor.accept(TokenType.COMMA):
@@ -158,7 +158,7 @@ def _partition(cursor: Cursor) -> tuple[dict[str, str], dict[str, str]]:
         if chosen is values:
             cursor.expect(TokenType.EQ, "= or >=")
         if column in chosen:
-            raise cursor.unexpected(f"{column} once")
+            raise cursor.expectation_error(f"{column} once")
         chosen[column] = _option_value(cursor)
         if cursor.accept(TokenType.R_PAREN):
             return values, since
@@ -177,7 +177,7 @@ def _request(cursor: Cursor, *, needs_words: bool = True) -> AnalyzeRequest:
         cursor.expect_word("STATISTICS")
         statistics = _paths(cursor) if cursor.ahead(TokenType.L_PAREN) else True
     elif not refreshes and bounds is None and needs_words:
-        raise cursor.unexpected("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
+        raise cursor.expectation_error("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
     sample = _sample(cursor) if statistics is not False else None
     bounds = bounds or _bounds(cursor)
     case_sensitive = options.get("CASE_SENSITIVE")
@@ -213,7 +213,7 @@ def _options(cursor: Cursor) -> dict[str, str]:
     while True:
         word = cursor.word
         if word in options or not (word in _OF_TABLE or is_option(word)):
-            raise cursor.unexpected(
+            raise cursor.expectation_error(
                 "FORMAT, SCHEMA, BOUNDS, CASE_SENSITIVE or an option of text (DELIMITER, HEADER …), each once,"
             )
         cursor.advance()
@@ -221,7 +221,7 @@ def _options(cursor: Cursor) -> dict[str, str]:
         if word == "CASE_SENSITIVE":
             options[word] = next((flag for flag in ("TRUE", "FALSE") if cursor.accept_word(flag)), "")
             if not options[word]:
-                raise cursor.unexpected("TRUE or FALSE")
+                raise cursor.expectation_error("TRUE or FALSE")
         else:
             options[word] = _option_value(cursor)
         if cursor.accept(TokenType.R_PAREN):
@@ -287,7 +287,7 @@ def _answer(result: AnalyzeResult, *notes: str) -> pa.Table:
     return pa.Table.from_pylist([{name: row[name] for name in ANSWER.names}], ANSWER)
 
 
-def _dropped(table: TableInfo | str, *, dropped: bool) -> pa.Table:
+def _answer_drop(table: TableInfo | str, *, dropped: bool) -> pa.Table:
     summary = f"metadata of {table} dropped" if dropped else f"there was no metadata of {table}"
     return pa.Table.from_pylist([{"ok": dropped, "summary": summary}], DROPPED)
 

@@ -73,7 +73,7 @@ def describe_procedure(target: StatementTarget, statement: Statement) -> pa.Tabl
     name = cursor.names("the name of a procedure")
     cursor.end()
     with statement.at(name[0].token):
-        return target.procedures.describe(_dotted(name))
+        return target.procedures.describe(_join_names(name))
 
 
 def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[str, FoundProcedure, list[GivenArgument]]:
@@ -85,12 +85,12 @@ def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[st
     given = given_arguments(cursor)
     cursor.end()
     with statement.at(name[0].token):
-        return statement.place(name[0].token), target.procedures.find(_dotted(name)), given
+        return statement.place(name[0].token), target.procedures.find(_join_names(name)), given
 
 
 def given_arguments(cursor: Cursor) -> list[GivenArgument]:
     """Returns the arguments up to the closing parenthesis, as they are given."""
-    return list(_listed(cursor, TokenType.R_PAREN, ")", _argument))
+    return list(_read_list(cursor, TokenType.R_PAREN, ")", _argument))
 
 
 def _argument(cursor: Cursor) -> GivenArgument:
@@ -112,14 +112,14 @@ def _time_from_now(cursor: Cursor) -> datetime:
     return moment
 
 
-def _listed(cursor: Cursor, closing: TokenType, sign: str, read: Callable[[Cursor], _T]) -> Iterator[_T]:
+def _read_list(cursor: Cursor, closing: TokenType, sign: str, read: Callable[[Cursor], _T]) -> Iterator[_T]:
     """Returns the items that ``read`` reads, separated by commas, up to the ``closing`` token."""
     if cursor.accept(closing):
         return
     yield read(cursor)
     while not cursor.accept(closing):
         if not cursor.accept(TokenType.COMMA):
-            raise cursor.unexpected(f", or {sign}")
+            raise cursor.expectation_error(f", or {sign}")
         yield read(cursor)
 
 
@@ -148,15 +148,15 @@ def constant(cursor: Cursor, depth: int = 0) -> Any:
         return _array(cursor, depth)
     if word == "MAP":
         return _map(cursor, depth)
-    raise cursor.unexpected("a constant")
+    raise cursor.expectation_error("a constant")
 
 
 def _array(cursor: Cursor, depth: int) -> list[Any]:
     cursor.expect_word("ARRAY")
     if cursor.accept(TokenType.L_PAREN):  # Spark's syntax
-        return list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: constant(each, depth + 1)))
+        return list(_read_list(cursor, TokenType.R_PAREN, ")", lambda each: constant(each, depth + 1)))
     cursor.expect(TokenType.L_BRACKET, "[")
-    return list(_listed(cursor, TokenType.R_BRACKET, "]", lambda each: constant(each, depth + 1)))
+    return list(_read_list(cursor, TokenType.R_BRACKET, "]", lambda each: constant(each, depth + 1)))
 
 
 def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
@@ -170,7 +170,7 @@ def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
         values = _array(cursor, depth)
         cursor.expect(TokenType.R_PAREN, ")")
     else:  # Spark's syntax: key, value, key, value
-        flat = list(_listed(cursor, TokenType.R_PAREN, ")", lambda each: constant(each, depth + 1)))
+        flat = list(_read_list(cursor, TokenType.R_PAREN, ")", lambda each: constant(each, depth + 1)))
         keys, values = flat[::2], flat[1::2]
     if len(keys) != len(values):
         raise cursor.statement.error(f"a map of {len(keys)} keys has {len(values)} values", first)
@@ -213,7 +213,7 @@ _TYPED: Final[Mapping[str, Callable[[str], Any]]] = {
 """Constants that are written as a word and a text."""
 
 
-def _dotted(name: Sequence[Name]) -> str:
+def _join_names(name: Sequence[Name]) -> str:
     return ".".join(part.text for part in name)
 
 

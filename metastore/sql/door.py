@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.config.engine import QueryDialect
-from metastore.duck.limits import limited
+from metastore.duck.limits import limit_queries
 from metastore.sql import analyze, call, session_settings
 from metastore.sql import view_statements as views
 from metastore.sql.queries import select
@@ -84,7 +84,7 @@ def execute(
             f"Spark runs the queries of {known}",
             statement.tokens[0],
         )
-    with limited(target.settings.sql.with_limits(limits or {})):
+    with limit_queries(target.settings.sql.with_limits(limits or {})):
         return _HANDLERS[words](target, statement)
 
 
@@ -135,13 +135,13 @@ _WITH_QUERY: Final = (
 
 def _is_query(statement: Statement) -> bool:
     explains = statement.begins_with(_EXPLAIN) and len(statement.tokens) > 1
-    asked = statement.explained() if explains else statement
+    asked = statement.without_explain() if explains else statement
     return any(map(asked.begins_with, _WITH_QUERY))
 
 
 def _require_plan(statement: Statement) -> None:
     """Raise InvalidRequestError if EXPLAIN stands before a statement of which it shows nothing."""
-    explained = statement.explained()
+    explained = statement.without_explain()
     fitting = [words for words in _HANDLERS if explained.begins_with(words)]
     words = max(fitting, key=len, default=())
     if not words or _HANDLERS[words] is select.select:

@@ -52,7 +52,7 @@ def _condition(cursor: Cursor) -> GivenArgument:
     """Returns the rest of the statement as the argument ``filter``, which is in Spark's words."""
     statement, first = cursor.statement, cursor.token
     if first is None:
-        raise cursor.unexpected("a condition")
+        raise cursor.expectation_error("a condition")
     text = statement.text[first.start : statement.tokens[-1].end + 1]
     while cursor.token is not None:
         cursor.advance()

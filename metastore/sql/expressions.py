@@ -30,7 +30,7 @@ def expression(cursor: Cursor, ends: Collection[str] = (), what: str = "an expre
         cases += (cursor.word == "CASE") - (cursor.word == "END" and cases > 0)
         found.append(cursor.advance())
     if not found:
-        raise cursor.unexpected(what)
+        raise cursor.expectation_error(what)
     return tuple(found)
 
 

@@ -33,13 +33,13 @@ def set_value(target: StatementTarget, statement: Statement) -> pa.Table:
     key = _key(cursor)
     if key is None or cursor.token is None:
         cursor.end()
-        return _shown(target, key)
+        return _show_settings(target, key)
     cursor.expect(TokenType.EQ, "=")
     first = cursor.advance()
     text = statement.text[first.start : statement.tokens[-1].end + 1]
     value = first.text if first.token_type in {TokenType.STRING, TokenType.IDENTIFIER} else text
     target.catalogs.audit = replace(target.catalogs.audit, **{_KEYS[key]: value})
-    return _shown(target, key)
+    return _show_settings(target, key)
 
 
 def reset(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -49,7 +49,7 @@ def reset(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor.end()
     kept = Audit() if key is None else replace(target.catalogs.audit, **{_KEYS[key]: None})
     target.catalogs.audit = kept
-    return _shown(target, key)
+    return _show_settings(target, key)
 
 
 def _key(cursor: Cursor) -> str | None:
@@ -64,7 +64,7 @@ def _key(cursor: Cursor) -> str | None:
     return key
 
 
-def _shown(target: StatementTarget, key: str | None) -> pa.Table:
+def _show_settings(target: StatementTarget, key: str | None) -> pa.Table:
     keys = [each for each in _KEYS if each.startswith("spark.")] if key is None else [key]
     values = [getattr(target.catalogs.audit, _KEYS[each]) for each in keys]
     return pa.table({"key": pa.array(keys, pa.string()), "value": pa.array(values, pa.string())})

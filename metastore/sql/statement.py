@@ -71,7 +71,7 @@ class Statement:
                 raise statement.error("one statement at a time is expected, not several", token)
         return statement
 
-    def explained(self) -> Statement:
+    def without_explain(self) -> Statement:
         """Returns the statement after the word EXPLAIN, with its lines and columns."""
         word = self.tokens[0]
         text = self.text[: word.start] + " " * len("EXPLAIN") + self.text[word.end + 1 :]
@@ -166,7 +166,7 @@ class Cursor:
         """Read and return the next token."""
         token = self.token
         if token is None:
-            raise self.unexpected("more")
+            raise self.expectation_error("more")
         self._next += 1
         return token
 
@@ -185,13 +185,13 @@ class Cursor:
     def expect(self, kind: TokenType, sign: str) -> Token:
         """Read the next token, which must be ``sign``."""
         if not self.ahead(kind):
-            raise self.unexpected(sign)
+            raise self.expectation_error(sign)
         return self.advance()
 
     def expect_word(self, word: str) -> Token:
         """Read the next token, which must be that word."""
         if self.word != word:
-            raise self.unexpected(word)
+            raise self.expectation_error(word)
         return self.advance()
 
     def name(self, what: str) -> Name:
@@ -200,7 +200,7 @@ class Cursor:
         if token is not None and token.token_type is TokenType.IDENTIFIER and token.text:
             return Name(token.text, True, self.advance())
         if token is None or not self.word:
-            raise self.unexpected(what)
+            raise self.expectation_error(what)
         return Name(self.statement.source(token), False, self.advance())
 
     def names(self, what: str) -> list[Name]:
@@ -213,9 +213,9 @@ class Cursor:
     def end(self) -> None:
         """Raises InvalidRequestError if any token is left."""
         if self.token is not None:
-            raise self.unexpected("the end of the statement")
+            raise self.expectation_error("the end of the statement")
 
-    def unexpected(self, wanted: str) -> InvalidRequestError:
+    def expectation_error(self, wanted: str) -> InvalidRequestError:
         """Returns the error for a next token that is not ``wanted``."""
         token = self.token
         found = "the end" if token is None else self.statement.source(token)

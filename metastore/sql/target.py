@@ -71,13 +71,13 @@ class ReadRows:
 class QueryEngine(Protocol):
     """An engine with an SQL of its own."""
 
-    def queried(self, session: StatementTarget, text: str) -> QueriedRows:
+    def query_rows(self, session: StatementTarget, text: str) -> QueriedRows:
         """Returns the rows of a query over tables and views that ``session`` names.
 
         Raises InvalidRequestError, with line and column, and NotFoundError.
         """
 
-    def merged(self, table: ReadRows, source: QueriedRows, text: str) -> QueriedRows:
+    def merge_rows(self, table: ReadRows, source: QueriedRows, text: str) -> QueriedRows:
         """Returns the rows of the query ``text``, in which ``table`` is :data:`MERGE_TARGET`.
 
         ``source``, which this engine has made, is :data:`MERGE_SOURCE`. Raises InvalidRequestError, with line and

@@ -32,7 +32,7 @@ from metastore.sql.views.definition import Definition
 from metastore.sql.views.names import Names
 from metastore.sql.views.of_session import DefinedViews, RefreshedViews
 from metastore.sql.views.statements import create_statement
-from metastore.sql.views.text import padded
+from metastore.sql.views.text import pad_to_place
 
 _OK: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("summary", pa.string())]
 _ANSWER: Final = pa.schema(_OK)
@@ -61,12 +61,12 @@ class _Header:
 
 def create_view(target: StatementTarget, statement: Statement) -> pa.Table:
     """CREATE VIEW."""
-    return _created(target.views, _header(target, statement))
+    return _create_view(target.views, _header(target, statement))
 
 
 def create_materialized_view(target: StatementTarget, statement: Statement) -> pa.Table:
     """CREATE MATERIALIZED VIEW; it holds no rows before the first REFRESH."""
-    return _created(target.materialized_views, _header(target, statement))
+    return _create_view(target.materialized_views, _header(target, statement))
 
 
 def refresh(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -98,7 +98,7 @@ def rename(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor.expect_word("TO")
     new = _name(target, cursor)
     cursor.end()
-    taken = Names(target.metastore, target.tables.unstored).find(new)
+    taken = Names(target.metastore, target.tables.describe_unstored).find(new)
     if taken is not None:
         raise InvalidRequestError(f"{new} is the name of a {taken.kind.noun} already")
     component.rename(old, new, now_ms=target.metastore.clock.now_ms())
@@ -113,7 +113,7 @@ def show_create(target: StatementTarget, statement: Statement) -> pa.Table:
     return pa.table({"statement": pa.array([create_statement(component.get(name))], pa.string())})
 
 
-def _created(component: DefinedViews | RefreshedViews, header: _Header) -> pa.Table:
+def _create_view(component: DefinedViews | RefreshedViews, header: _Header) -> pa.Table:
     there = component.find(header.name) is not None
     if there and header.if_not_exists:
         return _answer(False, f"there is a {component.noun} {header.name} already")
@@ -135,9 +135,9 @@ def _header(target: StatementTarget, statement: Statement) -> _Header:
     cursor.expect_word("AS")
     first = cursor.token
     if first is None:
-        raise cursor.unexpected("a query")
+        raise cursor.expectation_error("a query")
     end = statement.tokens[-1].end + 1
-    query = padded(statement.text, first.start, end)
+    query = pad_to_place(statement.text, first.start, end)
     definition = Definition(query, columns=columns, comment=comment, column_comments=comments)
     return _Header(name, replace, if_not_exists, definition)
 

@@ -85,7 +85,7 @@ def test_files_are_listed_while_metadata_is_read(
     """Two waits are one: the listing does not begin after the table's unit has been read."""
     lake.write("a.parquet", {"x": [1]})
     listing = threading.Event()
-    list_files, known = SourceTable.files, cast("Any", Stored.known).func
+    list_files, known = SourceTable.files, cast("Any", Stored.known_table).func
 
     def files(source: SourceTable) -> Any:
         listing.set()
@@ -96,7 +96,7 @@ def test_files_are_listed_while_metadata_is_read(
         return known(stored)
 
     monkeypatch.setattr(SourceTable, "files", files)
-    monkeypatch.setattr(Stored, "known", property(read))
+    monkeypatch.setattr(Stored, "known_table", property(read))
     result = analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine)
     assert (result.files, result.rows) == (1, 1)
 

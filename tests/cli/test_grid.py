@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from metastore.cli.grid import fitted
+from metastore.cli.grid import fit_widths
 from metastore.cli.screens import screen
 from metastore.overview.results import Rows
 from metastore.overview.tables import ColumnSummary, TableDescription, TableSummary
@@ -126,6 +126,6 @@ def test_widths_fit_or_are_the_least(columns: list[tuple[int, int]], room: int) 
     """No column is wider than its values or narrower than it may be, and no room is given away."""
     natural = [max(pair) for pair in columns]
     least = [min(pair) for pair in columns]
-    widths = fitted(natural, least, room)
+    widths = fit_widths(natural, least, room)
     assert all(low <= width <= high for low, width, high in zip(least, widths, natural, strict=True))
     assert sum(widths) == max(sum(least), min(sum(natural), room))

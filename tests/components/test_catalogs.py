@@ -229,7 +229,7 @@ class _Broken:
 
 def _commit(target: TargetTable, update: TableUpdate, *, landed: bool) -> Table | MetastoreError:
     table = target.load()
-    working = target.source.opened
+    working = target.source.catalog
     try:
         vars(target.source)["_catalog"] = _Broken(working, landed=landed)
         return target.commit(table, [], [update])

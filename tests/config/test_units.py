@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.config.units import parse_duration, parse_period, parse_size, spelled
+from metastore.config.units import format_duration, parse_duration, parse_period, parse_size
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_duration_text(text: str, expected: timedelta) -> None:
 )
 def test_a_duration_is_told_in_the_largest_unit(duration: timedelta, text: str) -> None:
     """Without a fraction."""
-    assert spelled(duration) == text
+    assert format_duration(duration) == text
 
 
 def test_an_unknown_unit_lists_what_is_known() -> None:
@@ -67,7 +67,7 @@ def test_an_unknown_unit_lists_what_is_known() -> None:
 @given(st.timedeltas(min_value=timedelta(days=-100_000), max_value=timedelta(days=100_000)))
 def test_what_is_told_is_read_back(duration: timedelta) -> None:
     """Whatever the duration."""
-    assert parse_duration(spelled(duration)) == duration
+    assert parse_duration(format_duration(duration)) == duration
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_the_first_file_is_always_let_in() -> None:
 
     def admitted(budget: Budget) -> list[str]:
         guard = Guard(lambda: None, lambda: False, lambda: 0.0, budget, sizes)
-        found = list(guard.admitted(chunk).locations)
+        found = list(guard.admit(chunk).locations)
         assert (guard.files, guard.bytes) == (len(found), sum(sizes[each] for each in found))
         return found
 

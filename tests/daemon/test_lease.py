@@ -234,7 +234,7 @@ def test_what_is_known_of_the_lease_can_be_asked(make_site: Callable[..., Any]) 
     mine.campaign()
     assert other.campaign() is None
     assert (mine.view.holder, other.view.holder) == ("mine", "mine")
-    mine.view.failed("the lease could not be renewed", StorageError("no space left"))
+    mine.view.record_failure("the lease could not be renewed", StorageError("no space left"))
     assert (mine.view.errors, mine.view.trouble) == (1, "the lease could not be renewed: no space left")
     assert mine.renew()
     assert (mine.view.errors, mine.view.trouble) == (1, None)

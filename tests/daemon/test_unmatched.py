@@ -6,7 +6,7 @@ import pytest
 
 from metastore.config import load_text
 from metastore.daemon.policy import TableName
-from metastore.daemon.unmatched import Seen, enables, unmatched
+from metastore.daemon.unmatched import Seen, enables, find_unmatched
 
 CATALOGS = "drill.metastore.catalogs { lake.type = in-memory, sea.type = in-memory }\n"
 SEEN = Seen(
@@ -31,7 +31,7 @@ SEEN = Seen(
 def test_a_policy_that_matches_nothing_is_named(layer: str, reason: str) -> None:
     """With its key and where it is set."""
     settings = load_text(f"{CATALOGS}drill.metastore.policies.{layer}.expire_snapshots.enabled = true")
-    [found] = unmatched(settings.policies, SEEN)
+    [found] = find_unmatched(settings.policies, SEEN)
     assert found.reason == reason
     assert str(found) == f"the policy {found.key} (given) matches nothing: {reason}"
     assert found.key == f"drill.metastore.policies.{layer}".replace('"', "")
@@ -50,14 +50,14 @@ def test_a_policy_that_matches_nothing_is_named(layer: str, reason: str) -> None
 def test_a_policy_that_matches_is_not_named(layer: str) -> None:
     """Nor one of a catalog that was not looked at."""
     settings = load_text(f"{CATALOGS}drill.metastore.policies.{layer}.expire_snapshots.retain_last = 3")
-    assert unmatched(settings.policies, SEEN) == []
+    assert find_unmatched(settings.policies, SEEN) == []
 
 
 @pytest.mark.parametrize("unknown", ["lake", "lake.shop", "lake.shop.eu"])
 def test_nothing_is_said_of_what_could_not_be_listed(unknown: str) -> None:
     """A catalog, the namespace, or one around or inside it: the tables may be there."""
     text = f'{CATALOGS}drill.metastore.policies.namespaces."lake.shop.eu".expire_snapshots.enabled = true'
-    assert unmatched(load_text(text).policies, Seen({"lake"}, unknown={unknown})) == []
+    assert find_unmatched(load_text(text).policies, Seen({"lake"}, unknown={unknown})) == []
 
 
 def test_a_catalog_is_looked_at_where_a_layer_enables_something() -> None:

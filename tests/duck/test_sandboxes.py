@@ -33,7 +33,7 @@ def settings() -> tuple[str, ...]:
 
 def test_a_database_is_used_again(settings: tuple[str, ...]) -> None:
     """And has nothing of what was left in it, whatever it was."""
-    first = Sandbox.taken(settings)
+    first = Sandbox.take(settings)
     for text in (
         "CREATE SCHEMA s",
         "CREATE TABLE s.t AS SELECT 1 AS x",
@@ -46,7 +46,7 @@ def test_a_database_is_used_again(settings: tuple[str, ...]) -> None:
     ):
         first.connection.execute(text)
     first.give_back(ended=True)
-    again = Sandbox.taken(settings)
+    again = Sandbox.take(settings)
     assert again is first
     for text in ("FROM s.t", "FROM u", "SELECT twice(1)", "EXECUTE p", "FROM w", "DROP SCHEMA s"):
         with pytest.raises(duckdb.Error):
@@ -60,7 +60,7 @@ def test_a_seed_ends_with_its_query(settings: tuple[str, ...]) -> None:
     """The next query's numbers do not follow from it."""
     drawn = set()
     for seeded in (True, False, True, False):
-        sandbox = Sandbox.taken(settings)
+        sandbox = Sandbox.take(settings)
         if seeded:
             sandbox.connection.execute("SELECT setseed(0.5)").fetchall()
         else:
@@ -71,7 +71,7 @@ def test_a_seed_ends_with_its_query(settings: tuple[str, ...]) -> None:
 
 def test_queries_at_the_same_time_share_nothing(settings: tuple[str, ...]) -> None:
     """Each has a database of its own."""
-    first, second = Sandbox.taken(settings), Sandbox.taken(settings)
+    first, second = Sandbox.take(settings), Sandbox.take(settings)
     first.connection.execute("CREATE TABLE t AS SELECT 1 AS x")
     assert second.connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
     first.give_back(ended=True)
@@ -80,9 +80,9 @@ def test_queries_at_the_same_time_share_nothing(settings: tuple[str, ...]) -> No
 
 def test_an_interrupted_query_takes_its_database_along(settings: tuple[str, ...]) -> None:
     """It might still run there."""
-    first = Sandbox.taken(settings)
+    first = Sandbox.take(settings)
     first.give_back(ended=False)
-    again = Sandbox.taken(settings)
+    again = Sandbox.take(settings)
     assert again is not first
     again.give_back(ended=True)
 

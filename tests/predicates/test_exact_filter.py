@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyiceberg.expressions import BooleanExpression, EqualTo, In, IsNull, StartsWith
 
 from metastore.errors import InvalidRequestError
-from metastore.model.mapping.filters import bound, compiled
+from metastore.model.mapping.filters import bind_filter, to_arrow_filter
 from metastore.model.mapping.null_semantics import as_sql
 from metastore.model.mapping.row_test import RowTest
 from metastore.model.mapping.rows import to_arrow
@@ -131,9 +131,9 @@ def test_a_filter_means_what_sql_says(text: str) -> None:
     Of rows in memory, where terms that are plain are compared without Arrow's expression, and of rows that Arrow reads.
     """
     numbered = ROWS.append_column("n", [list(range(ROWS.num_rows))])
-    test = RowTest(bound(SCHEMA, as_sql(exact_filter(text, SCHEMA))))
+    test = RowTest(bind_filter(SCHEMA, as_sql(exact_filter(text, SCHEMA))))
     ours = test.passing(numbered).column("n").to_pylist()
-    assert ours == numbered.filter(compiled(test.bound)).column("n").to_pylist()
+    assert ours == numbered.filter(to_arrow_filter(test.bound)).column("n").to_pylist()
     with duckdb.connect() as database:
         database.register("units", numbered)
         theirs = [n for (n,) in database.execute(f"select n from units where {text} order by n").fetchall()]

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from metastore.duck.sql_filter import filtered
+from metastore.duck.sql_filter import filter_batches
 from metastore.lake.formats.arrow_schema import tuple_schema
 from metastore.predicates.arrow_filter import arrow_filter
 from metastore.predicates.columns import Columns
@@ -63,6 +63,8 @@ def test_a_condition_that_was_carried_out_is_still_what_it_was() -> None:
     question = "x + 1 IN (2, 3) AND s.x + 1 = 8"
     before = condition_of(question).sql()
     rows = pa.table({"x": [1, 5], "s": [{"x": 7}, {"x": 7}]})
-    found = filtered(rows.to_batches(), rows.schema, question, Columns(tuple_schema(rows.schema)[0]), timezone.utc)
+    found = filter_batches(
+        rows.to_batches(), rows.schema, question, Columns(tuple_schema(rows.schema)[0]), timezone.utc
+    )
     assert [row for batch in found for row in batch.to_pylist()] == [{"x": 1, "s": {"x": 7}}]
     assert condition_of(question).sql() == before

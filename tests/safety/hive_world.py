@@ -168,7 +168,7 @@ class HiveWorld(HiveTable):
             self._insert()
 
     def _insert(self) -> None:
-        with HiveClient(self.uri) as other, other.locked(*self.full_name):
+        with HiveClient(self.uri) as other, other.lock_table(*self.full_name):
             is_iceberg = self.is_iceberg()
             if not is_iceberg:
                 self.hive.write(self.hive.partition(self.name, "others"), {"id": [OTHERS]})

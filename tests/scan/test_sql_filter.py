@@ -59,7 +59,7 @@ def test_columns_that_differ_by_case_only_are_told_apart(cases: Lake, where: str
 def test_no_column_is_read_that_nobody_names(cases: Lake, where: str, columns: list[str], read: list[str]) -> None:
     """A table may be wide; and all rows are there even where the question names no column."""
     scan = cases.scan(where, columns)
-    assert scan.needed == read
+    assert scan.columns_to_read == read
     rows = cases.scan(where).to_arrow()
     assert scan.count() == rows.num_rows
     assert scan.to_arrow().to_pylist() == rows.select(columns).to_pylist()

@@ -464,7 +464,7 @@ def test_a_file_with_values_that_do_not_fit_is_named(shop: Others) -> None:
     table.append(sales(1000).rename_columns(["id", "twice", "kind"]))
     tasks = {task.file.file_path: task for task in table.scan().plan_files()}
     [large] = [task.file.file_path for task in table.scan("id >= 1000").plan_files()]
-    reader = IcebergRows.made(table.metadata, table.io, tasks)
+    reader = IcebergRows.of_tasks(table.metadata, table.io, tasks)
     with pytest.raises(FormatError, match=large):
         list(reader.rows(list(tasks), pa.schema([("id", pa.int8())]), threads=False))
 

@@ -321,7 +321,7 @@ def test_settings_of_a_registered_session_are_not_shown(spark: SparkSession, ses
 
 def test_the_plan_reads_what_the_filters_leave(conf: Path) -> None:
     """Parts of other tables are not made; the reader and its parts pickle."""
-    table = OwnTable.named("metastore.components.tables")
+    table = OwnTable.find("metastore.components.tables")
     assert table is not None
     with Metastore.open(conf) as metastore:
         versions = table.versions(metastore, None, None)

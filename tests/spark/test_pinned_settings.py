@@ -16,7 +16,7 @@ from metastore.config.settings import Settings
 from metastore.errors import EngineError
 from metastore.session import Session
 from metastore.spark import connect
-from metastore.spark.pinned_settings import KEPT, PINNED, dropped, pinned
+from metastore.spark.pinned_settings import KEPT, PINNED, pin_settings, settings_to_drop
 
 pytestmark = pytest.mark.spark
 
@@ -161,16 +161,16 @@ def test_every_setting_is_pinned_kept_or_dropped(spark: SparkSession) -> None:
     changed = {key: known[key] for key in left if spark.conf.isModifiable(key) and not known[key].startswith("<")}
     assert len(changed) > 50
     static = set(spark.conf.getAll)
-    with settings_of(spark, {**changed, **HOSTILE}), pinned(spark) as copy:
+    with settings_of(spark, {**changed, **HOSTILE}), pin_settings(spark) as copy:
         found = copy.conf.getAll
         assert {key: found[key] for key in PINNED} == {key: pin.value for key, pin in PINNED.items()}
-        assert set(dropped(found)) <= static
+        assert set(settings_to_drop(found)) <= static
 
 
 def test_what_is_kept(spark: SparkSession) -> None:
     """Speed, places, and what the caller made: views and functions."""
     spark.createDataFrame([(1,)], "a int").createOrReplaceTempView("made_by_the_caller")
-    with settings_of(spark, {"spark.sql.shuffle.partitions": "7"}), pinned(spark) as copy:
+    with settings_of(spark, {"spark.sql.shuffle.partitions": "7"}), pin_settings(spark) as copy:
         assert copy.conf.get("spark.sql.shuffle.partitions") == "7"
         assert copy.table("made_by_the_caller").count() == 1
     spark.catalog.dropTempView("made_by_the_caller")

@@ -15,7 +15,7 @@ from metastore.errors import EngineError, InvalidRequestError, MetastoreError, N
 from metastore.session import Session
 from metastore.session import connect as connect_here
 from metastore.spark import connect, merge
-from metastore.spark.session import copied
+from metastore.spark.session import copy_session
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,7 @@ STATEMENTS = [
 def sessions(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Session]]:
     """A session on Spark, in another time zone, and one on this machine; each has the table ``s`` of 30 rows."""
     several_tasks = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "4"}
-    with copied(spark, {"spark.sql.session.timeZone": "America/New_York", **several_tasks}) as elsewhere:
+    with copy_session(spark, {"spark.sql.session.timeZone": "America/New_York", **several_tasks}) as elsewhere:
         yield from _opened(elsewhere, tmp_path_factory)
 
 

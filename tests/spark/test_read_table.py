@@ -30,7 +30,7 @@ from metastore.session import Session, connect
 from metastore.spark import read_table
 from metastore.spark.pruned_table import _engines
 from metastore.spark.scan_source import TableScanReader, predicate, table_schema, table_version
-from metastore.spark.session import copied
+from metastore.spark.session import copy_session
 
 pytestmark = pytest.mark.spark
 
@@ -308,7 +308,7 @@ def test_where_nothing_prunes_all_is_read(spark: SparkSession, tmp_path: Path, f
 
 def test_a_session_that_nobody_holds_is_not_kept(spark: SparkSession, ms: Session) -> None:
     """Though tasks have read in it, for which an engine is kept as long as the session is there."""
-    with copied(spark, {}) as copy:
+    with copy_session(spark, {}) as copy:
         for _ in range(2):
             assert read_table(copy, ms, TABLE, row_id=True).count() == 18
         held = weakref.ref(copy)

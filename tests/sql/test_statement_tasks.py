@@ -25,7 +25,7 @@ from metastore.session import Session, connect
 from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.statement_functions import ONE_VALUE, RANDOM
 from metastore.sql.statement import Statement
-from metastore.sql.tasks.division import Division, Undivided, divided
+from metastore.sql.tasks.division import Division, Undivided, divide_query
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_a_query_is_divided_if_each_row_passes_alone(session: Session, query: st
     made(session, "t", files=3)
     made(session, "u", files=1)
     statement = Statement.parse(query.format(t="lake.db.t", u="lake.db.u"))
-    found = divided(session, statement, Relations(session))
+    found = divide_query(session, statement, Relations(session))
     if reason is None:
         assert isinstance(found, Division)
         union = 4 if "UNION ALL" in query else 3

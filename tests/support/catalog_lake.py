@@ -28,7 +28,7 @@ from metastore.config.settings import Settings
 from metastore.engines.engine import LocalEngine
 from metastore.ground.clock import Clock
 from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
-from metastore.lake.iceberg.manifests.manifests import added, write_list
+from metastore.lake.iceberg.manifests.manifests import added_entry, write_list
 from metastore.lake.stores.new_files import NewFiles
 from metastore.procedures.framework.model import BaseProcedure, CallContext
 from metastore.procedures.framework.run import run
@@ -148,7 +148,7 @@ def delete_positions() -> Callable[[Table, str, list[int]], Table]:
             table.spec(),
             table.schema(),
             snapshot_id,
-            [added(delete, snapshot_id)],
+            [added_entry(delete, snapshot_id)],
             ManifestContent.DELETES,
         )
         parent = table.current_snapshot()

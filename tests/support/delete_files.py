@@ -17,7 +17,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, SetSn
 from pyiceberg.typedef import Record
 
 from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
-from metastore.lake.iceberg.manifests.manifests import added, write_list
+from metastore.lake.iceberg.manifests.manifests import added_entry, write_list
 from metastore.lake.stores.new_files import NewFiles
 
 _TEXT: pa.DataType = pa.string()
@@ -111,7 +111,7 @@ def commit_deletes(table: Table, file: DataFile, spec: PartitionSpec | None = No
     assert head is not None
     snapshot_id = metadata.new_snapshot_id()
     stem = f"{metadata.location}/metadata/{uuid.uuid4()}"
-    entries: list[ManifestEntry] = [added(file, snapshot_id)]
+    entries: list[ManifestEntry] = [added_entry(file, snapshot_id)]
     manifest: ManifestFile = write_manifest_file(
         NewFiles(io),
         f"{stem}-m0.avro",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from thrift.Thrift import TType
 
-from metastore.lake.formats.parquet.thrift_structs import Struct, decoded, encoded
+from metastore.lake.formats.parquet.thrift_structs import Struct, decode_struct, encode_struct
 
 SCHEMA, _ROW_GROUPS, _KEY_VALUES = 2, 4, 5
 """Fields of a footer."""
@@ -24,9 +24,9 @@ def change_footer(path: Path, change: Callable[[Struct], None]) -> None:
     """Let ``change`` edit the decoded footer of the Parquet file at ``path``, in place."""
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")
-    footer = decoded(content[-8 - length : -8])
+    footer = decode_struct(content[-8 - length : -8])
     change(footer)
-    written = encoded(footer)
+    written = encode_struct(footer)
     path.write_bytes(content[: -8 - length] + written + len(written).to_bytes(4, "little") + b"PAR1")
 
 

@@ -192,7 +192,7 @@ class Cutting:
                 describing=missing,
                 declared=self.wanted.declared,
                 options=self.source.options,
-                text=self.wanted.written,
+                text=self.wanted.text_options,
                 bounds=self.wanted.bounds_read,
                 kept=self.source.columns,
             )

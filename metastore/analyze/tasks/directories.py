@@ -40,7 +40,7 @@ class DirectoryChunk:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the chunk; stored units whose content it needs are fetched only at this point."""
-        stored = self.stored if self.reads_stored else {key: group.fetched() for key, group in self.stored.items()}
+        stored = self.stored if self.reads_stored else {key: group.fetch() for key, group in self.stored.items()}
         sent = replace(self, stored=stored)
         return DirectoryChunk, tuple(getattr(sent, field.name) for field in fields(sent))
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.unit_rows import UnitRow, to_batch
 from metastore.errors import FormatError
-from metastore.lake.formats.arrow_reader import opened
-from metastore.lake.formats.arrow_schema import ArrowLeaf, chosen, tuple_schema
+from metastore.lake.formats.arrow_reader import open_parquet
+from metastore.lake.formats.arrow_schema import ArrowLeaf, choose_leaves, tuple_schema
 from metastore.lake.formats.bounds_from_data import AUTO, BoundsFrom
 from metastore.lake.formats.file_format import FileData, FileFormat, FooterStatistics, Opening, reading_data
 from metastore.lake.formats.names import PARQUET, format_record
@@ -42,7 +42,7 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import holder_json
 from metastore.model.tuple_schema import TupleSchema, with_twins
 from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.sources.matched_files import renamed
+from metastore.sources.matched_files import rename_columns
 from metastore.sources.table_columns import KeptSchema, TableColumns, as_kept
 
 
@@ -81,7 +81,7 @@ def read_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
     opening = Opening(format_record(chunk.format), chunk.location, chunk.declared, chunk.options, text=chunk.text)
     for file in chunk.files:
         with opening.open(file) as found:
-            data = found if chunk.kept is None else renamed(found, chunk.kept)
+            data = found if chunk.kept is None else rename_columns(found, chunk.kept)
             if chunk.declared is not None:
                 _refuse_other_case(chunk.declared, data)
             yield to_batch(chunk.schema, chunk.table, [_file_row(file, data, chunk, opening)])
@@ -91,7 +91,7 @@ def describe_files(chunk: DataChunk) -> Iterator[pa.RecordBatch]:
     """One row for each of the chunk's Parquet files: its path, and the descriptions in ``additionalMetadata``."""
     for file in chunk.files:
         with reading_data(file, format_record(chunk.format)):
-            descriptions = _described(file, chunk)
+            descriptions = _describe_file(file, chunk)
         row = UnitRow(
             metadataType=MetadataType.FILE,
             metadataKey=metadata_key(file.directories),
@@ -144,8 +144,8 @@ def file_row(
 def _file_row(file: SourceFile, data: FileData, chunk: DataChunk, opening: Opening) -> UnitRow:
     schema, leaves = tuple_schema(data.schema)
     schema = with_twins(replace(schema, properties=data.properties))
-    measured = chosen(leaves, chunk.columns)
-    described = [] if chunk.describing is None else chosen(leaves, chunk.describing.columns)
+    measured = choose_leaves(leaves, chunk.columns)
+    described = [] if chunk.describing is None else choose_leaves(leaves, chunk.describing.columns)
     footer = data.footer() if measured or not described else None
     known = {} if footer is None else _of_footer(footer, measured, chunk.bounds)
     measures = [LeafMeasure(leaf) for leaf in measured if leaf.key not in known]
@@ -188,7 +188,7 @@ def _elements(
 
     A column that cannot be read has none.
     """
-    leaves = chosen(element_leaves(data.schema), chunk.columns)
+    leaves = choose_leaves(element_leaves(data.schema), chunk.columns)
     footer = data.footer() if leaves else None
     found = (
         {} if footer is None else {leaf: footer.elements[leaf.path] for leaf in leaves if leaf.path in footer.elements}
@@ -267,21 +267,23 @@ _DICTIONARY_BYTES: Final = 3
 """Texts with fewer bytes per value than this repeat so often that decoding by Parquet's dictionary pays off."""
 
 
-def _described(file: SourceFile, chunk: DataChunk) -> dict[str, Description | None]:
+def _describe_file(file: SourceFile, chunk: DataChunk) -> dict[str, Description | None]:
     assert chunk.describing is not None
     store, root = open_location(chunk.location, chunk.options)
     with store.open_input_file(root + file.path[len(chunk.location) :]) as source:
-        reader = opened(source)
+        reader = open_parquet(source)
         metadata = reader.metadata
         schema, leaves = tuple_schema(metadata.schema.to_arrow_schema())
         kept = None if chunk.kept is None else as_kept(chunk.kept, schema)
         kept_as_of = {leaf: leaf if kept is None else _as_kept(leaf, kept) for leaf in leaves}
-        wanted = set(chosen([leaf for leaf in kept_as_of.values() if leaf is not None], chunk.describing.columns))
+        wanted = set(
+            choose_leaves([leaf for leaf in kept_as_of.values() if leaf is not None], chunk.describing.columns)
+        )
         described = [leaf for leaf in leaves if kept_as_of[leaf] in wanted]
         indices = _leaf_indices(metadata.schema.to_arrow_schema(), described)
         if repeated := _repeated_texts(metadata, described, indices):
             source.seek(0)
-            reader = opened(source, dictionaries=repeated)
+            reader = open_parquet(source, dictionaries=repeated)
         groups = _sampled_groups(file, metadata.num_row_groups, chunk.describing.percent)
         describers = _Describers(file, described, sampled=len(groups) < metadata.num_row_groups)
         first = 0

@@ -27,7 +27,7 @@ from metastore.ground.threads import Threads
 from metastore.lake.formats.accepted_files import accepted_file
 from metastore.lake.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, measured_groups
 from metastore.lake.formats.parquet.int96_moments import changed_leaves, int96_leaves
-from metastore.lake.formats.parquet.parquet_columns import Bounds, combined
+from metastore.lake.formats.parquet.parquet_columns import Bounds, combine_bounds
 from metastore.lake.formats.parquet.parquet_footer import Footer, read_footer
 from metastore.lake.formats.parquet.parquet_plans import Plan, plans_of
 from metastore.lake.formats.source_file import SourceFile
@@ -120,7 +120,7 @@ class _Part:
                 bounds.append(measure(chunks[position], rows))
             self.groups.append(_Group(file, index, rows, *_extent(chunks)))
         for of_groups, bounds in zip(self.group_bounds, self.bounds, strict=True):
-            bounds.append(of_groups[-1] if count == 1 else combined(of_groups[len(of_groups) - count :]))
+            bounds.append(of_groups[-1] if count == 1 else combine_bounds(of_groups[len(of_groups) - count :]))
         self.files.append(file)
         self.rows.append(metadata.num_rows)
 
@@ -173,7 +173,7 @@ class _Part:
         """The JSON of a leaf's statistics in all files of the part."""
         if self.of_data.get(place):
             return _whole([self.group_statistics(place, number) for number in range(len(self.groups))]).to_json()
-        return self.plan.leaves[place].texts([combined(self.bounds[place])], [sum(self.rows)])[0]
+        return self.plan.leaves[place].texts([combine_bounds(self.bounds[place])], [sum(self.rows)])[0]
 
 
 def _whole(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
@@ -218,7 +218,7 @@ class _FooterReader:
             changed: Collection[int] = ()
             if plan.schema.has_unread_moments and self._chunk.bounds.source != "footers":
                 changed = self._changed_moments(file, footer)
-                plan = plan if changed else self._held(plan)
+                plan = plan if changed else self._mark_plan(plan)
             part = parts.get(id(plan))
             if part is None:
                 part = parts[id(plan)] = _Part(plan)
@@ -234,12 +234,12 @@ class _FooterReader:
         leaves = part.plan.leaves
         wanted = [(leaves[place], groups) for place, groups in lacking.items()]
         must = [leaf for leaf, _ in wanted if bounds.names(leaf)]
-        with self._opened(file) as source:
+        with self._open_file(file) as source:
             accepted = None if footer.accepted is None else accepted_file(source)
             readable = source if accepted is None else accepted.content
             part.take(measured_groups(readable, part.plan, wanted, must=must, changed=changed), lacking, count)
 
-    def _opened(self, file: SourceFile) -> pa.NativeFile:
+    def _open_file(self, file: SourceFile) -> pa.NativeFile:
         store, root = open_location(self._chunk.location, self._chunk.options)
         return store.open_input_file(root + file.path[len(self._chunk.location) :])
 
@@ -247,14 +247,14 @@ class _FooterReader:
         """The leaves of INT96 for which Arrow returns another moment somewhere; all of them if one cannot be read."""
         leaves = list(int96_leaves(footer.metadata))
         try:
-            with self._opened(file) as source:
+            with self._open_file(file) as source:
                 return changed_leaves(source, leaves, footer=footer)
         except (pa.ArrowException, OSError, ValueError) as error:
             if is_of_store(error):
                 raise
             return leaves
 
-    def _held(self, plan: Plan) -> Plan:
+    def _mark_plan(self, plan: Plan) -> Plan:
         """``plan`` with the mark of files whose moments microseconds hold; one object for each plan."""
         if id(plan) not in self._marked:
             schema = replace(plan.schema, properties={**plan.schema.properties, HELD: "true"})

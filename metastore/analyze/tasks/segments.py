@@ -54,7 +54,7 @@ class StoredUnits(Protocol):
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All units. Raises StorageError for a lost file, FormatError for a bad one."""
 
-    def fetched(self) -> StoredUnits:
+    def fetch(self) -> StoredUnits:
         """The same units with the files' content, for a process that cannot reach the files. Raises StorageError."""
 
 
@@ -78,7 +78,7 @@ class SegmentChunk:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the chunk with the content of the stored data files, which is fetched only at this point."""
-        fetched = replace(self, stored=[group.fetched() for group in self.stored])
+        fetched = replace(self, stored=[group.fetch() for group in self.stored])
         return SegmentChunk, tuple(getattr(fetched, field.name) for field in fields(fetched))
 
 
@@ -141,7 +141,7 @@ def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
     footers = chunk.footers
     batches = chain.from_iterable(group.batches() for group in chunk.stored)
     stored = StoredSegments.of(pa.Table.from_batches(batches, footers.schema))
-    compared = stored.compared(footers.files)
+    compared = stored.compare(footers.files)
     kept = compared.standing(chunk.level, anew=chunk.anew)
     unread = [file for file in footers.files if chunk.anew or compared.changes.is_untrue(file.path)]
     read, fragments = _read_unknown_files(replace(footers, files=unread))
@@ -157,7 +157,7 @@ def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
         is_flat=chunk.is_flat,
     )
     encoded = {
-        partition.key[_KEY]: _encoded(chunk, partition).to_arrow()
+        partition.key[_KEY]: _encode_partition(chunk, partition).to_arrow()
         for partition in by_partition(TableMetadataUnit, rows)
     }
     short = [segment_row(source, top.for_table(), chunk.states) for top in tops]
@@ -179,7 +179,7 @@ def make_segments(chunk: SegmentChunk) -> Iterator[pa.RecordBatch]:
     )
 
 
-def _encoded(chunk: SegmentChunk, partition: PartitionRows) -> EncodedPartition | StoredPartition:
+def _encode_partition(chunk: SegmentChunk, partition: PartitionRows) -> EncodedPartition | StoredPartition:
     encoded = chunk.encoder.encode(partition)
     stored = None if chunk.sender is None else chunk.sender.put(encoded)
     return stored or encoded

@@ -18,11 +18,11 @@ from metastore.model.elements import with_elements
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.model.tuple_schema import DIRECTORY, TupleSchema
 from metastore.sources.source_table import SourceTable
-from metastore.sources.spellings import folded, folded_statistics, spellings_of
+from metastore.sources.spellings import fold_schema, folded_statistics, spellings_of
 from metastore.sources.table_columns import kept_statistics
 
 
-def decided(whole: Part, source: SourceTable, wanted: WantedMetadata) -> Part:
+def decide_columns(whole: Part, source: SourceTable, wanted: WantedMetadata) -> Part:
     """``whole`` with the columns of the table, except those of directories.
 
     Raises InvalidRequestError if the files do not match the declared schema.
@@ -31,7 +31,7 @@ def decided(whole: Part, source: SourceTable, wanted: WantedMetadata) -> Part:
         return _as_declared(whole, wanted.declared)
     if source.says_columns:
         return _as_kept(whole, source)
-    return whole if wanted.case_sensitive else _folded(whole)
+    return whole if wanted.case_sensitive else _fold_case(whole)
 
 
 def without_values(whole: Part, columns: Collection[str]) -> Part:
@@ -54,9 +54,9 @@ def _as_kept(whole: Part, source: SourceTable) -> Part:
     return replace(whole, schema=schema, statistics=kept_statistics(whole.statistics, types), descriptions=descriptions)
 
 
-def _folded(whole: Part) -> Part:
+def _fold_case(whole: Part) -> Part:
     """``whole`` with columns, and fields of structs, joined if their names differ only in case."""
-    schema = folded(whole.schema)
+    schema = fold_schema(whole.schema)
     if schema is whole.schema:
         return whole
     spelled = {quote(path) for several in spellings_of(schema).values() for path in several}

@@ -47,13 +47,13 @@ class Gathering:
         for key, rows in runs(kept, "metadataKey"):
             self._segments[key].kept.append(rows)
 
-    def kept(self) -> dict[str, pa.Table]:
+    def kept_rows(self) -> dict[str, pa.Table]:
         """The kept rows of incomplete segments, by key; segments without kept rows are left out."""
         return {key: self._table(segment.kept) for key, segment in self._segments.items() if segment.kept}
 
     def complete(self) -> Gathered | None:
         """The segments that await no file from the start; None if there are none."""
-        return self._gathered([key for key, segment in self._segments.items() if segment.awaited == 0])
+        return self._take_segments([key for key, segment in self._segments.items() if segment.awaited == 0])
 
     def add(self, batch: pa.RecordBatch) -> Gathered | None:
         """Takes in one batch of a task; returns the segments that it completes, None if it completes none."""
@@ -67,9 +67,9 @@ class Gathering:
             segment.awaited -= files_in(rows)
             if segment.awaited == 0:
                 complete.append(key)
-        return self._gathered(complete)
+        return self._take_segments(complete)
 
-    def _gathered(self, keys: Sequence[str]) -> Gathered | None:
+    def _take_segments(self, keys: Sequence[str]) -> Gathered | None:
         if not keys:
             return None
         segments = [self._segments.pop(key) for key in keys]

@@ -50,10 +50,10 @@ class Leaders:
         """Ranks every segment of a table whose column is of ``type_``."""
         return cls(*(_first(_bounds(segments, type_, high), high) for high in _SIDES))
 
-    def exchanged(self, gone: Collection[str], come: OfSegments, type_: str) -> Leaders:
+    def exchange_segments(self, gone: Collection[str], come: OfSegments, type_: str) -> Leaders:
         """The leaders when ``come`` replace the segments ``gone``."""
         low, high = (_bounds(come, type_, high) for high in _SIDES)
-        return Leaders(_exchanged(self.lows, gone, low, False), _exchanged(self.highs, gone, high, True))
+        return Leaders(_exchange_ranking(self.lows, gone, low, False), _exchange_ranking(self.highs, gone, high, True))
 
     def to_json(self, type_: str) -> dict[str, list[str]]:
         """A JSON object: the keys, and one text of statistics for each pair of a low and a high leader's bounds."""
@@ -108,7 +108,7 @@ def _first(leaders: Sequence[Leader], high: bool) -> Ranking:
         return ()
 
 
-def _exchanged(known: Ranking, gone: Collection[str], come: Sequence[Leader], high: bool) -> Ranking:
+def _exchange_ranking(known: Ranking, gone: Collection[str], come: Sequence[Leader], high: bool) -> Ranking:
     """The known leaders without ``gone``, and those of ``come`` that reach as far as the last known leader.
 
     Unknown segments reach no further than that one, so the ranking is certain up to there.

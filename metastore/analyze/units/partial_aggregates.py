@@ -56,7 +56,7 @@ class Part:
     whole: bool = True
 
     @classmethod
-    def added(cls, directories: Directories, parts: Sequence[Part]) -> Part:
+    def sum_of(cls, directories: Directories, parts: Sequence[Part]) -> Part:
         """The sum of all ``parts``, seen as parts of ``directories``; no parts give no rows."""
         parts = sorted(parts, key=lambda part: list(part.files[:1]))
         schema = merge_schemas(part.schema for part in parts)
@@ -147,7 +147,7 @@ def _part_of(files: pa.Table, directories: Directories, schema: TupleSchema) -> 
         directories=directories,
         schema=schema,
         statistics={
-            key: _merged(texts, schema, parse(key), files.num_rows)
+            key: _merge_column(texts, schema, parse(key), files.num_rows)
             for key, texts in _texts_by_column(files["columnsStatistics"])
         },
         rows=sum(rows),
@@ -158,7 +158,7 @@ def _part_of(files: pa.Table, directories: Directories, schema: TupleSchema) -> 
     )
 
 
-def _merged(texts: Sequence[str | None], schema: TupleSchema, path: ColumnPath, files: int) -> ColumnStatistics:
+def _merge_column(texts: Sequence[str | None], schema: TupleSchema, path: ColumnPath, files: int) -> ColumnStatistics:
     """The statistics of one column in ``files`` files; a file without a text has rows that nothing is known of.
 
     Files that an older version analyzed have no statistics of elements.
@@ -221,10 +221,10 @@ def _without_elements(schema: TupleSchema, path: ColumnPath) -> ColumnStatistics
 def _descriptions(parts: Sequence[Part], leaves: Mapping[str, ColumnPath]) -> dict[str, Description | None]:
     """The descriptions of all parts together; a column is left undescribed if a part has it without a description."""
     described = dict.fromkeys(key for part in parts for key in part.descriptions if key in leaves)
-    return {key: _union([_described(part, key, leaves[key]) for part in parts if part.rows]) for key in described}
+    return {key: _union([_description_of(part, key, leaves[key]) for part in parts if part.rows]) for key in described}
 
 
-def _described(part: Part, key: str, path: ColumnPath) -> Description | None:
+def _description_of(part: Part, key: str, path: ColumnPath) -> Description | None:
     if key in part.descriptions:
         return part.descriptions[key]
     return Description.of_nulls(part.rows) if _lacks(part.schema, path) else None
@@ -274,12 +274,12 @@ def file_statistics(units: pa.Table) -> list[dict[str, ColumnStatistics]]:
     ]
 
 
-def _known(statistics: Sequence[ColumnStatistics | None]) -> list[ColumnStatistics]:
+def _drop_unknown(statistics: Sequence[ColumnStatistics | None]) -> list[ColumnStatistics]:
     return [one for one in statistics if one is not None]
 
 
 def _statistics(keys: Sequence[str], texts: Sequence[str]) -> dict[str, ColumnStatistics]:
-    return dict(zip(keys, _known(parse_many(texts)), strict=True))
+    return dict(zip(keys, _drop_unknown(parse_many(texts)), strict=True))
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,7 @@ from metastore.analyze.changes import WantedMetadata
 from metastore.analyze.levels import reaches
 from metastore.analyze.states import TableState, stored_state, table_fingerprint
 from metastore.analyze.units.constants import constant_values
-from metastore.analyze.units.decided_columns import decided, without_values
+from metastore.analyze.units.decided_columns import decide_columns, without_values
 from metastore.analyze.units.gathering import side_by_side
 from metastore.analyze.units.partial_aggregates import (
     Directories,
@@ -62,7 +62,7 @@ def segment_units(
     means that the table has no directories.
     """
     own = _by_directory(parts)
-    segments = _nested(own)
+    segments = _sum_segments(own)
     tops = [segment for segment in segments if len(segment.directories) <= 1]
     rows: list[UnitRow] = []
     if reaches(level, MetadataType.SEGMENT):
@@ -83,10 +83,10 @@ def _by_directory(parts: Sequence[Part]) -> dict[Directories, Part]:
     own: dict[Directories, list[Part]] = {}
     for part in parts:
         own.setdefault(part.directories, []).append(part)
-    return {directories: Part.added(directories, several) for directories, several in own.items()}
+    return {directories: Part.sum_of(directories, several) for directories, several in own.items()}
 
 
-def _nested(own: Mapping[Directories, Part]) -> list[Part]:
+def _sum_segments(own: Mapping[Directories, Part]) -> list[Part]:
     """Every segment that contains files, top-level and nested, sorted by directories."""
     levels = {directories[:depth] for directories in own for depth in range(1, len(directories) + 1)}
     below: dict[Directories, list[Part]] = {}
@@ -95,7 +95,7 @@ def _nested(own: Mapping[Directories, Part]) -> list[Part]:
         joined = [*below.pop(directories, ())]
         if directories in own:
             joined.append(own[directories])
-        segment = Part.added(directories, joined) if len(joined) > 1 or directories not in own else joined[0]
+        segment = Part.sum_of(directories, joined) if len(joined) > 1 or directories not in own else joined[0]
         segments.append(segment)
         if len(directories) > 1:
             below.setdefault(directories[:-1], []).append(segment)
@@ -119,7 +119,7 @@ def table_unit(
     """
     whole = total.part
     of_files = whole.schema
-    whole = decided(whole, source, wanted)
+    whole = decide_columns(whole, source, wanted)
     if states:
         refuse_unknown_columns(wanted.named, whole.schema)
     known: dict[str, DrillType | None]
@@ -158,7 +158,7 @@ def table_unit(
         wanted.describing,
         wanted.declared,
         total.segment_states(states) if is_separable else None,
-        wanted.written,
+        wanted.text_options,
         wanted.text_is_own,
         wanted.bounds or AUTO,
         wanted.bounds_are_own,
@@ -257,7 +257,7 @@ class _Files:
                 ]
         return []
 
-    def sorted(self) -> pa.Table:
+    def sort_by_path(self) -> pa.Table:
         """All rows, by path."""
         return self.columns.take(pa.array(self.positions, pa.int64())).sort_by("path")
 
@@ -269,7 +269,7 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
     keys = [key for key in chosen.constant_in_one(own) if parse(key)[0].lower() not in hidden]
     if not keys:
         return
-    files = chosen.sorted()
+    files = chosen.sort_by_path()
     rows = row_counts(files)
     paths, places, modified = values(files, "path"), values(files, "location"), modified_times(files)
     schema = top.schema.to_json()

@@ -64,9 +64,9 @@ class StoredSegments:
             of_kind(units, MetadataType.FILE, MetadataType.ROW_GROUP),
         )
 
-    def compared(self, files: Iterable[SourceFile]) -> Compared:
+    def compare(self, files: Iterable[SourceFile]) -> Compared:
         """Compares these segments' stored files with ``files``, the present ones."""
-        changes = file_changes(_recorded(self.details), files)
+        changes = file_changes(_file_states(self.details), files)
         untrue = pa.array(changes.changed | changes.removed, pa.string())
         return Compared(changes, self.details.filter(pc.invert(pc.is_in(self.details["path"], untrue))))
 
@@ -82,7 +82,7 @@ def states_by_key(tops: pa.Table) -> dict[str, str]:
     return short_states(dict(zip(values(tops, "metadataKey"), states, strict=True)))
 
 
-def _recorded(details: pa.Table) -> Mapping[str, Sequence[str]]:
+def _file_states(details: pa.Table) -> Mapping[str, Sequence[str]]:
     """The statistics of the FILE rows, by path; they record the state of each file."""
     files = of_kind(details.select(["metadataType", "path", "metadataStatistics"]), MetadataType.FILE)
     return {

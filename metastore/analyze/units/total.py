@@ -46,9 +46,9 @@ class Total:
     leaders: Mapping[str, Leaders]
 
     @classmethod
-    def added(cls, tops: Sequence[Part]) -> Total:
+    def sum_of(cls, tops: Sequence[Part]) -> Total:
         """The sum of ``tops``; no tops give no rows."""
-        part, by_key = Part.added((), tops), _by_key(tops)
+        part, by_key = Part.sum_of((), tops), _by_key(tops)
         alike = all(top.schema == part.schema for top in tops)
         if not _counts_everything([part]):
             return cls(part, alike, {})  # Nothing will be subtracted from it, so leaders are not needed.
@@ -57,7 +57,7 @@ class Total:
         return cls(part, alike, leaders)
 
     @classmethod
-    def stored(cls, unit: pa.Table, states: SegmentStates) -> Total:
+    def from_unit(cls, unit: pa.Table, states: SegmentStates) -> Total:
         """Reads a stored TABLE unit, whose partition columns must not share a name with its other columns."""
         [part] = segment_parts(unit)
         partition_columns = {name for name, _ in unit["partitionKeys"][0].as_py() or ()}
@@ -67,12 +67,12 @@ class Total:
         return cls(replace(part, schema=schema, statistics=statistics), states.alike, leaders_in(states.leaders))
 
     def segment_states(self, states: Mapping[str, str | None]) -> SegmentStates:
-        """The states and leaders that :meth:`stored` needs beside the unit, for segments in ``states``."""
+        """The states and leaders that :meth:`from_unit` needs beside the unit, for segments in ``states``."""
         types = {_MODIFIED: _TIME} | {key: known.type for key, known in self.part.statistics.items()}
         leaders = {key: known.to_json(types[key]) for key, known in self.leaders.items()}
         return SegmentStates(short_states(states), self.alike, leaders)
 
-    def exchanged(self, before: Iterable[Part], after: Iterable[Part]) -> Total | None:
+    def exchange_segments(self, before: Iterable[Part], after: Iterable[Part]) -> Total | None:
         """The total with ``after`` in place of ``before``.
 
         Returns None if it cannot be determined without the other segments.
@@ -80,7 +80,7 @@ class Total:
         gone, come = _by_key(before), _by_key(after)
         if not self._keeps_schema(gone, come) or not _counts_everything([self.part, *gone.values(), *come.values()]):
             return None
-        times = self.leaders.get(_MODIFIED, Leaders()).exchanged(gone.keys() | come.keys(), _times(come), _TIME)
+        times = self.leaders.get(_MODIFIED, Leaders()).exchange_segments(gone.keys() | come.keys(), _times(come), _TIME)
         if not times.highs:
             return None
         statistics: dict[str, ColumnStatistics] = {}
@@ -88,7 +88,7 @@ class Total:
         try:
             for key, known in self.part.statistics.items():
                 ranked = self.leaders.get(key, Leaders())
-                statistics[key], leaders[key] = _exchanged(known, ranked, _column(gone, key), _column(come, key))
+                statistics[key], leaders[key] = _exchange_column(known, ranked, _column(gone, key), _column(come, key))
         except _UndecidedError:
             return None
         rows = self.part.rows + sum(part.rows for part in come.values()) - sum(part.rows for part in gone.values())
@@ -126,7 +126,7 @@ def _counts_everything(parts: Iterable[Part]) -> bool:
     return all(part.whole and not part.descriptions for part in parts)
 
 
-def _exchanged(
+def _exchange_column(
     known: ColumnStatistics, leaders: Leaders, gone: OfSegments, come: OfSegments
 ) -> tuple[ColumnStatistics, Leaders]:
     """A column's statistics and leaders with ``come`` in place of ``gone``.
@@ -145,7 +145,7 @@ def _exchanged(
     )
     if not _is_bounded(left):
         return merge([replace(left, min=None, max=None), found]), Leaders.of_all(come, known.type)
-    following = leaders.exchanged(gone.keys() | come.keys(), come, known.type)
+    following = leaders.exchange_segments(gone.keys() | come.keys(), come, known.type)
     sides = (("min", "min_exact", following.lows), ("max", "max_exact", following.highs))
     bounds: dict[str, Any] = {}
     for bound, exact, ranking in sides:

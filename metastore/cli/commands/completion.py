@@ -36,9 +36,9 @@ class Completer:
     def __init__(self, session: Session, typed: Callable[[], str]) -> None:
         """``typed`` returns the earlier lines of the statement."""
         self._typed = typed
-        self._tables = cache(lambda: _asked(session, "SELECT table_schema || '.' || table_name FROM {}.tables"))
+        self._tables = cache(lambda: _query_names(session, "SELECT table_schema || '.' || table_name FROM {}.tables"))
         columns = "SELECT column_name FROM {}.columns WHERE table_schema || '.' || table_name = '%s'"
-        self._columns = cache(lambda table: _asked(session, columns % table.replace("'", "''")))
+        self._columns = cache(lambda table: _query_names(session, columns % table.replace("'", "''")))
         self._found: list[str] = []
 
     def forget(self) -> None:
@@ -53,7 +53,7 @@ class Completer:
         return self._found[number] if number < len(self._found) else None
 
 
-def _asked(session: Session, query: str) -> tuple[str, ...]:
+def _query_names(session: Session, query: str) -> tuple[str, ...]:
     """Return the names that the metastore knows; none if they cannot be read, since Tab is no place for an error."""
     try:
         return tuple(map(str, session.sql(query.format("information_schema")).column(0).to_pylist()))

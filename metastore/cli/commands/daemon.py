@@ -18,7 +18,7 @@ from metastore.cli.incomplete import Incomplete
 from metastore.cli.invocation import Invocation
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.policy_effects import values_without_effect
-from metastore.config.units import spelled
+from metastore.config.units import format_duration
 from metastore.daemon.endpoint import Pages
 from metastore.daemon.health import COLUMNS, health_of
 from metastore.daemon.inquiry import Inquiries
@@ -30,7 +30,7 @@ from metastore.daemon.probe import health_of_daemon, lines_of, require_health
 from metastore.daemon.process import run_once, serve
 from metastore.daemon.report import draw
 from metastore.daemon.state import State
-from metastore.daemon.unmatched import unmatched
+from metastore.daemon.unmatched import find_unmatched
 from metastore.daemon.workspaces import tables_of
 from metastore.errors import NotFoundError
 from metastore.model.run_unit import RunUnit
@@ -132,7 +132,7 @@ def _warn_of_unmatched(session: Session, table: TableName) -> None:
     seen, passed_over = look_at(partial(tables_of, session), [table.catalog], inquiries)
     for place, error in passed_over.items():
         _log.warning("%s is skipped, so its policies could not be checked: %s", place, message_of(error))
-    for each in unmatched(settings.policies, seen):
+    for each in find_unmatched(settings.policies, seen):
         _log.warning("%s", each)
     if table not in seen.tables and not passed_over:
         _log.warning("the table %s does not exist yet", table)
@@ -171,4 +171,4 @@ def _row(run: RunUnit) -> dict[str, Any]:
 
 
 def _readable(value: Any) -> Any:
-    return spelled(value) if isinstance(value, timedelta) else value
+    return format_duration(value) if isinstance(value, timedelta) else value

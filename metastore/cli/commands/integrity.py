@@ -85,12 +85,12 @@ def _of_policies(session: Session, limit_s: float) -> Iterator[ShownFinding]:
     """Returns policies that match nothing, of the catalogs that answer in time."""
     from metastore.daemon.inquiry import Inquiries  # noqa: PLC0415 - for this command alone
     from metastore.daemon.listing import look_at  # noqa: PLC0415 - as above
-    from metastore.daemon.unmatched import unmatched  # noqa: PLC0415 - as above
+    from metastore.daemon.unmatched import find_unmatched  # noqa: PLC0415 - as above
     from metastore.daemon.workspaces import looked_after, tables_of  # noqa: PLC0415 - as above
 
     policies = session.settings.policies
     seen, _ = look_at(partial(tables_of, session), looked_after(session), Inquiries(limit_s))
-    for each in unmatched(policies, seen):
+    for each in find_unmatched(policies, seen):
         yield ShownFinding("warning", each.key, f"matches nothing: {each.reason}", f"fix or remove it ({each.origin})")
 
 

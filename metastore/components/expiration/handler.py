@@ -26,7 +26,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotsUpdate, SetPropertiesUpdate, TableUpdate
 
-from metastore.components.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
+from metastore.components.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, versions_to_expire
 from metastore.components.expiration.reachability import ComponentLister
 from metastore.components.storage.table import ComponentTable
 from metastore.errors import (
@@ -121,7 +121,7 @@ class ExpirationHandler:
             # Marking takes much longer than a commit. After a lost race most of the marking is cached, so the rest is
             # done under the table's turn. Then writers of this machine cannot win again and again.
             with self._turn() if attempt else nullcontext():
-                marked = self._marked()
+                marked = self._find_work()
                 if marked is None:
                     continue
                 if isinstance(marked, Expired):
@@ -141,12 +141,12 @@ class ExpirationHandler:
     def _turn(self) -> AbstractContextManager[None]:
         return self.table.turn(self._clock.monotonic, self._clock.pause, math.inf)
 
-    def _marked(self) -> _Marked | Expired | None:
+    def _find_work(self) -> _Marked | Expired | None:
         """Returns the work to do, or the result if there is no work, or None if another writer was faster."""
         table = self.table.load()
         if table is None or not owns_its_files(table.metadata):
             return Expired()
-        versions = outdated(self._policy, table.metadata, self._clock.now_ms())
+        versions = versions_to_expire(self._policy, table.metadata, self._clock.now_ms())
         unswept = self._unswept(table)
         if not versions and not unswept:
             return Expired()

@@ -50,7 +50,7 @@ def is_due(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> bo
     The period starts at the last run, or at the first kept version if there was none. A start in the future
     (:func:`is_yet_to_come`) is ignored, and a run is due.
     """
-    if policy.after_commit is not None and outdated(policy, metadata, now_ms):
+    if policy.after_commit is not None and versions_to_expire(policy, metadata, now_ms):
         return True
     if policy.period is None or not policy.is_on or not metadata.snapshots:
         return False
@@ -64,7 +64,7 @@ def is_yet_to_come(time_ms: int, now_ms: int) -> bool:
     return time_ms - now_ms > _milliseconds(CLOCKS_DIFFER)
 
 
-def outdated(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> list[int]:
+def versions_to_expire(policy: ExpirationPolicy, metadata: TableMetadata, now_ms: int) -> list[int]:
     """Returns the ids of the versions to expire, oldest first."""
     kept = set(_kept_by_refs(policy, metadata))
     youngest = now_ms - _milliseconds(policy.min_age) if policy.min_age else None

@@ -53,7 +53,7 @@ class ComponentLister:
         """Returns the location unchanged, because only this package writes these locations."""
         return location
 
-    def needed(self, location: str) -> tuple[str]:
+    def paths_to_keep(self, location: str) -> tuple[str]:
         """Returns the location: a component's files are no links."""
         return (location,)
 

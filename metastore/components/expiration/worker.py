@@ -40,7 +40,7 @@ class ExpirationWorker:
             if not self._closed and self._handler.is_due():
                 self._start()
         except Exception as error:  # noqa: BLE001 - the write has landed; nothing here may make it look failed
-            self._failed(error)
+            self._record_failure(error)
 
     def join(self, timeout_seconds: float | None = None) -> None:
         """Wait for the current run, if there is one."""
@@ -74,7 +74,7 @@ class ExpirationWorker:
                 self.last = self._handler.expire()
                 self.runs += 1
         except Exception as error:  # noqa: BLE001 - a thread of its own has nobody to raise to
-            self._failed(error)
+            self._record_failure(error)
 
     def _is_asked_again(self) -> bool:
         """Returns whether there was a commit since the last check.
@@ -87,6 +87,6 @@ class ExpirationWorker:
                 self._thread = None
             return is_asked
 
-    def _failed(self, error: Exception) -> None:
+    def _record_failure(self, error: Exception) -> None:
         self.failures += 1
         logger.error("expiration of %s failed; the next run tries again", self._handler.table.name, exc_info=error)

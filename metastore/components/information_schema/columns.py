@@ -65,22 +65,22 @@ class _Described:
     json: str | None
 
     @property
-    def nested(self) -> bool:
+    def is_nested(self) -> bool:
         return len(self.path) > 1
 
 
 _FACTS: Final[Mapping[str, Callable[[_Described], Any]]] = {
     "COLUMN_NAME": lambda each: ".".join(each.path),
     "ORDINAL_POSITION": lambda each: each.position,
-    "COLUMN_DEFAULT": lambda each: None if each.nested else each.top.properties.get(_DEFAULT),
+    "COLUMN_DEFAULT": lambda each: None if each.is_nested else each.top.properties.get(_DEFAULT),
     "IS_NULLABLE": lambda each: "NO" if each.required else "YES",
     "DATA_TYPE": lambda each: each.type.name if each.type.arguments else str(each.type),
     "NUMERIC_PRECISION": lambda each: _decimal(each, 0, _BINARY_DIGITS.get(each.type.name)),
     "NUMERIC_PRECISION_RADIX": lambda each: _radix(each.type.name),
     "NUMERIC_SCALE": lambda each: _decimal(each, 1, 0 if each.type.name in INTEGER_TYPES else None),
     "DATETIME_PRECISION": lambda each: _FRACTION_DIGITS.get(each.type.name),
-    "COLUMN_FORMAT": lambda each: None if each.nested else each.top.properties.get(_FORMAT),
-    "IS_NESTED": lambda each: each.nested,
+    "COLUMN_FORMAT": lambda each: None if each.is_nested else each.top.properties.get(_FORMAT),
+    "IS_NESTED": lambda each: each.is_nested,
 }
 """Values from the schema of a column."""
 
@@ -106,7 +106,7 @@ def _of_schema(units: pa.Table, wanted: frozenset[str]) -> Exploded:
     found: dict[str, list[Any]] = {name: [] for name in wanted}
     makers = [(values, _maker(name)) for name, values in found.items()]
     for position, (text, pairs) in enumerate(zip(units["schema"].to_pylist(), statistics, strict=True)):
-        for described in _described(text, dict(pairs or ())):
+        for described in _describe_columns(text, dict(pairs or ())):
             positions.append(position)
             for values, make in makers:
                 values.append(make(described))
@@ -122,7 +122,7 @@ def _maker(name: str) -> Callable[[_Described], Any]:
     return lambda each: None if each.json is None else estimate(read_column_holders(each.json))
 
 
-def _described(schema: str | None, statistics: Mapping[str, str]) -> Iterator[_Described]:
+def _describe_columns(schema: str | None, statistics: Mapping[str, str]) -> Iterator[_Described]:
     known = TupleSchema.from_json(schema) if schema else TupleSchema()
     statistics = {**known.directory_statistics, **statistics}
     for position, column in enumerate(known.columns, start=1):

@@ -41,14 +41,14 @@ from metastore.components.information_schema.relation import SCHEMA_PARTS, Sourc
 
 def for_units(source: Source, condition: BooleanExpression) -> BooleanExpression:
     """Returns the condition on the units of ``source`` for ``condition``, which is bound to the relation's schema."""
-    return _passed(source, rewrite_not(condition))
+    return _map_condition(source, rewrite_not(condition))
 
 
-def _passed(source: Source, condition: BooleanExpression) -> BooleanExpression:
+def _map_condition(source: Source, condition: BooleanExpression) -> BooleanExpression:
     if isinstance(condition, And):
-        return And(_passed(source, condition.left), _passed(source, condition.right))
+        return And(_map_condition(source, condition.left), _map_condition(source, condition.right))
     if isinstance(condition, Or):
-        return Or(_passed(source, condition.left), _passed(source, condition.right))
+        return Or(_map_condition(source, condition.left), _map_condition(source, condition.right))
     if isinstance(condition, BoundPredicate):
         value = source.values.get(condition.term.ref().field.name)
         return AlwaysTrue() if value is None else _leaf(value, condition)

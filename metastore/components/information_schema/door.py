@@ -63,7 +63,7 @@ class Request:
         return _part_of(RELATIONS[self.relation], self.columns)
 
     @property
-    def made(self) -> tuple[str, ...]:
+    def columns_to_make(self) -> tuple[str, ...]:
         """The columns of the result, and the other columns in the condition."""
         tested = columns_read(RELATIONS[self.relation].iceberg_schema, self.condition)
         return (*self.columns, *sorted(tested - set(self.columns)))
@@ -71,7 +71,7 @@ class Request:
     def rows(self, units: pa.Table, source: int) -> pa.Table:
         """Returns the result's rows from ``units`` of a source."""
         asked = RELATIONS[self.relation]
-        rows = asked.sources[source].rows(units, _part_of(asked, self.made))
+        rows = asked.sources[source].rows(units, _part_of(asked, self.columns_to_make))
         return RowTest(self.condition).passing(rows).select(self.columns)
 
 
@@ -95,7 +95,7 @@ class Part:
     def _some_units(self) -> Iterator[pa.Table]:
         source = RELATIONS[self.request.relation].sources[self.source]
         if isinstance(self.units, FileGroup) and source.of_facts:
-            yield from self.units.facts(source.units_needed(self.request.made))
+            yield from self.units.facts(source.units_needed(self.request.columns_to_make))
             return
         batches = self.units.to_batches() if isinstance(self.units, pa.Table) else self.units.batches()
         for batch in batches:
@@ -135,7 +135,7 @@ class InformationSchema:
         }
         return replace(self, versions=found)
 
-    def pinned(self) -> InformationSchema:
+    def pin(self) -> InformationSchema:
         """Returns the current state: all later reads from it use the same versions."""
         if self.versions is not None:
             return self
@@ -212,7 +212,7 @@ class InformationSchema:
         parts = self._units_for(request, source).parts(open_small=open_small)
         answered = parts.answered
         if source.of_facts:
-            answered = facts_of_rows(answered, source.units_needed(request.made))
+            answered = facts_of_rows(answered, source.units_needed(request.columns_to_make))
         yield Part(request, position, answered)
         for group in parts.groups:
             yield Part(request, position, group)
@@ -222,7 +222,7 @@ class InformationSchema:
         condition = for_units(source, request.condition)
         if not isinstance(condition, AlwaysTrue):
             read = read.filter(condition)
-        return read.columns(*source.stored_columns(request.made))
+        return read.columns(*source.stored_columns(request.columns_to_make))
 
     def _component(self, name: str) -> Read[Any]:
         component: Component[Any] = self.metastore.components[name]

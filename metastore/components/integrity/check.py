@@ -34,10 +34,10 @@ _OVERDUE: Final = 2
 """Number of periods without a run after which an expiration is overdue."""
 
 Check = Callable[[Settings], Iterable[Finding]]
-"""A check of the configuration alone. Callers pass further checks to :func:`checked`."""
+"""A check of the configuration alone. Callers pass further checks to :func:`check_metastore`."""
 
 
-def checked(
+def check_metastore(
     catalogs: Catalogs, now_ms: int, timeout: timedelta = CATALOG_TIMEOUT, more: Iterable[Check] = ()
 ) -> CheckReport:
     """Check components, configuration and catalogs. If a check fails, that is a finding, and no error is raised."""
@@ -67,7 +67,7 @@ def _component(component: Component[Any], settings: Settings, now_ms: int) -> tu
         walk = Walk(io, StoredFiles(io, entry.location))
         metadata = table.metadata
         current = metadata.current_snapshot()
-        lost = list(walk.lost(metadata, metadata.snapshots))
+        lost = list(walk.find_lost_files(metadata, metadata.snapshots))
     except DamageError as error:
         return nothing, [Finding("error", name, str(error), "metastore repair --dry-run")]
     except MetastoreError as error:

@@ -80,7 +80,7 @@ class Walk:
         self._seen: set[str] = set()
         self.reach = Reach()
 
-    def lost(self, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> Iterator[Lost]:
+    def find_lost_files(self, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> Iterator[Lost]:
         """Yields every file of ``snapshots`` that is missing, truncated or unreadable.
 
         Raises StorageError if the store fails.
@@ -89,7 +89,7 @@ class Walk:
             version = snapshot.snapshot_id
             yield from self._looked_at(version, "manifest list", snapshot.manifest_list, None)
             try:
-                manifests = self._listed(snapshot)
+                manifests = self._list_manifests(snapshot)
             except FileNotFoundError:
                 continue
             except FormatError as error:
@@ -122,7 +122,7 @@ class Walk:
             file = entry.data_file
             yield from self._looked_at(version, "data file", file.file_path, file.file_size_in_bytes)
 
-    def _listed(self, snapshot: Snapshot) -> Iterable[ManifestFile]:
+    def _list_manifests(self, snapshot: Snapshot) -> Iterable[ManifestFile]:
         try:
             return decode_file(snapshot.manifest_list, lambda: read_list(self._io, snapshot.manifest_list))
         except FileNotFoundError:
@@ -150,7 +150,7 @@ def first_lost(io: FileIO, stored: StoredFiles, metadata: TableMetadata) -> str 
     if current is None:
         return None
     try:
-        lost = next(iter(Walk(io, stored).lost(metadata, [current])), None)
+        lost = next(iter(Walk(io, stored).find_lost_files(metadata, [current])), None)
     except MetastoreError as error:
         return str(error)
     return None if lost is None else f"{lost.kind} {lost.location}: {lost.what}"

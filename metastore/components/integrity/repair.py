@@ -62,7 +62,7 @@ class RepairReport:
         return sum(component.obstacle is not None for component in self.components)
 
 
-def repaired(metastore: Metastore, *, dry_run: bool) -> RepairReport:
+def repair_components(metastore: Metastore, *, dry_run: bool) -> RepairReport:
     """Return each component to its newest intact version. Stop its writers first.
 
     Raises StorageError if the store fails; files that were already moved stay at their new place.
@@ -74,7 +74,7 @@ def repaired(metastore: Metastore, *, dry_run: bool) -> RepairReport:
     for component in metastore.components.values():
         turn = component.table.turn(metastore.clock.monotonic, metastore.clock.pause, math.inf)
         with turn:
-            plan = planned(component)
+            plan = plan_repair(component)
             if not dry_run:
                 _carry_out(component, plan, f"{place}/{plan.name}")
         if plan.is_changed or plan.obstacle:
@@ -83,7 +83,7 @@ def repaired(metastore: Metastore, *, dry_run: bool) -> RepairReport:
     return RepairReport(dry_run, tuple(done), place if moved else None)
 
 
-def planned(component: Component[Any]) -> RepairedComponent:
+def plan_repair(component: Component[Any]) -> RepairedComponent:
     """Returns the needed repair of ``component``; only reads. Raises StorageError if its folder cannot be listed."""
     entry, name = component.table.entry, component.definition.name
     if entry.source.settings.type != "filesystem":

@@ -16,7 +16,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
 from metastore.components.storage.background_writer import Ahead
-from metastore.model.mapping.filters import partition_schema, projected
+from metastore.model.mapping.filters import partition_schema, project_on_partitions
 from metastore.model.mapping.rows import PartitionKey, PartitionRows
 
 Written = PartitionRows | Ahead
@@ -64,7 +64,9 @@ def outcome_of(operations: Sequence[Operation], schema: Schema, spec: PartitionS
                 removed = Or(removed, filter_)
                 if written:
                     hit = expression_evaluator(
-                        partition_schema(schema, spec), projected(schema, spec, filter_), case_sensitive=True
+                        partition_schema(schema, spec),
+                        project_on_partitions(schema, spec, filter_),
+                        case_sensitive=True,
                     )
                     written = {key: partition for key, partition in written.items() if not hit(Record(*key))}
     return Outcome(list(written.values()), frozenset(replaced), removed)

@@ -135,7 +135,7 @@ class BackgroundWriter:
     def _remove_all_but(self, kept: Collection[str]) -> None:
         self._latest = None
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self._files.discard(path for path in self._files.created if path not in kept)
+        self._files.discard(path for path in self._files.created_files if path not in kept)
         self._files = NewFiles(self._writer.io)  # the kept files now belong to the caller
         self._remove_uncounted(kept)
 

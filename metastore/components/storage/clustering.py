@@ -70,7 +70,7 @@ class Rewrite:
     new: Sequence[NewManifest]
 
     @property
-    def removed(self) -> list[ManifestEntry]:
+    def removed_entries(self) -> list[ManifestEntry]:
         """All entries that the change removes."""
         return [entry for manifest in self.new for entry in manifest.removed]
 
@@ -99,7 +99,7 @@ class _Leaf:
         return len(self.kept) + len(self.added)
 
     @property
-    def touched(self) -> bool:
+    def is_touched(self) -> bool:
         return self.manifest is None or self.decoded is not None
 
 
@@ -112,9 +112,9 @@ def rewrite(manifests: Sequence[ManifestFile], change: Change, cluster: Cluster,
     _place(leaves, change.added, homes, cluster, decode)
     bound = bound_for(sum(leaf.live for leaf in leaves))
     _join_small(leaves, bound, decode)
-    untouched = [leaf.manifest for leaf in leaves if leaf.manifest is not None and not leaf.touched]
+    untouched = [leaf.manifest for leaf in leaves if leaf.manifest is not None and not leaf.is_touched]
     new: list[NewManifest] = []
-    for (touched, _), run in groupby(leaves, key=lambda leaf: (leaf.touched, leaf.cluster)):
+    for (touched, _), run in groupby(leaves, key=lambda leaf: (leaf.is_touched, leaf.cluster)):
         if touched:
             new.extend(_cut(list(run), bound, cluster))
     return Rewrite(untouched, new)
@@ -195,12 +195,16 @@ def _place(
 def _join_small(leaves: Sequence[_Leaf], bound: int, decode: Decode) -> None:
     """Decode an untouched neighbour of each touched leaf that became small, and some earlier small manifests."""
     for position, leaf in enumerate(leaves):
-        if leaf.touched and 0 < leaf.live < bound // _SMALL:
+        if leaf.is_touched and 0 < leaf.live < bound // _SMALL:
             for neighbour in leaves[max(0, position - 1) : position + 2]:
-                if not neighbour.touched and neighbour.cluster == leaf.cluster and neighbour.live + leaf.live <= bound:
+                if (
+                    not neighbour.is_touched
+                    and neighbour.cluster == leaf.cluster
+                    and neighbour.live + leaf.live <= bound
+                ):
                     neighbour.open(decode)
                     break
-    fragments = [leaf for leaf in leaves if not leaf.touched and leaf.live < bound // _SMALL]
+    fragments = [leaf for leaf in leaves if not leaf.is_touched and leaf.live < bound // _SMALL]
     if len(fragments) >= _FRAGMENTS_AT_ONCE:
         for leaf in fragments[:_FRAGMENTS_AT_ONCE]:
             leaf.open(decode)

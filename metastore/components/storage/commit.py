@@ -31,7 +31,7 @@ from metastore.components.storage.table import ComponentTable, TableState
 from metastore.errors import DamageError, InvalidRequestError, OutcomeUnknownError, StorageError
 from metastore.ground.clock import Clock
 from metastore.lake.iceberg.manifests.manifest_writer import ListedManifest, write_manifest_file
-from metastore.lake.iceberg.manifests.manifests import DecodedManifest, added, deleted, existing, write_list
+from metastore.lake.iceberg.manifests.manifests import DecodedManifest, added_entry, deleted_entry, existing, write_list
 from metastore.lake.iceberg.snapshots.contention import kept_losing
 from metastore.lake.stores.files import discard, flush
 from metastore.lake.stores.locations import is_local
@@ -153,11 +153,11 @@ class Committer:
             discard(attempt.table.io, [*attempt.paths, *(data_file.file_path for data_file in attempt.added)])
             raise
         except Exception as error:  # noqa: BLE001 - whatever a catalog raises, the metadata shows the outcome
-            return None if self._landed(attempt, error) else error
+            return None if self._has_landed(attempt, error) else error
         attempt.remember(self.table)
         return None
 
-    def _landed(self, attempt: _Attempt, cause: Exception) -> bool:
+    def _has_landed(self, attempt: _Attempt, cause: Exception) -> bool:
         commit_id = attempt.commit_id
         for look in range(_LOOKS):
             # The store may be unavailable for a moment; then the next look decides.
@@ -228,7 +228,7 @@ class _Attempt:
             return None
         commit_id = str(uuid.uuid4())
         folder = f"{state.metadata.location.rstrip('/')}/metadata"
-        snapshot = _snapshot(state, change, result.removed, commit_id, folder, now_ms)
+        snapshot = _snapshot(state, change, result.removed_entries, commit_id, folder, now_ms)
         written: list[DecodedManifest] = []
         places = [f"{folder}/{commit_id}-m{number}.avro" for number in range(len(result.new))]
         # On the local disk, a thread costs more than it saves.
@@ -236,7 +236,7 @@ class _Attempt:
         try:
             for location, new in zip(places, result.new, strict=True):
                 live = tuple(_entry(one, snapshot.snapshot_id) for _, one in new.live)
-                entries = [*live, *(deleted(entry, snapshot.snapshot_id) for entry in new.removed)]
+                entries = [*live, *(deleted_entry(entry, snapshot.snapshot_id) for entry in new.removed)]
                 version = state.metadata.format_version
                 file = write_manifest_file(
                     files, location, version, state.spec, state.schema, snapshot.snapshot_id, entries
@@ -246,7 +246,7 @@ class _Attempt:
             listed = write_list(files, snapshot, state.metadata.format_version, manifests_now)
             if isinstance(files, GatheredFiles):
                 files.create()
-            flush([*unflushed, *files.created])
+            flush([*unflushed, *files.created_files])
         except BaseException:
             files.discard()
             raise
@@ -258,7 +258,7 @@ class _Attempt:
 
 
 def _entry(one: ManifestEntry | DataFile, snapshot_id: int) -> ManifestEntry:
-    return existing(one) if isinstance(one, ManifestEntry) else added(one, snapshot_id)
+    return existing(one) if isinstance(one, ManifestEntry) else added_entry(one, snapshot_id)
 
 
 def _snapshot(

@@ -72,7 +72,7 @@ class FilesToRead(NamedTuple):
     """Facts of each file."""
 
 
-def grouped(files: Sequence[PlannedFile], limits: ReadSettings) -> Iterator[FilesToRead]:
+def group_files(files: Sequence[PlannedFile], limits: ReadSettings) -> Iterator[FilesToRead]:
     """Yield runs of consecutive files that fit one part by ``limits``; a larger file is a group of its own."""
     group: list[PlannedFile] = []
     rows = size_bytes = 0
@@ -146,7 +146,7 @@ def _rows_of_a_batch(files: FilesToRead, limits: ReadSettings) -> int:
 def _whole(io: FileIO, unit_type: type[Unit], locations: Sequence[str], columns: Sequence[str]) -> pa.Table:
     """Return all rows of files in ``columns``, as one chunk: Arrow is much slower with thousands of short ones."""
     wanted = _schema(unit_type, columns)
-    return _joined(_each(io, locations, lambda content: _decoded(content, wanted)), wanted)
+    return _concat_tables(_each(io, locations, lambda content: _decode_table(content, wanted)), wanted)
 
 
 def fetched_columns(io: FileIO, files: Sequence[PlannedFile]) -> list[pa.Buffer]:
@@ -159,18 +159,18 @@ def fetched_columns(io: FileIO, files: Sequence[PlannedFile]) -> list[pa.Buffer]
             file.seek(planned.columns.offset)
             return file.read_buffer(planned.columns.length)
 
-    return _mapped(system, one, paths, files)
+    return _map_files(system, one, paths, files)
 
 
-def fetched(io: FileIO, locations: Sequence[str]) -> list[pa.Buffer]:
+def fetch_files(io: FileIO, locations: Sequence[str]) -> list[pa.Buffer]:
     """Return the content of whole files. Raises OSError from the store."""
     return _each(io, locations, lambda content: content)
 
 
 def rows_of(contents: Iterable[pa.Buffer], unit_type: type[Unit], columns: Sequence[str]) -> pa.Table:
-    """Return the rows of files that were :func:`fetched`, in ``columns``. Raises as :func:`batches_of`."""
+    """Return the rows of files that :func:`fetch_files` returned, in ``columns``. Raises as :func:`batches_of`."""
     wanted = _schema(unit_type, columns)
-    return _joined([_decoded(content, wanted) for content in contents], wanted)
+    return _concat_tables([_decode_table(content, wanted) for content in contents], wanted)
 
 
 def _schema(unit_type: type[Unit], columns: Sequence[str]) -> pa.Schema:
@@ -186,10 +186,10 @@ def _each(io: FileIO, locations: Sequence[str], made_of: Callable[[pa.Buffer], T
         with system.open_input_file(path) as file:
             return made_of(file.read_buffer())
 
-    return _mapped(system, one, paths)
+    return _map_files(system, one, paths)
 
 
-def _mapped(system: fs.FileSystem, one: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
+def _map_files(system: fs.FileSystem, one: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
     """Call ``one`` for each item; several at a time if the store has latency."""
     if isinstance(system, fs.LocalFileSystem):
         return list(map(one, *arguments))
@@ -197,7 +197,7 @@ def _mapped(system: fs.FileSystem, one: Callable[..., T], *arguments: Iterable[A
         return list(threads.map(one, *arguments))
 
 
-def _decoded(content: pa.Buffer, wanted: pa.Schema) -> pa.Table:
+def _decode_table(content: pa.Buffer, wanted: pa.Schema) -> pa.Table:
     with pq.ParquetFile(pa.BufferReader(content)) as parquet:
         # Do not ask for columns that the file does not have.
         table = parquet.read(wanted.names, use_threads=False)
@@ -205,7 +205,7 @@ def _decoded(content: pa.Buffer, wanted: pa.Schema) -> pa.Table:
     return table if table.num_columns else _in_columns(table, wanted)
 
 
-def _joined(tables: Sequence[pa.Table], wanted: pa.Schema) -> pa.Table:
+def _concat_tables(tables: Sequence[pa.Table], wanted: pa.Schema) -> pa.Table:
     # Most have the same types, those of one release of the format, so they are cast together.
     alike = [pa.concat_tables(run) for _, run in groupby(tables, lambda table: table.schema)]
     return pa.concat_tables([_in_columns(table, wanted) for table in alike] or [wanted.empty_table()]).combine_chunks()

@@ -23,7 +23,7 @@ from metastore.components.storage.data_files import (
     FilesToRead,
     PlannedFile,
     batches_of,
-    fetched,
+    fetch_files,
     fetched_columns,
     rows_of,
     together,
@@ -35,7 +35,7 @@ from metastore.model.bounds.embedded_facts import FactBatches
 from metastore.model.bounds.unit_facts import FACTS, columns_for, facts_of_rows
 from metastore.model.fields import Unit
 from metastore.model.mapping.arrow import plain_arrow_schema
-from metastore.model.mapping.filters import bound, columns_read
+from metastore.model.mapping.filters import bind_filter, columns_read
 from metastore.model.mapping.row_test import RowTest
 from metastore.model.mapping.schema import iceberg_schema
 
@@ -86,13 +86,13 @@ class FileGroup:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield matching rows with the wanted columns. StorageError for a lost file, FormatError for a bad one."""
         schema = iceberg_schema(self.unit_type)
-        row_test = RowTest(bound(schema, self.expression))
+        row_test = RowTest(bind_filter(schema, self.expression))
         needed = needed_columns(self.columns, schema, row_test)
         files = FilesToRead(self.paths, self.rows, self.size_bytes, self.tiny)
         with _reading(self.component):
             yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test, self.limits)
 
-    def embedded(self, batches: EmbeddedBatches) -> list[bool]:
+    def add_embedded(self, batches: EmbeddedBatches) -> list[bool]:
         """Add the files' embedded columns to ``batches``; returns for each file whether it needs nothing else.
 
         Raises StorageError for a lost file, FormatError for a bad one.
@@ -100,7 +100,9 @@ class FileGroup:
         with_columns = [planned for planned in self.files if planned.columns is not None]
         with _reading(self.component):
             contents = iter(fetched_columns(self.io, with_columns))
-            return [planned.columns is not None and _taken(batches, planned, next(contents)) for planned in self.files]
+            return [
+                planned.columns is not None and _add_columns(batches, planned, next(contents)) for planned in self.files
+            ]
 
     def facts(self, wanted: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the facts ``wanted`` of matching rows: of :data:`metastore.model.bounds.unit_facts.FACTS`.
@@ -110,8 +112,8 @@ class FileGroup:
         Raises StorageError for a lost file, FormatError for a bad one.
         """
         schema = iceberg_schema(self.unit_type)
-        row_test = RowTest(bound(schema, self.expression))
-        can_be_facts = row_test.tested <= set(FACTS.names)
+        row_test = RowTest(bind_filter(schema, self.expression))
+        can_be_facts = row_test.tested_columns <= set(FACTS.names)
         with_facts = [
             can_be_facts and planned.columns is not None and planned.columns.has_facts for planned in self.files
         ]
@@ -123,7 +125,7 @@ class FileGroup:
             if some:
                 yield pa.concat_tables(some)
 
-    def fetched(self) -> FetchedGroup:
+    def fetch(self) -> FetchedGroup:
         """Return this group with the files' content. Raises StorageError for a lost file."""
         [group] = fetched_together([self])
         return group
@@ -142,13 +144,13 @@ class FetchedGroup:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield matching rows with the wanted columns. Raises FormatError for a bad file."""
         schema = iceberg_schema(self.unit_type)
-        row_test = RowTest(bound(schema, self.expression))
+        row_test = RowTest(bind_filter(schema, self.expression))
         needed = needed_columns(self.columns, schema, row_test)
         with _reading(self.component):
             rows = rows_of(self.contents, self.unit_type, needed)
             yield from row_test.passing(rows).select(list(self.columns)).to_batches()
 
-    def fetched(self) -> FetchedGroup:
+    def fetch(self) -> FetchedGroup:
         """Return itself."""
         return self
 
@@ -161,7 +163,7 @@ def fetched_together(groups: Sequence[FileGroup]) -> list[FetchedGroup]:
     if not groups:
         return []
     with _reading(groups[0].component):
-        contents = iter(fetched(groups[0].io, [path for group in groups for path in group.paths]))
+        contents = iter(fetch_files(groups[0].io, [path for group in groups for path in group.paths]))
     return [
         FetchedGroup(
             group.component,
@@ -215,7 +217,7 @@ def _embedded_facts(group: FileGroup, wanted: Sequence[str], test: RowTest) -> l
         return found.tables(test)
 
 
-def _taken(batches: EmbeddedBatches, planned: PlannedFile, content: pa.Buffer) -> bool:
+def _add_columns(batches: EmbeddedBatches, planned: PlannedFile, content: pa.Buffer) -> bool:
     assert planned.columns is not None
     with _decoding(planned):
         return batches.add(planned.columns, content)

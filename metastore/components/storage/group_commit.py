@@ -44,7 +44,7 @@ class _Request:
     error: BaseException | None = None
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         return self.version is not None or self.error is not None
 
 
@@ -86,9 +86,9 @@ class GroupCommitter:
         request = _Request(plan, data_files, io, looked, if_version, opens_group)
         self._queue.append(request)
         try:
-            while not request.settled:
+            while not request.is_settled:
                 with self._lead:
-                    if not request.settled:
+                    if not request.is_settled:
                         self._commit(self._next_group())
         except BaseException:
             self._withdraw(request)
@@ -124,7 +124,7 @@ class GroupCommitter:
         unused: list[str] = []
 
         def plan(state: TableState) -> Change:
-            changes = [change for request in group if (change := _planned(request, state)) is not None]
+            changes = [change for request in group if (change := _plan_request(request, state)) is not None]
             merged = merge(changes)
             used = {data_file.file_path for data_file in merged.added.values()}
             unused[:] = [data_file.file_path for data_file in files if data_file.file_path not in used]
@@ -162,7 +162,7 @@ def merge(changes: Sequence[Change]) -> Change:
     return replace(changes[0], replaced=frozenset(replaced), added=added)
 
 
-def _planned(request: _Request, state: TableState) -> Change | None:
+def _plan_request(request: _Request, state: TableState) -> Change | None:
     """Return the request's change; None if planning failed, which settles only this request with the error."""
     if request.error is None:
         try:

@@ -16,7 +16,7 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 
-from metastore.model.mapping.filters import conjuncts, fixed
+from metastore.model.mapping.filters import allowed_strings, conjuncts
 from metastore.model.mapping.rows import PartitionKey
 
 _NOTE: Final = "key_range"
@@ -57,7 +57,7 @@ def split(expression: BooleanExpression, spec: PartitionSpec) -> SplitFilter:
     found: dict[str, frozenset[str]] = {}
     rest: BooleanExpression = AlwaysTrue()
     for term in conjuncts(expression):
-        name, values = fixed(term)
+        name, values = allowed_strings(term)
         if values is None or name not in columns:
             rest = And(rest, term)
         else:

@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from metastore.components.storage.parquet_content import Codec, ParquetContent
 from metastore.errors import InvalidRequestError
 from metastore.model.bounds.embedded_place import COLUMNS_ID, Embedded
-from metastore.model.bounds.embedding import embedded
+from metastore.model.bounds.embedding import embed_partitions
 from metastore.model.fields import Unit
 from metastore.model.mapping.arrow import arrow_schema
 from metastore.model.mapping.bounds import BoundedColumns, ColumnBounds
@@ -123,10 +123,10 @@ class PartitionEncoder:
 
     def encode_each(self, partitions: Sequence[PartitionRows]) -> Iterator[EncodedPartition]:
         """Yield the encoded file of each of ``partitions``, which costs less than to encode one after the other."""
-        bounded, parquet = _prepared(self)
+        bounded, parquet = _prepare_encoder(self)
         columns: Sequence[Embedded | None] = [None] * len(partitions)
         if self.unit_type.digested and sum(partition.rows.num_rows for partition in partitions) >= _FEWEST_UNITS:
-            columns = embedded([partition.rows for partition in partitions])
+            columns = embed_partitions([partition.rows for partition in partitions])
         for partition, own in zip(partitions, columns, strict=True):
             bounds = bounded.bounds(partition.rows)
             written = parquet.of(partition.rows, own.content if own else b"")
@@ -136,7 +136,7 @@ class PartitionEncoder:
 
 
 @lru_cache(maxsize=16)
-def _prepared(encoder: PartitionEncoder) -> tuple[BoundedColumns, ParquetContent]:
+def _prepare_encoder(encoder: PartitionEncoder) -> tuple[BoundedColumns, ParquetContent]:
     """Return what is created once per process, however often a task receives the encoder."""
     schema = Schema.model_validate_json(encoder.schema_json)
     bounded = BoundedColumns.of(encoder.unit_type, schema)

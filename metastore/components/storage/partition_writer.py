@@ -54,20 +54,20 @@ class PartitionWriter:
         try:
             if is_local(self.state.metadata.location) or len(partitions) <= 1:
                 at_last()
-                return {encoded.key: self.write_one(encoded, files) for encoded in self._encoded(partitions)}
-            return self._sent(partitions, files, at_last)
+                return {encoded.key: self.write_one(encoded, files) for encoded in self._encode_partitions(partitions)}
+            return self._send_partitions(partitions, files, at_last)
         except BaseException as error:
             files.discard()
             if isinstance(error, OSError):
                 raise StorageError(f"cannot write data files: {error}; nothing was changed") from error
             raise
 
-    def _encoded(self, partitions: Sequence[PartitionRows]) -> Iterator[EncodedPartition]:
+    def _encode_partitions(self, partitions: Sequence[PartitionRows]) -> Iterator[EncodedPartition]:
         """Yield the encoded ``partitions``, converted a few at a time."""
         for start in range(0, len(partitions), _TOGETHER):
             yield from self.encoder.encode_each(partitions[start : start + _TOGETHER])
 
-    def _sent(
+    def _send_partitions(
         self, partitions: Sequence[PartitionRows], files: NewFiles, at_last: Callable[[], None]
     ) -> dict[PartitionKey, DataFile]:
         """Write ``partitions`` to a store with latency; raises the first error once every file is settled."""
@@ -81,7 +81,7 @@ class PartitionWriter:
 
         with Threads(min(_PUTS_AT_ONCE, len(partitions))) as threads:
             pending: dict[PartitionKey, Future[DataFile]] = {}
-            for encoded in self._encoded(partitions):
+            for encoded in self._encode_partitions(partitions):
                 in_flight.wait_for_room()
                 in_flight.add(encoded.content.size)
                 pending[encoded.key] = threads.submit(send, encoded)

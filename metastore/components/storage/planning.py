@@ -25,7 +25,7 @@ from metastore.lake.iceberg.manifests.compact_entries import metrics_of
 from metastore.lake.iceberg.manifests.manifests import DecodedManifest, Manifests
 from metastore.model.fields import Unit
 from metastore.model.mapping.arrow import no_rows
-from metastore.model.mapping.filters import bound, compiled, partition_schema, projected
+from metastore.model.mapping.filters import bind_filter, partition_schema, project_on_partitions, to_arrow_filter
 from metastore.model.mapping.rows import PartitionKey
 
 
@@ -39,14 +39,14 @@ class PartitionTest:
 
 def partition_test(schema: Schema, spec: PartitionSpec, wanted: SplitFilter) -> PartitionTest:
     """Compile ``wanted``, which fits ``schema``; a partition passes if it can hold a matching row."""
-    required = projected(schema, spec, wanted.rest)
+    required = project_on_partitions(schema, spec, wanted.rest)
     if isinstance(required, AlwaysTrue):
         return PartitionTest(
             lambda manifest: may_hold(range_of(manifest), wanted.keys),
             lambda decoded: _mask(wanted.among(decoded.keys), len(decoded.keys)),
         )
     names = [field.name for field in spec.fields]
-    row_filter = compiled(bound(partition_schema(schema, spec), required))
+    row_filter = to_arrow_filter(bind_filter(partition_schema(schema, spec), required))
 
     def matches(decoded: DecodedManifest) -> Sequence[bool]:
         keys = decoded.key_table(names).append_column("position", pa.array(range(len(decoded.keys)), pa.int64()))
@@ -100,7 +100,7 @@ def bounds_test(schema: Schema, expression: BooleanExpression) -> Callable[[Data
     if isinstance(expression, AlwaysTrue):
         return lambda _: True
     test = metrics_evaluator(schema, expression)
-    ids = sorted(extract_field_ids(bound(schema, expression)))
+    ids = sorted(extract_field_ids(bind_filter(schema, expression)))
     known: dict[tuple[object, ...], bool] = {}
 
     def in_bounds(file: DataFile) -> bool:

@@ -30,7 +30,7 @@ from metastore.components.storage.data_files import (
     PlannedFile,
     batches_of,
     by_partition,
-    grouped,
+    group_files,
 )
 from metastore.components.storage.file_groups import FileGroup, Parts, needed_columns
 from metastore.components.storage.key_range import split
@@ -45,10 +45,10 @@ from metastore.lake.stores.files import arrow_paths
 from metastore.lake.stores.locations import is_local
 from metastore.model.bounds.embedded_place import COLUMNS_ID
 from metastore.model.mapping.arrow import no_rows, plain_arrow_schema
-from metastore.model.mapping.filters import bound
+from metastore.model.mapping.filters import bind_filter
 from metastore.model.mapping.row_test import RowTest
 from metastore.model.mapping.rows import PartitionKey, conform
-from metastore.model.mapping.schema import added_fields, evolved
+from metastore.model.mapping.schema import added_fields, evolve_schema
 from metastore.model.mapping.segment_digest import DIGEST_ID
 
 _ATTEMPTS: Final = 5
@@ -88,7 +88,7 @@ class Reader:
         Raises InvalidRequestError for a filter that does not fit, NotFoundError for a version that is not kept,
         StorageError and FormatError for files that cannot be read.
         """
-        wanted = self._wanted(columns)
+        wanted = self._column_names(columns)
         lost: FileNotFoundError | None = None
         for attempt in range(_ATTEMPTS):
             table = self.table.load(anew=True) if attempt else self._load(choose)
@@ -133,7 +133,7 @@ class Reader:
 
         Raises as :meth:`batches`.
         """
-        wanted = self._wanted(columns)
+        wanted = self._column_names(columns)
         table = self._load(choose)
         if table is None:
             return no_rows(self.table.unit_type).select(wanted)
@@ -163,7 +163,7 @@ class Reader:
             return {}
         self.table.state_of(table)
         files, rest = self._files(table, choose, expression)
-        columns = self._wanted(None)
+        columns = self._column_names(None)
         return {key: self._group(table, own, columns, rest) for key, own in by_partition(files, self.limits).items()}
 
     def groups(
@@ -173,13 +173,13 @@ class Reader:
 
         Nothing is answered from manifests, as in :meth:`partitions`. Raises as :meth:`parts`.
         """
-        wanted = self._wanted(columns)
+        wanted = self._column_names(columns)
         table = self._load(choose)
         if table is None:
             return ()
         self.table.state_of(table)
         files, rest = self._files(table, choose, expression)
-        return tuple(self._group(table, group, wanted, rest) for group in grouped(files, self.limits))
+        return tuple(self._group(table, group, wanted, rest) for group in group_files(files, self.limits))
 
     def read_ahead(self, choose: SnapshotChoice, expression: BooleanExpression) -> None:
         """Fetch and cache the manifests of matching rows at once, on a store with latency. Raises as a look does."""
@@ -206,7 +206,7 @@ class Reader:
         manifests = self.table.manifests(table.io)
         try:
             found = plan(manifests, manifests.of(choose(table.metadata)), schema, spec, wanted)
-            return [_planned(key, data_file) for key, data_file in found], wanted.rest
+            return [_plan_file(key, data_file) for key, data_file in found], wanted.rest
         except OSError as error:
             raise StorageError(f"cannot read {self.table.name}: {error}") from error
 
@@ -227,7 +227,7 @@ class Reader:
         *,
         open_small: bool,
     ) -> Parts:
-        wanted = self._wanted(columns)
+        wanted = self._column_names(columns)
         table = self._load(choose)
         if table is None:
             return Parts(0, no_rows(self.table.unit_type).select(wanted))
@@ -240,7 +240,7 @@ class Reader:
                 return Parts(version, self._rows(table, found, wanted))
         except OSError as error:
             raise StorageError(f"cannot read {self.table.name}: {error}") from error
-        groups = tuple(self._group(table, files, wanted, found.rest) for files in grouped(found.files, self.limits))
+        groups = tuple(self._group(table, files, wanted, found.rest) for files in group_files(found.files, self.limits))
         return Parts(version, found.answered.select(wanted), groups)
 
     def _group(
@@ -266,7 +266,7 @@ class Reader:
             return False
         return all(size <= _CACHED_FILE_BYTES for size in sizes)
 
-    def _wanted(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+    def _column_names(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         return tuple(columns) if columns is not None else tuple(plain_arrow_schema(self.table.unit_type).names)
 
     def _still_kept(self, snapshot: Snapshot) -> bool:
@@ -278,16 +278,16 @@ class Reader:
     ) -> pa.Table:
         """Return the rows of one version. A version never changes, so its answers can be cached."""
 
-        def found() -> pa.Table:
+        def read_rows() -> pa.Table:
             return self._rows(table, self._plan(table, snapshot, expression, columns), columns)
 
         if snapshot is None:
-            return found()
+            return read_rows()
         question = _question(snapshot, expression, columns)
         known = self.cache.find(question)
         if isinstance(known, pa.Table):
             return known
-        rows = found()
+        rows = read_rows()
         size = rows.nbytes + len(question)
         if size <= _CACHED_ANSWER_BYTES:
             self.cache.put(question, rows, size)
@@ -310,7 +310,7 @@ class Reader:
         schema, spec = self._schema(table.metadata), table.metadata.spec()
         manifests = self.table.manifests(table.io)
         wanted = split(expression, spec)
-        row_test = RowTest(bound(schema, wanted.rest))
+        row_test = RowTest(bind_filter(schema, wanted.rest))
         needed = needed_columns(columns, schema, row_test)
         known = ManifestRows.of(schema, spec, needed)
         in_bounds: Callable[[DataFile], bool] | None = None
@@ -323,7 +323,7 @@ class Reader:
             if in_bounds is None:
                 in_bounds = bounds_test(schema, wanted.rest)
             if in_bounds(data_file):
-                to_open.append(_planned(key, data_file))
+                to_open.append(_plan_file(key, data_file))
         rows = known.table(answered, self.table.unit_type)
         return _Plan(row_test.passing(rows), to_open, needed, wanted.rest, row_test)
 
@@ -332,7 +332,7 @@ class Reader:
         schema = metadata.schema()
         if not added_fields(schema, self.table.unit_type):
             return schema
-        return evolved(schema, metadata.last_column_id, self.table.unit_type)
+        return evolve_schema(schema, metadata.last_column_id, self.table.unit_type)
 
     def _open(self, table: Table, files: Sequence[PlannedFile]) -> pa.Table:
         """Read small files whole, decode and cache them; several at a time if the store has latency."""
@@ -340,14 +340,14 @@ class Reader:
         filesystem, _ = arrow_paths(table.io, paths)
 
         def rows(path: str) -> pa.Table:
-            return self.cache.get(path, lambda: self._decoded(table, path), lambda decoded: decoded.nbytes)
+            return self.cache.get(path, lambda: self._decode_file(table, path), lambda decoded: decoded.nbytes)
 
         if len(paths) == 1 or isinstance(filesystem, fs.LocalFileSystem) or self.cache.holds(paths):
             return pa.concat_tables([rows(path) for path in paths])
         with Threads(FILES_AT_ONCE) as threads:
             return pa.concat_tables(list(threads.map(rows, paths)))
 
-    def _decoded(self, table: Table, path: str) -> pa.Table:
+    def _decode_file(self, table: Table, path: str) -> pa.Table:
         """Return one file's rows. FormatError if it is not a data file of the component; OSError from the store."""
         known = set(plain_arrow_schema(self.table.unit_type).names)
         filesystem, [place] = arrow_paths(table.io, [path])
@@ -372,7 +372,7 @@ class Reader:
         return pa.Table.from_batches(
             (
                 batch
-                for files in grouped(found.files, self.limits)
+                for files in group_files(found.files, self.limits)
                 for batch in batches_of(
                     table.io, self.table.unit_type, files, needed, needed, found.row_test, self.limits
                 )
@@ -386,7 +386,7 @@ def _question(snapshot: Snapshot, expression: BooleanExpression, columns: tuple[
     return f"{snapshot.manifest_list}?{columns}{expression!r}"
 
 
-def _planned(key: PartitionKey, data_file: DataFile) -> PlannedFile:
+def _plan_file(key: PartitionKey, data_file: DataFile) -> PlannedFile:
     lower = data_file.lower_bounds or {}
     return PlannedFile(
         data_file.file_path,

@@ -46,7 +46,7 @@ from metastore.lake.stores.local import local_path
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.threads import for_each
 from metastore.model.fields import Unit
-from metastore.model.mapping.schema import added_fields, evolved, iceberg_schema, partition_spec
+from metastore.model.mapping.schema import added_fields, evolve_schema, iceberg_schema, partition_spec
 
 HANDED_OVER: Final = f"{OWN_PROPERTIES}handed-over-to"
 """Table property: the catalog that owns the table's commits from now on. A table with it must not be used here."""
@@ -341,7 +341,7 @@ def _schema_updates(metadata: TableMetadata, unit_type: type[Unit]) -> list[Tabl
     if not added_fields(schema, unit_type):
         return []
     return [
-        AddSchemaUpdate(schema_=evolved(schema, metadata.last_column_id, unit_type)),
+        AddSchemaUpdate(schema_=evolve_schema(schema, metadata.last_column_id, unit_type)),
         SetCurrentSchemaUpdate(schema_id=-1),
     ]
 

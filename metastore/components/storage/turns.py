@@ -35,9 +35,9 @@ def turn(
     file was created in the folder or removed from it for :data:`PATIENCE_S` seconds, and at the time ``until``. It does
     not wait if the folder does not exist yet, or on a file system without locks.
     """
-    with _opened(folder) as own:
+    with _open_folder(folder) as own:
         if own is not None:
-            with _opened(os.path.dirname(folder)) as first_in_line:
+            with _open_folder(os.path.dirname(folder)) as first_in_line:
                 for lock in (first_in_line, own):
                     if lock is not None:
                         _wait_for(lock, own, monotonic, pause, until)
@@ -45,7 +45,7 @@ def turn(
 
 
 @contextmanager
-def _opened(folder: str) -> Iterator[int | None]:
+def _open_folder(folder: str) -> Iterator[int | None]:
     """Yield a descriptor to lock, open within the block; None if the folder does not exist."""
     descriptor: int | None = None
     with _opening, suppress(OSError):

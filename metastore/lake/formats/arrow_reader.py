@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow._parquet import ParquetReader
 
-__all__ = ["ParquetReader", "opened"]
+__all__ = ["ParquetReader", "open_parquet"]
 
 
-def opened(source: pa.NativeFile, *, dictionaries: Sequence[int] = ()) -> ParquetReader:
+def open_parquet(source: pa.NativeFile, *, dictionaries: Sequence[int] = ()) -> ParquetReader:
     """Returns a reader of ``source``, with INT96 in microseconds; columns with these numbers are read as dictionaries.
 
     Raises ArrowInvalid or OSError if it is not a Parquet file.

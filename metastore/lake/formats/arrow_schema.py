@@ -185,7 +185,7 @@ def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
     return found
 
 
-def chosen(leaves: Sequence[ArrowLeaf], columns: Sequence[ColumnPath] | None) -> list[ArrowLeaf]:
+def choose_leaves(leaves: Sequence[ArrowLeaf], columns: Sequence[ColumnPath] | None) -> list[ArrowLeaf]:
     """Returns the ``leaves`` that ``columns`` name or enclose; all of them for None."""
     return [leaf for leaf in leaves if columns is None or is_among(leaf.path, columns)]
 

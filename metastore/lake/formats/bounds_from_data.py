@@ -107,14 +107,14 @@ def measured_groups(
         try:
             if leaf.index in changed:
                 raise ValueError(f"column {leaf.key} {WHY}")  # noqa: TRY301 - as an error of reading
-            found.update({(leaf.index, group): _measured(file, plan, leaf, group) for group in groups})
+            found.update({(leaf.index, group): _measure_leaf(file, plan, leaf, group) for group in groups})
         except (pa.ArrowException, OSError, ValueError) as error:  # noqa: PERF203 - each column for itself
             if leaf in must or is_of_store(error):
                 raise
     return found
 
 
-def _measured(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> ColumnStatistics:
+def _measure_leaf(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> ColumnStatistics:
     table = file.reader.read_row_group(group, column_indices=[leaf.index], use_threads=False)
     measure: LeafMeasure | None = None
     for batch in table.to_batches():
@@ -143,11 +143,11 @@ _ALIKE_FROM: Final = date(1900, 1, 2)
 
 def _in_any_zone(known: ColumnStatistics) -> ColumnStatistics:
     """Returns bounds that hold for INT96 times in whichever zone a reader interprets them."""
-    low, high = _moved(known.min, -_ZONES_APART), _moved(known.max, _ZONES_APART)
+    low, high = _move_bound(known.min, -_ZONES_APART), _move_bound(known.max, _ZONES_APART)
     return _of_one_calendar(replace(known, min=low, max=high, min_exact=low is None, max_exact=high is None))
 
 
-def _moved(bound: Value | None, reach: timedelta) -> Value | None:
+def _move_bound(bound: Value | None, reach: timedelta) -> Value | None:
     try:
         return bound + reach if isinstance(bound, datetime) else None
     except OverflowError:

@@ -20,7 +20,7 @@ def rounds(own: Any, wanted: Any) -> bool:
     return bool(pt.is_decimal(own) or (pt.is_integer(own) and own.bit_width >= wanted.bit_width))
 
 
-def rounded(values: Any, type_: Any, *, whole: bool = False) -> Any:
+def cast_to_nearest(values: Any, type_: Any, *, whole: bool = False) -> Any:
     """Returns an array, not nested, as ``type_``, with the nearest numbers. Raises Arrow's errors for other values.
 
     With ``whole``, for writers, this includes an integer that ``type_`` does not hold exactly.

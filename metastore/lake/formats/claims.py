@@ -1,7 +1,7 @@
 """The one rule by which numbers of a writer are believed: footers, logs and manifests state claims, not facts.
 
-Place in the flow: whoever reads statistics that a writer left calls :func:`believed` before it uses them: the readers
-of Parquet and ORC footers here, and those of Delta's log and Iceberg's manifests. What
+Place in the flow: whoever reads statistics that a writer left calls :func:`check_claims` before it uses them: the
+readers of Parquet and ORC footers here, and those of Delta's log and Iceberg's manifests. What
 :mod:`metastore.lake.formats.parquet.writer_faults` says of the writer comes before. Promise: numbers that contradict
 the rows, the type or each other are unknown (None). An unknown number prunes nothing and answers no aggregate.
 
@@ -55,7 +55,7 @@ def decimal_limits(precision: int, scale: int = 0) -> Limits:
     return -largest, largest
 
 
-def believed(low: Any, high: Any, nulls: int | None, rows: int, limits: Limits | None = None) -> Believed:
+def check_claims(low: Any, high: Any, nulls: int | None, rows: int, limits: Limits | None = None) -> Believed:
     """Returns what is believed of a column that has ``rows`` values and nulls together.
 
     Bounds are in any form that has the order of the column's values, and ``limits`` in the same.

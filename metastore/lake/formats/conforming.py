@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from metastore.errors import FormatError
-from metastore.lake.formats.casts import rounded, rounds
+from metastore.lake.formats.casts import cast_to_nearest, rounds
 from metastore.lake.formats.map_arrays import map_array
 from metastore.lake.formats.parquet.refused_footers import has_map_as_list, is_map_as_list
 from metastore.model.column_path import places_alike
@@ -21,7 +21,7 @@ from metastore.model.column_path import places_alike
 _TEXTS: Final = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary)
 
 
-def conformed(values: Any, type_: Any, column: str) -> Any:
+def conform_array(values: Any, type_: Any, column: str) -> Any:
     """Returns the array ``values`` of ``column`` as ``type_``.
 
     Raises FormatError if its type cannot be widened to ``type_``, and pyarrow's errors for a value out of range.
@@ -29,7 +29,7 @@ def conformed(values: Any, type_: Any, column: str) -> Any:
     if values.type == type_:
         return values
     if isinstance(type_, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(type_, conformed(values, type_.storage_type, column))
+        return pa.ExtensionArray.from_storage(type_, conform_array(values, type_.storage_type, column))
     if isinstance(values.type, pa.BaseExtensionType):
         values = values.storage
     if pt.is_dictionary(values.type):
@@ -39,10 +39,10 @@ def conformed(values: Any, type_: Any, column: str) -> Any:
     if pt.is_struct(values.type) and pt.is_struct(type_):
         return _struct(values, type_, column)
     if pt.is_nested(values.type) and pt.is_nested(type_):
-        return _repeated(values, type_, column)
+        return _conform_repeated(values, type_, column)
     if not fits(values.type, type_):
         raise FormatError(f"column {column} is {values.type} in it, and the table says {type_}")
-    return rounded(values, type_)
+    return cast_to_nearest(values, type_)
 
 
 def as_stored(asked: pa.Schema, own: pa.Schema) -> pa.Schema:
@@ -55,11 +55,11 @@ def as_stored(asked: pa.Schema, own: pa.Schema) -> pa.Schema:
 
 
 def with_maps_restored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns ``batch``, read by :func:`as_stored`, in the columns of ``schema``. Raises as :func:`conformed`."""
+    """Returns ``batch``, read by :func:`as_stored`, in the columns of ``schema``. Raises as :func:`conform_array`."""
     if batch.schema.types == schema.types:
         return batch
     arrays: list[Any] = [
-        conformed(column, field.type, field.name) for column, field in zip(batch.columns, schema, strict=True)
+        conform_array(column, field.type, field.name) for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -129,7 +129,7 @@ def _struct(values: Any, type_: Any, column: str) -> Any:
     fields, own = _fields(type_), _fields(values.type)
     places = _places(fields, own)
     children = [
-        conformed(values.field(place), wanted.type, f"{column}.{wanted.name}")
+        conform_array(values.field(place), wanted.type, f"{column}.{wanted.name}")
         if (place := places.get(wanted.name)) is not None
         else pa.nulls(len(values), wanted.type)
         for wanted in fields
@@ -137,18 +137,18 @@ def _struct(values: Any, type_: Any, column: str) -> Any:
     return pa.StructArray.from_arrays(children, fields=fields, mask=values.is_null())
 
 
-def _repeated(values: Any, type_: Any, column: str) -> Any:
+def _conform_repeated(values: Any, type_: Any, column: str) -> Any:
     """Converts a list or a map: its offsets stay, its content is converted."""
     whole = values.take(pa.array(range(len(values)), pa.int64())) if values.offset else values
     null = whole.is_null() if whole.null_count else None
     if pt.is_map(values.type) and pt.is_map(type_):
-        keys = conformed(whole.keys, type_.key_type, f"{column}.key")
-        items = conformed(whole.items, type_.item_type, f"{column}.value")
+        keys = conform_array(whole.keys, type_.key_type, f"{column}.key")
+        items = conform_array(whole.items, type_.item_type, f"{column}.value")
         return map_array(whole.offsets, keys, items, type_, null)
     if is_map_as_list(values.type) and pt.is_map(type_):
         return _map(whole, type_, null, column)
     if (pt.is_list(values.type) or pt.is_large_list(values.type)) and pt.is_list(type_):
-        inner = conformed(whole.values, type_.value_type, f"{column}.element")
+        inner = conform_array(whole.values, type_.value_type, f"{column}.element")
         listed: Any = pa.ListArray.from_arrays
         return listed(whole.offsets.cast(pa.int32()), inner, type_, mask=null)
     raise FormatError(f"column {column} is {values.type} in it, and the table says {type_}")
@@ -160,6 +160,6 @@ def _map(values: Any, type_: Any, null: Any, column: str) -> Any:
         raise FormatError(
             f"column {column} has a map with a null key, which no map of Arrow holds: select the other columns"
         )
-    keys = conformed(values.values.field(0), type_.key_type, f"{column}.key")
-    items = conformed(values.values.field(1), type_.item_type, f"{column}.value")
+    keys = conform_array(values.values.field(0), type_.key_type, f"{column}.key")
+    items = conform_array(values.values.field(1), type_.item_type, f"{column}.value")
     return map_array(values.offsets, keys, items, type_, null)

@@ -62,7 +62,7 @@ class FileFacts(NamedTuple):
     splits: Sequence[int] = ()
 
 
-def trusted(bound: Any) -> Any:
+def without_old_calendar(bound: Any) -> Any:
     """Returns ``bound``, or None if it is a day or time of the old calendar."""
     if isinstance(bound, datetime):
         return bound if bound.date() >= GREGORIAN else None

@@ -100,11 +100,11 @@ class Opening:
         Raises EngineError, which names it too, if a library is missing or too old for the file.
         """
         assert self.format.open_data, "Parquet is read by row groups"
-        with self.guarded(file):
+        with self.errors_of(file):
             yield self.format.open_data(lambda: self.source(file), self)
 
     @contextmanager
-    def guarded(self, file: SourceFile) -> Iterator[None]:
+    def errors_of(self, file: SourceFile) -> Iterator[None]:
         """Within this context, an error while ``file`` is read becomes an error that names it, as in :meth:`open`."""
         with reading_data(file, self.format):
             yield

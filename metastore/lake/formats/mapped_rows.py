@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from metastore.lake.formats.casts import rounded
+from metastore.lake.formats.casts import cast_to_nearest
 
 _ROWS: Final = 16_384
 
@@ -75,4 +75,4 @@ def as_asked(columns: Mapping[str, Any], rows: int, schema: pa.Schema) -> pa.Rec
 
 def _in_type(values: Any, type_: Any) -> Any:
     # Arrow cannot cast a null type within a list, not even to itself.
-    return rounded(values, type_)
+    return cast_to_nearest(values, type_)

@@ -27,7 +27,7 @@ def read_file(opening: Opening, path: str, schema: pa.Schema) -> Iterator[pa.Rec
     file, and EngineError without a reader for Avro.
     """
     file = SourceFile((), path.rpartition("/")[2], path, 0, 0)
-    with opening.guarded(file):
+    with opening.errors_of(file):
         if opening.format.rows is None:
             yield from _columns(opening, file, schema)
         else:

@@ -52,8 +52,8 @@ class ColumnMetrics:
         shown = {
             name: {
                 **{each: (source or {}).get(field_id) for each, source in zip(_COUNTS, sources, strict=True)},
-                "lower_bound": shown_value(kind, decoded(kind, lows.get(field_id))),
-                "upper_bound": shown_value(kind, decoded(kind, highs.get(field_id))),
+                "lower_bound": shown_value(kind, decode_bound(kind, lows.get(field_id))),
+                "upper_bound": shown_value(kind, decode_bound(kind, highs.get(field_id))),
             }
             for field_id, (name, kind) in self.columns.items()
         }
@@ -76,7 +76,7 @@ class ColumnMetrics:
         return self.columns[field_id][1] if field_id in self.columns else None
 
 
-def decoded(kind: IcebergType | None, bound: bytes | None) -> Any:
+def decode_bound(kind: IcebergType | None, bound: bytes | None) -> Any:
     """Returns a stored bound as PyIceberg's value; None if it is not one of ``kind``."""
     if bound is None or not isinstance(kind, PrimitiveType):
         return None
@@ -97,7 +97,7 @@ def as_text(kind: IcebergType | None, bound: bytes | None, transform: Transform[
     """Returns a stored bound as people write it, or in hexadecimal if it is not a value of ``kind``."""
     if bound is None:
         return None
-    value = decoded(kind, bound)
+    value = decode_bound(kind, bound)
     if value is None or kind is None:
         return bound.hex()
     shown: Transform[Any, Any] = transform or IdentityTransform()

@@ -9,7 +9,7 @@ from pyiceberg.conversions import to_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.types import PrimitiveType
 
-from metastore.lake.inspection.column_metrics import as_text, decoded, shown_value
+from metastore.lake.inspection.column_metrics import as_text, decode_bound, shown_value
 
 
 class ColumnRange:
@@ -37,11 +37,11 @@ class ColumnRange:
         self._nans = _sum(self._nans, (file.nan_value_counts or {}).get(self._field_id))
         if values is not None and values == nulls:
             return
-        low = decoded(self._kind, (file.lower_bounds or {}).get(self._field_id))
-        high = decoded(self._kind, (file.upper_bounds or {}).get(self._field_id))
+        low = decode_bound(self._kind, (file.lower_bounds or {}).get(self._field_id))
+        high = decode_bound(self._kind, (file.upper_bounds or {}).get(self._field_id))
         self._has_bounds = self._has_bounds and low is not None and high is not None
         if self._has_bounds:
-            self._low, self._high = _chosen(min, self._low, low), _chosen(max, self._high, high)
+            self._low, self._high = _choose_bound(min, self._low, low), _choose_bound(max, self._high, high)
 
     @property
     def low_text(self) -> str | None:
@@ -73,5 +73,5 @@ def _sum(known: int | None, more: int | None) -> int | None:
     return None if known is None or more is None else known + more
 
 
-def _chosen(choose: Callable[[Any, Any], Any], known: Any, more: Any) -> Any:
+def _choose_bound(choose: Callable[[Any, Any], Any], known: Any, more: Any) -> Any:
     return more if known is None else choose(known, more)

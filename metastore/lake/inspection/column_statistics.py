@@ -18,7 +18,7 @@ from metastore.lake.iceberg.manifests.believed_metrics import Metrics, primitive
 from metastore.lake.iceberg.rows.puffin import THETA
 from metastore.lake.inspection.column_metrics import ColumnMetrics
 from metastore.lake.inspection.column_range import ColumnRange
-from metastore.lake.inspection.of_manifests import listed, live_entries
+from metastore.lake.inspection.of_manifests import list_manifests, live_entries
 
 STATISTICS: Final[dict[str, pa.DataType]] = {
     "column_name": pa.string(),
@@ -45,7 +45,7 @@ def column_statistics(table: Table, snapshot: Snapshot | None) -> pa.Table:
     sizes: dict[int, int | None] = dict.fromkeys(ranges, 0)
     believed = Metrics.of(table.metadata.properties)
     rows, has_deletes = 0, False
-    for entry in live_entries(table, listed(table, snapshot)):
+    for entry in live_entries(table, list_manifests(table, snapshot)):
         file = entry.data_file
         if file.content != DataFileContent.DATA:
             has_deletes = True

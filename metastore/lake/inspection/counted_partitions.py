@@ -28,7 +28,7 @@ from metastore.errors import MetastoreError
 from metastore.lake.iceberg.manifests.partition_key import SpecPartition, partition_key
 from metastore.lake.iceberg.rows.row_difference import row_numbers
 from metastore.lake.inspection.file_counts import COUNTS, FileCounts
-from metastore.lake.inspection.of_manifests import listed, live_entries
+from metastore.lake.inspection.of_manifests import list_manifests, live_entries
 from metastore.lake.inspection.of_metadata import TIMESTAMP
 from metastore.lake.inspection.partition_columns import PartitionColumn
 from metastore.lake.stores.files import open_ranges
@@ -67,7 +67,7 @@ def counted_partitions(table: Table, snapshot: Snapshot, *, last_change: bool = 
             return None
         if last_change:
             counted = _with_last_change(table, counted, held.get(_SNAPSHOT))
-        return None if counted is None else _shown(counted)
+        return None if counted is None else _live_partitions(counted)
     if last_change:
         return None
     for other in reversed(table.metadata.snapshots):
@@ -83,7 +83,7 @@ def counted_partitions(table: Table, snapshot: Snapshot, *, last_change: bool = 
 
 def _brought_to(table: Table, snapshot: Snapshot, other: Snapshot, path: str) -> pa.Table | None:
     """Returns the counts of ``snapshot`` by the statistics ``path`` of the snapshot ``other``."""
-    now, before = ({each.manifest_path: each for each in listed(table, of)} for of in (snapshot, other))
+    now, before = ({each.manifest_path: each for each in list_manifests(table, of)} for of in (snapshot, other))
     gone = [each for manifest, each in before.items() if manifest not in now]
     come = [each for manifest, each in now.items() if manifest not in before]
     if _size([*gone, *come]) >= _size(list(now.values())):
@@ -92,7 +92,7 @@ def _brought_to(table: Table, snapshot: Snapshot, other: Snapshot, path: str) ->
     counted = None if held is None else _counts(table, other, held)
     if counted is None:
         return None
-    every = pa.concat_tables([counted, _counted(table, come, 1), _counted(table, gone, -1)])
+    every = pa.concat_tables([counted, _count_partitions(table, come, 1), _count_partitions(table, gone, -1)])
     numbers = row_numbers(every.drop_columns(list(COUNTS)))
     _, first = np.unique(numbers, return_index=True)
     sums: dict[str, Any] = {}
@@ -106,14 +106,14 @@ def _brought_to(table: Table, snapshot: Snapshot, other: Snapshot, path: str) ->
     brought = every.drop_columns(list(COUNTS)).take(first)
     for name, values in sums.items():
         brought = brought.append_column(name, values)
-    return _shown(brought)
+    return _live_partitions(brought)
 
 
 def _size(manifests: Sequence[ManifestFile]) -> int:
     return sum(each.manifest_length for each in manifests)
 
 
-def _counted(table: Table, manifests: Sequence[ManifestFile], sign: int) -> pa.Table:
+def _count_partitions(table: Table, manifests: Sequence[ManifestFile], sign: int) -> pa.Table:
     """Returns the counts of the live files of ``manifests``, times ``sign``."""
     shown = PartitionColumn(table.metadata)
     found: dict[SpecPartition, tuple[dict[str, Any], FileCounts]] = {}
@@ -162,7 +162,7 @@ def _counts(table: Table, snapshot: Snapshot, held: dict[int, Any]) -> pa.Table 
         if known is not None and known != str(_compute.sum(counts[name]).as_py() or 0):
             _log.warning("partition statistics of snapshot %s are wrong, so manifests are read", snapshot.snapshot_id)
             return None
-    keys = shown.stored(partition)
+    keys = shown.from_statistics(partition)
     if keys is None:
         return None
     return pa.table({**keys, "spec_id": _compute.cast(spec, pa.int32()), **counts}).cast(_schema(shown))
@@ -196,7 +196,7 @@ def _has_files(counted: pa.Table) -> Any:
     return _compute.greater(_compute.add(_compute.add(first, second), third), 0)
 
 
-def _shown(counted: pa.Table) -> pa.Table:
+def _live_partitions(counted: pa.Table) -> pa.Table:
     """Returns the partitions that have a file, with all columns."""
     return counted.append_column("total_size", counted["total_data_file_size_in_bytes"]).filter(_has_files(counted))
 

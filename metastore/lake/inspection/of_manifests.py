@@ -32,7 +32,7 @@ _DATA: Final = frozenset({DataFileContent.DATA})
 
 def manifests(table: Table, snapshot: Snapshot | None) -> pa.Table:
     """Returns the manifests that the snapshot lists."""
-    rows = [_manifest(table, manifest) for manifest in listed(table, snapshot)]
+    rows = [_manifest(table, manifest) for manifest in list_manifests(table, snapshot)]
     return pa.Table.from_pylist(rows, pa.schema(_manifest_fields()))
 
 
@@ -41,24 +41,24 @@ def all_manifests(table: Table) -> pa.Table:
     rows = [
         _manifest(table, manifest) | {"reference_snapshot_id": snapshot.snapshot_id}
         for snapshot in table.metadata.snapshots
-        for manifest in listed(table, snapshot)
+        for manifest in list_manifests(table, snapshot)
     ]
     return pa.Table.from_pylist(rows, pa.schema([*_manifest_fields(), pa.field("reference_snapshot_id", _LONG)]))
 
 
 def files(table: Table, snapshot: Snapshot | None) -> pa.Table:
     """Returns the live data and delete files of the snapshot."""
-    return _files(table, listed(table, snapshot), _DATA | _DELETES)
+    return _files(table, list_manifests(table, snapshot), _DATA | _DELETES)
 
 
 def data_files(table: Table, snapshot: Snapshot | None) -> pa.Table:
     """Returns the live data files of the snapshot."""
-    return _files(table, listed(table, snapshot), _DATA)
+    return _files(table, list_manifests(table, snapshot), _DATA)
 
 
 def delete_files(table: Table, snapshot: Snapshot | None) -> pa.Table:
     """Returns the live delete files and deletion vectors of the snapshot."""
-    return _files(table, listed(table, snapshot), _DELETES)
+    return _files(table, list_manifests(table, snapshot), _DELETES)
 
 
 def all_files(table: Table) -> pa.Table:
@@ -78,7 +78,7 @@ def all_delete_files(table: Table) -> pa.Table:
 
 def entries(table: Table, snapshot: Snapshot | None) -> pa.Table:
     """Returns the entries of the snapshot's manifests, of removed files too: status, and the file as in ``$files``."""
-    return _entries(table, listed(table, snapshot))
+    return _entries(table, list_manifests(table, snapshot))
 
 
 def all_entries(table: Table) -> pa.Table:
@@ -86,7 +86,7 @@ def all_entries(table: Table) -> pa.Table:
     return _entries(table, _listed_by_any(table))
 
 
-def listed(table: Table, snapshot: Snapshot | None) -> Sequence[ManifestFile]:
+def list_manifests(table: Table, snapshot: Snapshot | None) -> Sequence[ManifestFile]:
     """Returns the manifests of a snapshot, in order; none for no snapshot."""
     if snapshot is None:
         return ()
@@ -104,7 +104,7 @@ def _listed_by_any(table: Table) -> Sequence[ManifestFile]:
     """Returns each manifest once, as the newest snapshot lists it: after an upgrade to version 3 it has row ids."""
     found: dict[str, ManifestFile] = {}
     for snapshot in table.metadata.snapshots:
-        found.update((manifest.manifest_path, manifest) for manifest in listed(table, snapshot))
+        found.update((manifest.manifest_path, manifest) for manifest in list_manifests(table, snapshot))
     return tuple(found.values())
 
 

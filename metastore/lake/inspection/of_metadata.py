@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import ancestors_of
 
-from metastore.redaction import shown
+from metastore.redaction import redact_value
 
 TIMESTAMP: Final[pa.DataType] = pa.timestamp("ms", "UTC")
 _TEXT: Final[pa.DataType] = pa.string()
@@ -134,4 +134,4 @@ def metadata_log_entries(table: Table) -> pa.Table:
 
 def _without_secrets(properties: Mapping[str, str]) -> list[tuple[str, str]]:
     """Returns the properties in order of their keys, with secrets masked."""
-    return [(key, shown(key, value)) for key, value in sorted(properties.items())]
+    return [(key, redact_value(key, value)) for key, value in sorted(properties.items())]

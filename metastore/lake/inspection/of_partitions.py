@@ -18,7 +18,7 @@ from metastore.lake.inspection.column_metrics import ColumnMetrics
 from metastore.lake.inspection.column_range import ColumnRange
 from metastore.lake.inspection.counted_partitions import COLUMNS, LAST_CHANGE, counted_partitions
 from metastore.lake.inspection.file_counts import COUNTS, FileCounts
-from metastore.lake.inspection.of_manifests import listed, live_entries
+from metastore.lake.inspection.of_manifests import list_manifests, live_entries
 from metastore.lake.inspection.of_metadata import TIMESTAMP
 from metastore.lake.inspection.partition_columns import PartitionColumn, arrow_type
 
@@ -27,7 +27,7 @@ _LONG: Final[pa.DataType] = pa.int64()
 
 def partitions_schema(table: Table) -> pa.Schema:
     """Returns the columns of ``$partitions``."""
-    bounds = [pa.field(name, _column_type(kind)) for name, kind in _described(table).values()]
+    bounds = [pa.field(name, _column_type(kind)) for name, kind in _data_columns(table).values()]
     fields: list[pa.Field[Any]] = [
         *PartitionColumn(table.metadata).fields,
         pa.field("spec_id", pa.int32()),
@@ -51,17 +51,17 @@ def partitions(table: Table, snapshot: Snapshot | None, asked: Collection[str] |
         if counted is not None:
             return counted
     shown = PartitionColumn(table.metadata)
-    columns = _described(table)
+    columns = _data_columns(table)
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
     found: dict[SpecPartition, _Partition] = {}
-    for entry in live_entries(table, listed(table, snapshot)):
+    for entry in live_entries(table, list_manifests(table, snapshot)):
         file = entry.data_file
         key = partition_key(file.spec_id, file.partition)
         if key not in found:
             found[key] = _Partition({**shown.of(file), "spec_id": file.spec_id}, columns)
         found[key].add(file)
         if entry.snapshot_id in times:
-            found[key].updated(times[entry.snapshot_id], entry.snapshot_id)
+            found[key].note_snapshot(times[entry.snapshot_id], entry.snapshot_id)
     return pa.Table.from_pylist([each.row() for each in found.values()], partitions_schema(table))
 
 
@@ -82,7 +82,7 @@ class _Partition:
             for each in self._ranges.values():
                 each.add(file)
 
-    def updated(self, time: int, snapshot_id: int) -> None:
+    def note_snapshot(self, time: int, snapshot_id: int) -> None:
         """Note that a snapshot of ``time`` (milliseconds) added a file."""
         if self._time is None or time >= self._time:
             self._time, self._snapshot_id = time, snapshot_id
@@ -99,7 +99,7 @@ class _Partition:
         }
 
 
-def _described(table: Table) -> dict[int, tuple[str, PrimitiveType]]:
+def _data_columns(table: Table) -> dict[int, tuple[str, PrimitiveType]]:
     """Returns name and type of the columns of ``data``, by id: top-level ones that the partition does not tell."""
     identity = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
     schema: Schema = table.schema()

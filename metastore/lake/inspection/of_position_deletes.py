@@ -12,7 +12,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.lake.iceberg.columns.version_3_fields import content_offset, content_size, referenced_data_file
 from metastore.lake.iceberg.rows.position_deletes import deleted_positions, position_batches
-from metastore.lake.inspection.of_manifests import listed, live_entries
+from metastore.lake.inspection.of_manifests import list_manifests, live_entries
 from metastore.lake.inspection.partition_columns import PartitionColumn
 from metastore.lake.stores.read_errors import reading_file
 
@@ -55,7 +55,7 @@ def position_deletes(table: Table, snapshot: Snapshot | None) -> pa.Table:
 def _positions(table: Table, snapshot: Snapshot | None) -> Iterator[_Deleted]:
     """Yields delete files with paths of data files and positions in them, in arrays of equal length."""
     by_path: dict[str, list[DataFile]] = {}
-    manifests = [each for each in listed(table, snapshot) if each.content == ManifestContent.DELETES]
+    manifests = [each for each in list_manifests(table, snapshot) if each.content == ManifestContent.DELETES]
     for entry in live_entries(table, manifests):
         if entry.data_file.content == DataFileContent.POSITION_DELETES:
             by_path.setdefault(entry.data_file.file_path, []).append(entry.data_file)

@@ -40,7 +40,7 @@ class PartitionColumn:
             values[name] = str(value) if value is not None and arrow_type(kind) is _TEXT else value
         return {"partition": values}
 
-    def stored(self, partitions: Any) -> dict[str, Any] | None:
+    def from_statistics(self, partitions: Any) -> dict[str, Any] | None:
         """Returns the column from a column of partition statistics; None if that lacks a field, or has other types."""
         if not self._fields:
             return {}

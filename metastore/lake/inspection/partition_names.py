@@ -11,7 +11,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from metastore.lake.iceberg.columns.schemas import schema_of
 from metastore.lake.iceberg.manifests.partition_key import SpecPartition, partition_key
-from metastore.lake.inspection.of_manifests import listed, live_entries
+from metastore.lake.inspection.of_manifests import list_manifests, live_entries
 
 _COLUMNS: Final[dict[str, pa.DataType]] = {
     "PARTITION": pa.string(),
@@ -30,7 +30,7 @@ def partition_names(table: Table, snapshot: Snapshot | None) -> pa.Table:
     specs = metadata.specs()
     schemas = {spec_id: schema_of(metadata, spec) for spec_id, spec in specs.items()}
     found: dict[SpecPartition, tuple[DataFile, list[int]]] = {}
-    for entry in live_entries(table, listed(table, snapshot)):
+    for entry in live_entries(table, list_manifests(table, snapshot)):
         file = entry.data_file
         if file.content == DataFileContent.DATA:
             _, counts = found.setdefault(partition_key(file.spec_id, file.partition), (file, [0, 0]))

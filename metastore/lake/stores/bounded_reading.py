@@ -84,7 +84,7 @@ class ReadLimits:
         """Read the limits from the ``properties`` of a FileIO, with defaults for missing ones."""
         return cls(LimitSettings.of(properties))
 
-    def named(self, name: Kind) -> Limit:
+    def limit_of(self, name: Kind) -> Limit:
         """Return the limit of one kind of file."""
         return Limit(name, getattr(self.settings, name))
 
@@ -92,7 +92,7 @@ class ReadLimits:
         """Return the limit of a file by its name's ending; None for data files, which are read in parts."""
         for suffix, name in _SUFFIXES.items():
             if location.endswith(suffix):
-                return self.named(name)
+                return self.limit_of(name)
         return None
 
 
@@ -110,7 +110,7 @@ def whole(file: InputFile, limit: Limit) -> bytes:
     return b"".join(parts)
 
 
-def gunzipped(content: bytes, location: str, limit: Limit) -> bytes:
+def gunzip(content: bytes, location: str, limit: Limit) -> bytes:
     """Uncompress a gzip file with any number of members. FormatError above the limit, EOFError, zlib.error."""
     out = BytesIO()
     rest = content
@@ -132,10 +132,10 @@ def table_metadata(file: InputFile, encoding: str = "utf-8") -> TableMetadata:
     see :data:`metastore.lake.iceberg.catalogs.catalog_errors.UNREADABLE`.
     """
     limits = getattr(file, "limits", None) or ReadLimits()
-    limit = limits.named("metadata_json")
+    limit = limits.limit_of("metadata_json")
     content = whole(file, limit)
     if file.location.endswith(_PACKED):
-        content = gunzipped(content, file.location, limit)
+        content = gunzip(content, file.location, limit)
     if len(content) < _LONG_BYTES:
         return TableMetadataUtil.parse_raw(content.decode(encoding))
     return _PARSED.of(content, lambda: TableMetadataUtil.parse_raw(content.decode(encoding)))
@@ -184,7 +184,7 @@ def parquet_rows(source: pa.NativeFile | BytesIO, location: str, limit: Limit) -
         return file.read()
 
 
-def _inflated(data: bytes, most: int) -> bytes:
+def _inflate(data: bytes, most: int) -> bytes:
     return zlib.decompressobj(_RAW_DEFLATE).decompress(data, most)
 
 
@@ -212,7 +212,7 @@ def _from_snappy(data: bytes, most: int) -> bytes:
 _SNAPPY: Final[Callable[[bytes], bytes]] = SnappyCodec.decompress
 _UNPACK: Final[Mapping[type, Callable[[bytes, int], bytes]]] = {
     BZip2Codec: _from_bzip2,
-    DeflateCodec: _inflated,
+    DeflateCodec: _inflate,
     SnappyCodec: _from_snappy,
     ZStandardCodec: _from_zstandard,
 }
@@ -229,10 +229,10 @@ def unpacked_block(codec: type, data: bytes, most: int) -> bytes:
     return content
 
 
-def _bounded(codec: type) -> Callable[[bytes], bytes]:
+def _bound_codec(codec: type) -> Callable[[bytes], bytes]:
     return lambda data: unpacked_block(codec, data, LimitSettings.manifest)
 
 
 for _codec in _UNPACK:
-    _codec.decompress = staticmethod(_bounded(_codec))  # type: ignore[attr-defined] # PyIceberg takes no codec of others
+    _codec.decompress = staticmethod(_bound_codec(_codec))  # type: ignore[attr-defined] # PyIceberg takes no codec of others
 FromInputFile.table_metadata = staticmethod(table_metadata)  # type: ignore[assignment] # its catalogs call this one

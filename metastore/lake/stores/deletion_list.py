@@ -94,9 +94,9 @@ class DeletionList:
         Raises as :meth:`keep`.
         """
         now_ms = self.now_ms()
-        return self._set(names, lambda entry: self._begun(entry, now_ms) if entry.due_ms is None else entry)
+        return self._set(names, lambda entry: self._begin(entry, now_ms) if entry.due_ms is None else entry)
 
-    def held(self, candidates: Iterable[PutOffFile], renewed: Collection[str] = ()) -> dict[str, PutOffFile]:
+    def hold(self, candidates: Iterable[PutOffFile], renewed: Collection[str] = ()) -> dict[str, PutOffFile]:
         """Put ``candidates`` on the list; returns the entries of those that may not be deleted yet, by location.
 
         A file that is on the list keeps its time, unless it is another file now, or it is among ``renewed``: it was
@@ -115,7 +115,7 @@ class DeletionList:
             ):
                 if not self.delay:
                     continue
-                entry = self._begun(asked, now_ms)
+                entry = self._begin(asked, now_ms)
                 new.append(entry)
             if not entry.is_due(now_ms):
                 held[asked.path] = entry
@@ -132,7 +132,7 @@ class DeletionList:
         gone = set(_keys(locations))
         self._rewrite(lambda key, entry: None if key in gone and entry.due_ms is not None else entry)
 
-    def _begun(self, entry: PutOffFile, now_ms: int) -> PutOffFile:
+    def _begin(self, entry: PutOffFile, now_ms: int) -> PutOffFile:
         return replace(entry, since_ms=now_ms, due_ms=now_ms + self.delay // MILLISECOND)
 
     def _set(self, names: Sequence[str], change: Callable[[PutOffFile], PutOffFile]) -> list[PutOffFile]:
@@ -147,11 +147,11 @@ class DeletionList:
                 )
         named = set(names)
 
-        def changed(key: str, entry: PutOffFile) -> PutOffFile:
+        def change_entry(key: str, entry: PutOffFile) -> PutOffFile:
             return change(entry) if key in keys or entry.table in named else entry
 
-        self._rewrite(changed)
-        return [changed(key, entry) for key, entry in known.items() if key in keys or entry.table in named]
+        self._rewrite(change_entry)
+        return [change_entry(key, entry) for key, entry in known.items() if key in keys or entry.table in named]
 
     def _by_key(self) -> dict[str, PutOffFile]:
         found: dict[str, PutOffFile] = {}
@@ -237,7 +237,7 @@ class PutOff:
             for each in locations
             if roots.hold(each)
         )
-        held = self.deletions.held(entries, self.renewed)
+        held = self.deletions.hold(entries, self.renewed)
         self.held.update((location, entry.why_held) for location, entry in held.items())
         return [location for location in locations if location not in held]
 

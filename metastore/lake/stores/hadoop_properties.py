@@ -39,7 +39,7 @@ def _is_true(value: str) -> bool:
     return value.strip().lower() == "true"
 
 
-def _negated(value: str) -> str:
+def _negate(value: str) -> str:
     return "false" if _is_true(value) else "true"
 
 
@@ -56,7 +56,7 @@ def _encryption(algorithm: str) -> str | None:
     return {"SSE-S3": "AES256", "AES256": "AES256", "SSE-KMS": "aws:kms"}.get(algorithm)
 
 
-def _unauthenticated(kind: str) -> str | None:
+def _flag_unauthenticated(kind: str) -> str | None:
     return "true" if kind == "UNAUTHENTICATED" else None
 
 
@@ -75,7 +75,7 @@ _S3A: Final[tuple[tuple[str, str, _Convert], ...]] = (
     ("fs.s3a.secret.key", "s3.secret-access-key", _same),
     ("fs.s3a.session.token", "s3.session-token", _same),
     ("fs.s3a.endpoint.region", "s3.region", _same),
-    ("fs.s3a.path.style.access", "s3.force-virtual-addressing", _negated),
+    ("fs.s3a.path.style.access", "s3.force-virtual-addressing", _negate),
     ("fs.s3a.aws.credentials.provider", "s3.anonymous", _anonymous),
     ("fs.s3a.assumed.role.arn", "s3.role-arn", _same),
     ("fs.s3a.assumed.role.session.name", "s3.role-session-name", _same),
@@ -89,7 +89,7 @@ _GCS: Final[tuple[tuple[str, str, _Convert], ...]] = (
     ("fs.gs.storage.root.url", "gcs.service.host", _same),
     ("google.cloud.auth.service.account.json.keyfile", SERVICE_ACCOUNT_FILE, _same),
     ("fs.gs.auth.service.account.json.keyfile", SERVICE_ACCOUNT_FILE, _same),
-    ("fs.gs.auth.type", GCS_ANONYMOUS, _unauthenticated),
+    ("fs.gs.auth.type", GCS_ANONYMOUS, _flag_unauthenticated),
 )
 _ABFS: Final[tuple[tuple[str, str, _Convert], ...]] = (
     ("fs.azure.account.key", "adls.account-key", _same),
@@ -106,24 +106,24 @@ def file_io_properties(location: str, properties: Mapping[str, str]) -> dict[str
 
     Invalid values (a timeout that is not a number) are left out, like unknown keys.
     """
-    return {**_translated(StoreLocation.parse(location), properties), **properties}
+    return {**_translate(StoreLocation.parse(location), properties), **properties}
 
 
-def _translated(place: StoreLocation, properties: Mapping[str, str]) -> dict[str, str]:
+def _translate(place: StoreLocation, properties: Mapping[str, str]) -> dict[str, str]:
     match place.kind:
         case "s3":
             hadoop = _for_bucket(place.bucket, properties)
-            return {**_meant(_S3A, hadoop), **_s3_endpoint(hadoop)}
+            return {**_apply_rules(_S3A, hadoop), **_s3_endpoint(hadoop)}
         case "gcs":
-            return {**_meant(_GCS, properties), **_service_account(properties)}
+            return {**_apply_rules(_GCS, properties), **_service_account(properties)}
         case "azure":
             hadoop = _for_account(place, properties)
-            return {"adls.account-name": place.account, **_azure_endpoint(place, hadoop), **_meant(_ABFS, hadoop)}
+            return {"adls.account-name": place.account, **_azure_endpoint(place, hadoop), **_apply_rules(_ABFS, hadoop)}
         case _:
             return {}
 
 
-def _meant(rules: tuple[tuple[str, str, _Convert], ...], hadoop: Mapping[str, str]) -> dict[str, str]:
+def _apply_rules(rules: tuple[tuple[str, str, _Convert], ...], hadoop: Mapping[str, str]) -> dict[str, str]:
     found = ((key, convert(hadoop[name])) for name, key, convert in rules if hadoop.get(name))
     return {key: value for key, value in found if value is not None}
 

@@ -28,7 +28,7 @@ class NewFiles:
         self._created: list[str] = []
 
     @property
-    def created(self) -> list[str]:
+    def created_files(self) -> list[str]:
         """The files that were certainly created, in the order of creation."""
         return list(self._created)
 

@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.formats.casts import rounded
+from metastore.lake.formats.casts import cast_to_nearest
 from metastore.lake.formats.variant_arrays import VariantArrowType
 from metastore.lake.iceberg.columns.readable_columns import require_values_can_be_made
 from metastore.lake.iceberg.columns.type_spellings import VariantType
@@ -29,7 +29,7 @@ Column = Any
 """An Arrow chunked array of any type."""
 
 
-def conformed(
+def conform_columns(
     columns: Mapping[str, Column],
     schema: Schema,
     arrow: pa.Schema,
@@ -54,14 +54,14 @@ def conformed(
 
 
 def conformed_column(field: NestedField, arrow: pa.Field[Any], values: Column) -> Column:
-    """Returns ``values`` in the type of the table's column ``field``. Raises as :func:`conformed`."""
-    made = _typed(field, arrow, values)
+    """Returns ``values`` in the type of the table's column ``field``. Raises as :func:`conform_columns`."""
+    made = _cast_column(field, arrow, values)
     for chunk in made.chunks:
         _require_values(field, chunk, field.name)
     return made
 
 
-def _typed(field: NestedField, arrow: pa.Field[Any], values: Column) -> Any:
+def _cast_column(field: NestedField, arrow: pa.Field[Any], values: Column) -> Any:
     whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
     if not len(whole):  # the types of a query say before it runs whether its values fit
         kind: Any = whole.type
@@ -71,7 +71,7 @@ def _typed(field: NestedField, arrow: pa.Field[Any], values: Column) -> Any:
 
 def _with_defaults(field: NestedField, arrow: pa.Field[Any], values: Column, rows: Sequence[int]) -> Column:
     """Returns ``values`` in the column's type, with its write default in ``rows``."""
-    typed = _typed(field, arrow, values)
+    typed = _cast_column(field, arrow, values)
     places = np.arange(len(typed))
     places[list(rows)] = len(typed)
     return pa.chunked_array([*typed.chunks, default_column(field, arrow, 1)], type=arrow.type).take(places)
@@ -117,7 +117,7 @@ def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
             return in_arrow_type(field.field_type, stored, wanted)
         if pa.types.is_decimal(wanted) and pa.types.is_integer(stored.type):
             stored = stored.cast(_ANY_INTEGER)  # Arrow compares the digits of the types, not those of the values
-        return rounded(stored, wanted, whole=True)
+        return cast_to_nearest(stored, wanted, whole=True)
     except pa.ArrowException as error:
         raise InvalidRequestError(f"column {field.name} is {field.field_type}: {error}") from error
 

@@ -67,7 +67,7 @@ class NewDeletes:
 
 def write_deletes(chunk: DeleteChunk) -> Iterator[pa.RecordBatch]:
     """Write the deletes of a chunk. Yields one batch of :data:`WRITTEN`. Raises FormatError and StorageError."""
-    found = [each for each in _converted(chunk) if each[1]]
+    found = [each for each in _convert_deletes(chunk) if each[1]]
     files = NewFiles(chunk.job.io)
     try:
         entries = write_delete_file(chunk.job, files, [each for each, _ in found], vectors=chunk.vectors)
@@ -95,13 +95,13 @@ def write_delete_file(
         return []
     try:
         entries = (_vectors if vectors else _position_file)(job, files, found)
-        flush(files.created)
+        flush(files.created_files)
     except OSError as error:
         raise StorageError(f"cannot write delete files of {job.name}: {error}") from error
     return entries
 
 
-def _converted(chunk: DeleteChunk) -> Iterator[tuple[NewDeletes, int]]:
+def _convert_deletes(chunk: DeleteChunk) -> Iterator[tuple[NewDeletes, int]]:
     """Yields the new deletes of each data file, and the number of rows that no position delete had before.
 
     Without equality deletes, all rows count, because only their form changes.

@@ -16,13 +16,13 @@ from pyiceberg.schema import Schema
 from metastore.lake.iceberg.columns.readable_columns import columns_with_ids
 from metastore.lake.iceberg.manifests.data_file import open_data_file
 from metastore.lake.iceberg.rows.equality_deletes import EqualityDeletes
-from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merged
+from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merge_positions
 from metastore.lake.iceberg.rows.projection import partition_constants
 from metastore.lake.stores.files import open_ranges
 from metastore.lake.stores.read_errors import reading_file
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.pieces import Slice
-from metastore.lake.writes.reading import gathered
+from metastore.lake.writes.reading import gather_batches
 
 _NO_POSITIONS: Final[Positions] = np.empty(0, dtype=np.int64)
 
@@ -52,7 +52,7 @@ def deleted_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[DeletedRo
             if delete.path not in known:
                 with reading_file(delete.path):
                     known[delete.path] = deleted_positions(job.io, delete.path, delete.format, paths)
-        old = merged(part for delete in by_position for part in known[delete.path].get(cut.path, ()))
+        old = merge_positions(part for delete in by_position for part in known[delete.path].get(cut.path, ()))
         old = _NO_POSITIONS if old is None else old
         if len(by_position) == len(cut.deletes):
             yield DeletedRows(cut, old, _NO_POSITIONS)
@@ -75,7 +75,7 @@ def _equal_rows(job: RewriteJob, cut: Slice, equality: EqualityDeletes) -> Posit
         # Rows are counted even if no column is compared.
         names = names or file.schema.names[:1]
         first = 0
-        for batches in gathered(batch for _, batch in file.batches(0, cut.file_rows, names)):
+        for batches in gather_batches(batch for _, batch in file.batches(0, cut.file_rows, names)):
             mask = equality.mask(batches, held, constants, by_equality)
             found.append(first + np.flatnonzero(mask))
             first += len(mask)

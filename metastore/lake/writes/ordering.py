@@ -21,7 +21,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from metastore.lake.writes.job import AlongCurve, SortKey
 from metastore.lake.writes.space_curves import Curve
-from metastore.lake.writes.transforms import column, transformed
+from metastore.lake.writes.transforms import apply_transform, column
 
 Direction = tuple[str, Literal["ascending", "descending"]]
 
@@ -45,7 +45,7 @@ class Order:
         self._keys = tuple(keys)
         self._curves = curves
 
-    def fitted(self, sample: pa.Table) -> Order:
+    def fit(self, sample: pa.Table) -> Order:
         """Returns this order with curves for rows like those of ``sample``; :meth:`ranks` needs them."""
         if self._curves:
             return self
@@ -59,7 +59,7 @@ class Order:
 
     def _values(self, key: SortKey, rows: pa.RecordBatch | pa.Table) -> Any:
         kind = self._schema.find_type(key.source_id)
-        return transformed(key.transform, kind, column(self._schema, key.source_id, rows))
+        return apply_transform(key.transform, kind, column(self._schema, key.source_id, rows))
 
     def ranks(self, rows: pa.RecordBatch | pa.Table) -> tuple[pa.Table, list[Direction]]:
         """Returns columns and directions that sort like the keys: nulls as they say, NaN greatest, -0.0 below 0.0."""
@@ -83,7 +83,7 @@ class Order:
                 add(_is_above_minus_zero(values), descending=key.descending)
         return pa.table(columns, [name for name, _ in directions]), directions
 
-    def sorted(self, rows: pa.Table) -> pa.Table:
+    def sort(self, rows: pa.Table) -> pa.Table:
         """Returns the rows in order."""
         ranks, directions = self.ranks(rows)
         return rows.take(pc.sort_indices(ranks, sort_keys=directions))
@@ -102,10 +102,10 @@ def in_order(batches: Iterable[pa.RecordBatch], order: Order, budget: int = BUDG
     else:
         if held:
             rows = pa.Table.from_batches(held)
-            yield from order.fitted(rows).sorted(rows).combine_chunks().to_batches(_OUT_ROWS)
+            yield from order.fit(rows).sort(rows).combine_chunks().to_batches(_OUT_ROWS)
         return
     sample = pa.Table.from_batches(held)
-    order = order.fitted(sample)
+    order = order.fit(sample)
     borders = _borders(sample, order)
     with tempfile.TemporaryDirectory(prefix="metastore-sort-") as folder:
         buckets = _Buckets(folder, borders, order)

@@ -12,7 +12,7 @@ from pyiceberg.partitioning import PartitionField, partition_record_value
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, VoidTransform
 
-from metastore.lake.writes.transforms import Column, column, transformed
+from metastore.lake.writes.transforms import Column, apply_transform, column
 
 
 def partition_column(field: PartitionField, schema: Schema, rows: pa.RecordBatch | pa.Table) -> Column | None:
@@ -22,7 +22,7 @@ def partition_column(field: PartitionField, schema: Schema, rows: pa.RecordBatch
     """
     if isinstance(field.transform, VoidTransform):
         return None
-    return transformed(field.transform, schema.find_type(field.source_id), column(schema, field.source_id, rows))
+    return apply_transform(field.transform, schema.find_type(field.source_id), column(schema, field.source_id, rows))
 
 
 def partition_value(field: PartitionField, value: Any, schema: Schema) -> Any:

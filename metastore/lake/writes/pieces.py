@@ -145,16 +145,16 @@ def choose(candidates: Sequence[Candidate], output_spec_id: int | None, options:
             left["of a good size and with few deletes"] = len(candidates) - len(wanted)
     packs: list[tuple[Record | None, list[Candidate]]] = []
     for partition, members in _by_partition(wanted, output_spec_id):
-        for pack in _packed(members, options):
+        for pack in _pack_candidates(members, options):
             if options.rewrite_all or _pays(pack, options):
                 packs.append((partition, pack))
             else:
                 # A single file is not a group, whatever min-input-files says: rewriting it would change nothing.
                 reason = f"in a group of fewer than {max(2, options.min_input_files)} files"
                 left[reason] = left.get(reason, 0) + len(pack)
-    packs = _ordered(packs, options)
+    packs = _order_packs(packs, options)
     if options.max_files is not None:
-        packs, over = _limited(packs, options.max_files)
+        packs, over = _limit_packs(packs, options.max_files)
         if over:
             left["over max-files-to-rewrite"] = over
     return Choice(tuple(Group(number, tuple(pack), at) for number, (at, pack) in enumerate(packs)), left)
@@ -227,7 +227,7 @@ def _by_partition(
     return [*found, (None, moved)] if moved else found
 
 
-def _packed(candidates: Iterable[Candidate], options: RewriteOptions) -> list[list[Candidate]]:
+def _pack_candidates(candidates: Iterable[Candidate], options: RewriteOptions) -> list[list[Candidate]]:
     """Split into packs within the limits, in order, because adjacent files have similar rows."""
     packs: list[list[Candidate]] = []
     size = 0
@@ -241,7 +241,7 @@ def _packed(candidates: Iterable[Candidate], options: RewriteOptions) -> list[li
     return packs
 
 
-def _ordered(
+def _order_packs(
     packs: list[tuple[Record | None, list[Candidate]]], options: RewriteOptions
 ) -> list[tuple[Record | None, list[Candidate]]]:
     if options.job_order == "none":
@@ -254,7 +254,7 @@ def _ordered(
     return sorted(packs, key=weight, reverse=direction == "desc")
 
 
-def _limited(
+def _limit_packs(
     packs: list[tuple[Record | None, list[Candidate]]], limit: int
 ) -> tuple[list[tuple[Record | None, list[Candidate]]], int]:
     kept: list[tuple[Record | None, list[Candidate]]] = []

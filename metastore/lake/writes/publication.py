@@ -29,7 +29,7 @@ from pyiceberg.table.update import (
 
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
-from metastore.lake.iceberg.rows.changed_manifests import changed_manifests, counted
+from metastore.lake.iceberg.rows.changed_manifests import changed_manifests, count_changes
 from metastore.lake.iceberg.rows.live_files import LiveFile
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.lake.writes.audit import MAIN, Head
@@ -70,12 +70,12 @@ def publish_creation(
     made = NewSnapshot(staged, now_ms)
     with made.taken_back_unless_published():
         first = made.updates(_manifests(made, new, ()), _summary(made, new, ()))
-        requirements = (AssertCreate(),) if replaced is None else unchanged(replaced)
+        requirements = (AssertCreate(),) if replaced is None else require_unchanged(replaced)
         target.commit(staged if replaced is None else replaced, requirements, (*updates, *first))
     return made.id
 
 
-def unchanged(table: Table) -> tuple[TableRequirement, ...]:
+def require_unchanged(table: Table) -> tuple[TableRequirement, ...]:
     """Returns the requirements that the columns, partitioning, order and rows of ``table`` are as they were loaded."""
     metadata = table.metadata
     snapshot = metadata.current_snapshot_id
@@ -103,7 +103,7 @@ def _summary(
 ) -> Summary:
     parent = made.parent
     previous = parent.summary.additional_properties if parent and parent.summary else None
-    counts = counted(made.table.metadata, new, [live.file for live in gone])
+    counts = count_changes(made.table.metadata, new, [live.file for live in gone])
     return update_snapshot_summaries(Summary(_operation(new, gone), **counts, **notes), previous)
 
 

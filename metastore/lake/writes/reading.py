@@ -22,7 +22,7 @@ from metastore.lake.iceberg.columns.readable_columns import columns_with_ids
 from metastore.lake.iceberg.manifests.carried_files import open_carried_file
 from metastore.lake.iceberg.rows.delete_index import Delete
 from metastore.lake.iceberg.rows.equality_deletes import EqualityDeletes
-from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merged, without
+from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merge_positions, without
 from metastore.lake.iceberg.rows.projection import Projection, partition_constants
 from metastore.lake.iceberg.rows.row_lineage import FileLineage, with_lineage
 from metastore.lake.stores.files import open_ranges
@@ -37,14 +37,14 @@ _TOGETHER: Final = 32 << 20
 
 def read_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
     """Yields the live rows of ``slices`` in order, with the table's columns. Raises FormatError with the file."""
-    deleted = _deleted(job.io, slices)
+    deleted = _read_deletes(job.io, slices)
     equality = EqualityDeletes(job.io, job.schemas, job.name_mapping, job.format_version)
     projections: list[tuple[pa.Schema, int, Projection]] = []
-    for cut, source in _opened(job.io, slices):
+    for cut, source in _open_slices(job.io, slices):
         with reading_file(cut.path):
             # If a file was added again, the old deletes do not apply to it.
             by_position = [delete for delete in cut.deletes if not delete.equality_ids]
-            own = merged(part for delete in by_position for part in deleted[delete].get(cut.path, ()))
+            own = merge_positions(part for delete in by_position for part in deleted[delete].get(cut.path, ()))
             yield from _slice_rows(job, cut, source, own, equality, projections)
 
 
@@ -68,7 +68,7 @@ def _slice_rows(
     wanted = job.file_schema.field_ids | {column for delete in by_equality for column in delete.equality_ids}
     columns = [field.name for field in held.fields if not Schema(field).field_ids.isdisjoint(wanted)]
     constants = partition_constants(job.spec(cut.spec_id), cut.partition)
-    for batches in gathered(_live(file.batches(cut.first, cut.end, columns), cut, deleted, lineage)):
+    for batches in gather_batches(_live(file.batches(cut.first, cut.end, columns), cut, deleted, lineage)):
         yield from map(projection.apply, equality.without(batches, held, constants, by_equality))
 
 
@@ -88,7 +88,7 @@ def _live(
                 yield batch
 
 
-def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+def gather_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
     """Yields adjacent batches together, so that keys are looked up for many rows at once."""
     group: list[pa.RecordBatch] = []
     size = 0
@@ -123,7 +123,7 @@ def _columns_of(job: RewriteJob, arrow: pa.Schema) -> Schema:
     return pyarrow_to_schema(columns_with_ids(arrow), job.name_mapping, job.format_version <= 2, job.format_version)
 
 
-def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list[Positions]]]:
+def _read_deletes(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list[Positions]]]:
     """Returns the positions that each position delete file deletes in the data files of ``slices``."""
     paths = {cut.path for cut in slices}
     found = {}
@@ -133,7 +133,7 @@ def _deleted(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list
     return found
 
 
-def _opened(io: FileIO, slices: Sequence[Slice]) -> Iterator[tuple[Slice, Any]]:
+def _open_slices(io: FileIO, slices: Sequence[Slice]) -> Iterator[tuple[Slice, Any]]:
     """Yields each slice with its file opened. Small files are fetched whole, some of them ahead."""
 
     def fetch(cut: Slice) -> pa.NativeFile:

@@ -132,7 +132,7 @@ class RowChanges:
             if not of_file and (number in marked or len(going) == live.files[number].file.record_count):
                 continue
             batches = read_rows(job, [live.slice(number)])
-            yield from _changed(batches, going, of_file, job.keeps_lineage, only_updated=number in marked)
+            yield from _change_batches(batches, going, of_file, job.keeps_lineage, only_updated=number in marked)
 
 
 _EMPTY: Final[Numbers] = np.empty(0, dtype=np.int64)
@@ -149,7 +149,7 @@ def _by_file(addresses: pa.Table) -> dict[int, tuple[Numbers, Numbers]]:
     return {int(number): (rows[part], part) for number, part in zip(numbers, parts, strict=True)} if len(files) else {}
 
 
-def _changed(
+def _change_batches(
     batches: Iterator[pa.RecordBatch],
     going: Numbers,
     updates: Sequence[tuple[tuple[Numbers, Numbers], Mapping[int, Any]]],
@@ -166,11 +166,13 @@ def _changed(
             start, stop = np.searchsorted(rows, (first, end))
             kept[rows[start:stop] - first] = True
             for position, values in columns.items():
-                arrays[position] = _replaced(arrays[position], rows[start:stop] - first, values, places[start:stop])
+                arrays[position] = _replace_values(
+                    arrays[position], rows[start:stop] - first, values, places[start:stop]
+                )
             if keeps_lineage:
                 # NULL is the sequence number of the commit to come.
                 unset: Any = pa.nulls(stop - start, pa.int64())
-                arrays[-1] = _replaced(arrays[-1], rows[start:stop] - first, unset, np.arange(stop - start))
+                arrays[-1] = _replace_values(arrays[-1], rows[start:stop] - first, unset, np.arange(stop - start))
         start, stop = np.searchsorted(going, (first, end))
         kept[going[start:stop] - first] = False
         first = end
@@ -181,7 +183,7 @@ def _changed(
             yield made.filter(pa.array(kept))
 
 
-def _replaced(column: Any, rows: Numbers, values: Any, places: Numbers) -> Any:
+def _replace_values(column: Any, rows: Numbers, values: Any, places: Numbers) -> Any:
     """Returns ``column`` with ``values`` at ``places`` in its rows ``rows``."""
     if not len(rows):
         return column

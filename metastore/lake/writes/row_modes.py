@@ -38,7 +38,7 @@ class RowMode:
     def of(cls, name: str, properties: Mapping[str, str], format_version: int, kind: Kind) -> RowMode:
         """Read the properties of table ``name``. Raises InvalidRequestError for an unknown value of one of them."""
 
-        def chosen(key: str) -> str:
+        def choose(key: str) -> str:
             first, second = ROW_MODE_VALUES[key]
             value = properties.get(key, first)
             if value.lower() not in (first, second):
@@ -48,6 +48,6 @@ class RowMode:
                 )
             return value.lower()
 
-        merges = chosen(f"write.{kind}.mode") == MERGE_ON_READ
-        isolation = chosen(f"write.{kind}.isolation-level")
-        return cls(merges and format_version > 1, isolation == SERIALIZABLE, chosen(GRANULARITY) == BY_FILE)
+        merges = choose(f"write.{kind}.mode") == MERGE_ON_READ
+        isolation = choose(f"write.{kind}.isolation-level")
+        return cls(merges and format_version > 1, isolation == SERIALIZABLE, choose(GRANULARITY) == BY_FILE)

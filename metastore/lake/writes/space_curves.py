@@ -47,10 +47,10 @@ class Curve:
         """Return the place of each row as an Arrow array of int64; ``columns`` are as in :meth:`through`."""
         bits = _bits(len(columns))
         numbers = [_spread(*pair, bits) for pair in zip(self.borders, columns, strict=True)]
-        return pa.array(interleaved(along_hilbert(numbers, bits) if self.kind == "hilbert" else numbers, bits))
+        return pa.array(interleave_bits(along_hilbert(numbers, bits) if self.kind == "hilbert" else numbers, bits))
 
 
-def interleaved(numbers: Sequence[Numbers], bits: int) -> Numbers:
+def interleave_bits(numbers: Sequence[Numbers], bits: int) -> Numbers:
     """Return numbers made of the ``bits`` lowest bits of each of ``numbers`` in turn, the first and highest first."""
     place: Numbers = np.zeros(len(numbers[0]), dtype=np.int64)
     for bit in reversed(range(bits)):
@@ -60,7 +60,7 @@ def interleaved(numbers: Sequence[Numbers], bits: int) -> Numbers:
 
 
 def along_hilbert(numbers: Sequence[Numbers], bits: int) -> list[Numbers]:
-    """Return the numbers that, :func:`interleaved`, are the places on a Hilbert curve through ``numbers``.
+    """Return the numbers that are, after :func:`interleave_bits`, the places on a Hilbert curve through ``numbers``.
 
     ``numbers`` has the coordinates of all points, from 0 to 2 ** ``bits`` - 1: one array for each dimension.
     """

@@ -40,7 +40,7 @@ def column(schema: Schema, field_id: int, rows: pa.RecordBatch | pa.Table) -> Co
     return pc.struct_field(values, inner) if inner else values
 
 
-def transformed(transform: Transform[Any, Any], source: IcebergType, values: Column) -> Column:
+def apply_transform(transform: Transform[Any, Any], source: IcebergType, values: Column) -> Column:
     """Returns ``transform`` applied to ``values``; nulls stay null."""
     if isinstance(values.type, pa.BaseExtensionType):
         values = values.cast(values.type.storage_type)
@@ -50,9 +50,9 @@ def transformed(transform: Transform[Any, Any], source: IcebergType, values: Col
         case VoidTransform():
             return pa.nulls(len(values), values.type)
         case HourTransform():
-            return _floored(values, _HOUR_US)
+            return _floor_to_unit(values, _HOUR_US)
         case DayTransform():
-            return values.cast(pa.int32()) if pa.types.is_date(values.type) else _floored(values, _DAY_US)
+            return values.cast(pa.int32()) if pa.types.is_date(values.type) else _floor_to_unit(values, _DAY_US)
         case MonthTransform():
             return _compute.add(_compute.multiply(_years(values), 12), _compute.subtract(pc.month(values), 1)).cast(
                 pa.int32()
@@ -69,7 +69,7 @@ def transformed(transform: Transform[Any, Any], source: IcebergType, values: Col
     return made.take(encoded.indices)
 
 
-def _floored(values: Column, unit: int) -> Column:
+def _floor_to_unit(values: Column, unit: int) -> Column:
     micros = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
     # Arrow divides towards zero, but times before 1970 belong to the unit that began before them.
     whole = _compute.divide(micros, unit)

@@ -69,7 +69,7 @@ class FileWriter:
                 rest = rows
                 while rest.num_rows:
                     if current is not None and (current.key != self._key(at) or current.rows >= self._file_rows):
-                        yield current.finished()
+                        yield current.finish()
                         current = None
                     if current is None:
                         current = self._open(at)
@@ -77,7 +77,7 @@ class FileWriter:
                     current.add(rest.slice(0, room))
                     rest = rest.slice(room)
             if current is not None:
-                yield current.finished()
+                yield current.finish()
         except OSError as error:
             raise StorageError(f"cannot write data files of {self._job.name}: {error}") from error
         finally:
@@ -92,7 +92,7 @@ class FileWriter:
         self._files.discard()
 
     def _open(self, partition: Record) -> _OpenFile:
-        name = f"{self._stem}-{len(self._files.created):05d}.parquet"
+        name = f"{self._stem}-{len(self._files.created_files):05d}.parquet"
         place = _Place(self._job, partition) if self._job.output_spec.fields else None
         path = self._locations.new_data_location(name, cast("PartitionKey | None", place))
         if "%" in path and path.startswith("file:"):
@@ -157,7 +157,7 @@ class _OpenFile:
         if self._held_rows >= self._group_rows or self._held_bytes >= _ROW_GROUP_BYTES:
             self._write_group()
 
-    def finished(self) -> DataFile:
+    def finish(self) -> DataFile:
         self._write_group()
         self.close()
         flush([self._path])
@@ -173,7 +173,9 @@ class _OpenFile:
             if isinstance(kept, dict):
                 for field_id in LINEAGE_IDS | job.unread_ids:
                     kept.pop(field_id, None)
-        for field_id in _unbounded(self._writer.writer.metadata, parquet_path_to_id_mapping(job.stored_schema)):
+        for field_id in _columns_without_bounds(
+            self._writer.writer.metadata, parquet_path_to_id_mapping(job.stored_schema)
+        ):
             described["lower_bounds"].pop(field_id, None)
             described["upper_bounds"].pop(field_id, None)
         file = DataFile.from_args(
@@ -214,7 +216,7 @@ class _OpenFile:
             self._held_rows = self._held_bytes = 0
 
 
-def _unbounded(metadata: pq.FileMetaData, ids: dict[str, int]) -> set[int]:
+def _columns_without_bounds(metadata: pq.FileMetaData, ids: dict[str, int]) -> set[int]:
     """Returns columns with values but no bounds in some row group: bounds of other groups do not hold for them."""
     found = set()
     for number in range(metadata.num_row_groups):

@@ -34,7 +34,7 @@ class WrittenChange:
     removed: frozenset[int] = frozenset()
     marked: frozenset[int] = frozenset()
 
-    def numbered(self, numbers: Sequence[int]) -> WrittenChange:
+    def with_numbers(self, numbers: Sequence[int]) -> WrittenChange:
         """Returns this change of a part of a table with the table's own ``numbers`` of files."""
         removed, marked = ({numbers[each] for each in own} for own in (self.removed, self.marked))
         return WrittenChange(self.new, frozenset(removed), frozenset(marked))

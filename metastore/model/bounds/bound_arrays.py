@@ -171,7 +171,7 @@ class Numbers(BoundArray):
 
     def take(self, positions: Positions) -> Numbers:
         """See :class:`BoundArray`."""
-        return replace(self, known=taken(self.known, positions), values=taken(self.values, positions))
+        return replace(self, known=take_values(self.known, positions), values=take_values(self.values, positions))
 
     def at(self, position: int) -> Value | None:
         """See :class:`BoundArray`."""
@@ -294,9 +294,9 @@ def bound_array(kind: Kind, values: Sequence[Value | None]) -> BoundArray:
         try:
             return Texts(kind, pa.array(values, pa.string() if kind is Kind.TEXT else pa.binary()))
         except UnicodeEncodeError:  # halves of characters, which JSON can spell and UTF-8 cannot
-            return Numbers(kind, _known(values), _objects(values))
+            return Numbers(kind, _mask_known(values), _objects(values))
     values = [value if _is_number(value) else None for value in values]
-    known = _known(values)
+    known = _mask_known(values)
     if kind is Kind.NUMBER:
         types = {type(value) for value in values if value is not None}
         if types == {float}:
@@ -304,7 +304,7 @@ def bound_array(kind: Kind, values: Sequence[Value | None]) -> BoundArray:
         scale = max((-_exponent(value) for value in values if isinstance(value, Decimal)), default=0)
         if float in types or len(types) > 1 or scale > FAR:
             return Numbers(kind, known, _objects(values))
-        scaled = [0 if value is None else _scaled(value, scale) for value in values]
+        scaled = [0 if value is None else _scale_to_integer(value, scale) for value in values]
         if scaled and not LONGS[0] <= min(scaled) <= max(scaled) <= LONGS[1]:
             return Numbers(kind, known, _objects(values))
         return Numbers(kind, known, np.array(scaled, np.int64), scale, Decimal in types)
@@ -317,7 +317,7 @@ def mask_of(values: Any) -> Mask:
     return found
 
 
-def taken(values: np.ndarray[Any, Any], positions: Positions) -> np.ndarray[Any, Any]:
+def take_values(values: np.ndarray[Any, Any], positions: Positions) -> np.ndarray[Any, Any]:
     """``values`` at ``positions``; -1 gives a zero, False or None."""
     found = values[positions] if len(values) else np.zeros(len(positions), values.dtype)
     missing = positions < 0
@@ -330,7 +330,7 @@ def _is_number(value: object) -> bool:
     return not isinstance(value, Decimal) or value.is_finite()
 
 
-def _known(values: Sequence[Value | None]) -> Mask:
+def _mask_known(values: Sequence[Value | None]) -> Mask:
     return np.array([value is not None for value in values], np.bool_)
 
 
@@ -346,7 +346,7 @@ def _exponent(value: Decimal) -> int:
     return exponent
 
 
-def _scaled(value: Any, scale: int) -> int:
+def _scale_to_integer(value: Any, scale: int) -> int:
     if not isinstance(value, Decimal):
         return int(value)
     sign, digits, exponent = value.as_tuple()

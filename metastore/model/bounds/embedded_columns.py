@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.model.bounds.bound_arrays import BoundArray, Kind, Mask, Numbers, Texts, mask_of
-from metastore.model.bounds.embedded_place import EmbeddedPlace, opened, texts_of
+from metastore.model.bounds.embedded_place import EmbeddedPlace, texts_of, unpack_content
 from metastore.model.bounds.fact_columns import KIND, longs, whole
 from metastore.model.bounds.portion_columns import PortionColumns, RowGroupUnits
 from metastore.model.bounds.statistics_columns import BoundPair, StatisticsColumns
@@ -70,7 +70,7 @@ class EmbeddedBatches:
 
         Raises FormatError if the bytes are not those that were written there.
         """
-        stored = opened(place, content)
+        stored = unpack_content(place, content)
         known = self._by_schema.get(stored.schema)
         if known is None:
             known = self._by_schema[stored.schema] = (pa.ipc.read_schema(pa.py_buffer(stored.schema)), [])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.model.bounds.bound_arrays import mask_of
-from metastore.model.bounds.embedded_place import EmbeddedPlace, opened, texts_of
+from metastore.model.bounds.embedded_place import EmbeddedPlace, texts_of, unpack_content
 from metastore.model.bounds.fact_columns import KIND, NANOS, longs, whole
 from metastore.model.bounds.unit_columns import Longs
 from metastore.model.bounds.unit_facts import FACTS
@@ -39,7 +39,7 @@ class FactBatches:
 
         Raises FormatError if the bytes are not those that were written there.
         """
-        stored = opened(place, content)
+        stored = unpack_content(place, content)
         known = self._by_schema.get(stored.schema)
         if known is None:
             known = self._by_schema[stored.schema] = (pa.ipc.read_schema(pa.py_buffer(stored.schema)), [], [])
@@ -79,7 +79,7 @@ class _Units:
 
     def passing(self, test: RowTest) -> _Units:
         """Only the units that pass ``test``."""
-        names = sorted(test.tested)
+        names = sorted(test.tested_columns)
         tested = pa.Table.from_arrays([*self.facts(names).columns, pa.array(self.rows)], [*names, _PLACE])
         return replace(self, rows=test.passing(tested)[_PLACE].to_numpy())
 
@@ -93,7 +93,7 @@ class _Units:
             place = TableMetadataUnit.partition_columns.index(fact.name)
             return self._of_partitions([key[place] for key in self.keys])
         derived = _DERIVED.get(fact.name)
-        return derived(self) if derived else self.stored(fact.name).cast(fact.type)
+        return derived(self) if derived else self.stored_column(fact.name).cast(fact.type)
 
     def _of_partitions(self, texts: Sequence[Any]) -> Any:
         encoded: Any = pa.array(texts, pa.string()).dictionary_encode()
@@ -101,12 +101,12 @@ class _Units:
         chosen: Any = np.repeat(codes, self.lengths)[self.rows]
         return encoded.dictionary.take(pa.array(chosen, mask=chosen < 0))
 
-    def stored(self, name: str) -> Any:
+    def stored_column(self, name: str) -> Any:
         """A column as it is stored; null if no batch has a value."""
         column = self.arrays.get(name)
-        return pa.nulls(len(self.rows)) if column is None else self._taken(column, self.rows)
+        return pa.nulls(len(self.rows)) if column is None else self._take_rows(column, self.rows)
 
-    def _taken(self, column: Any, rows: Longs) -> Any:
+    def _take_rows(self, column: Any, rows: Longs) -> Any:
         is_whole = len(rows) == len(column) and bool((rows == np.arange(len(rows))).all())
         return column if is_whole else column.take(rows)
 
@@ -127,8 +127,8 @@ class _Units:
 
     def paths(self) -> Any:
         """Paths; that of its file for a row group."""
-        found = self._taken(self.arrays["path"], self._files)
-        return pc.coalesce(found, self.stored("place")) if "place" in self.arrays else found
+        found = self._take_rows(self.arrays["path"], self._files)
+        return pc.coalesce(found, self.stored_column("place")) if "place" in self.arrays else found
 
     def identifiers(self) -> Any:
         """Identifiers: the end of the path, or the file's with the number of the row group, or as they are stored."""
@@ -136,17 +136,17 @@ class _Units:
         is_group = self.owners[self.rows] >= 0
         if is_group.any():
             join: Any = pc.binary_join_element_wise
-            numbered = join(found, self.stored("number").cast(pa.string()), IDENTIFIER_SEPARATOR)
+            numbered = join(found, self.stored_column("number").cast(pa.string()), IDENTIFIER_SEPARATOR)
             found = pc.if_else(pa.array(is_group), numbered, found)
-        return pc.coalesce(self.stored("identifier"), found) if "identifier" in self.arrays else found
+        return pc.coalesce(self.stored_column("identifier"), found) if "identifier" in self.arrays else found
 
     def _identifiers_of_files(self, files: Longs) -> Any:
         """The identifiers of the units at ``files``; null for those that are neither stored nor the end of a path."""
         found: Any = pa.nulls(len(files), pa.string())
         if "identifier" in self.arrays:
-            found = self._taken(self.arrays["identifier"], files)
+            found = self._take_rows(self.arrays["identifier"], files)
         if "cut" in self.arrays:
-            paths, cuts = self._taken(self.arrays["path"], files), self._taken(self.arrays["cut"], files)
+            paths, cuts = self._take_rows(self.arrays["path"], files), self._take_rows(self.arrays["cut"], files)
             distinct = cuts.unique().to_pylist()
             for cut in distinct:
                 if cut is not None:
@@ -158,7 +158,7 @@ class _Units:
                     )
         return found
 
-    def modified(self) -> Any:
+    def modification_times(self) -> Any:
         """Times of the last change, in epoch milliseconds."""
         if "modified" not in self.arrays:
             return pa.nulls(len(self.rows), pa.int64())
@@ -175,9 +175,9 @@ _DERIVED: Final[Mapping[str, Callable[[_Units], Any]]] = {
     "metadataIdentifier": _Units.identifiers,
     "location": lambda units: units.texts("location"),
     "path": _Units.paths,
-    "rowGroupIndex": lambda units: units.stored("number"),
-    "lastModifiedTime": _Units.modified,
+    "rowGroupIndex": lambda units: units.stored_column("number"),
+    "lastModifiedTime": _Units.modification_times,
     "column": lambda units: units.texts("column"),
-    LENGTH: lambda units: units.stored("size"),
+    LENGTH: lambda units: units.stored_column("size"),
 }
 """Facts that are not stored under their own name, or not as they are."""

@@ -88,7 +88,7 @@ class PackedSchema(NamedTuple):
         return cls(schema, _SCHEMA_LENGTH.pack(len(content)) + content)
 
 
-def packed(batch: pa.RecordBatch, schema: PackedSchema, *, has_facts: bool) -> Embedded | None:
+def pack_batch(batch: pa.RecordBatch, schema: PackedSchema, *, has_facts: bool) -> Embedded | None:
     """The bytes of ``batch``, which has ``schema``; None if it is too large."""
     content = schema.content + batch.serialize().to_pybytes()
     if len(content) > _MOST_BYTES:
@@ -96,7 +96,7 @@ def packed(batch: pa.RecordBatch, schema: PackedSchema, *, has_facts: bool) -> E
     return Embedded(_CODEC.compress(content, asbytes=True), len(content), has_facts)
 
 
-def opened(place: EmbeddedPlace, content: pa.Buffer) -> Opened:
+def unpack_content(place: EmbeddedPlace, content: pa.Buffer) -> Opened:
     """The parts of the bytes read at ``place``. Raises FormatError if they are not those that were written there."""
     if len(content) != place.length or zlib.crc32(content) != place.checksum:
         raise FormatError("its columns are not those that were written: their checksum differs")

@@ -24,10 +24,10 @@ import pyarrow.compute as pc
 from metastore.errors import FormatError
 from metastore.model.bounds.bound_arrays import BoundArray, Mask, Numbers, Texts
 from metastore.model.bounds.embedded_columns import COMPLETE, OF_FILES, stored_name
-from metastore.model.bounds.embedded_place import Embedded, PackedSchema, packed, runs_of
+from metastore.model.bounds.embedded_place import Embedded, PackedSchema, pack_batch, runs_of
 from metastore.model.bounds.fact_columns import StoredNumbers, fact_columns, whole
 from metastore.model.bounds.statistics_columns import StatisticsColumns
-from metastore.model.bounds.statistics_texts import decoded
+from metastore.model.bounds.statistics_texts import decode_texts
 from metastore.model.bounds.unit_columns import Coded, folders_of
 from metastore.model.bounds.unit_places import UnitPlaces
 from metastore.model.mapping.recorded_numbers import UNKNOWN, with_nulls
@@ -52,14 +52,14 @@ _READ: Final = [
 ]
 
 
-def embedded(partitions: Sequence[pa.Table]) -> list[Embedded | None]:
+def embed_partitions(partitions: Sequence[pa.Table]) -> list[Embedded | None]:
     """The files of each of ``partitions`` (its units in on-disk columns); None for one that columns cannot hold.
 
     That is a partition without files, and one with unreadable statistics: a reader of the units then gets the error.
     """
     found: list[Embedded | None] = [None] * len(partitions)
     for names, places in _alike(partitions):
-        for place, content in zip(places, _converted([partitions[each] for each in places], names), strict=True):
+        for place, content in zip(places, _embed_alike([partitions[each] for each in places], names), strict=True):
             found[place] = content
     return found
 
@@ -84,7 +84,7 @@ def _keys(maps: Any) -> list[Any]:
     return found
 
 
-def _converted(partitions: Sequence[pa.Table], names: Sequence[str]) -> list[Embedded | None]:
+def _embed_alike(partitions: Sequence[pa.Table], names: Sequence[str]) -> list[Embedded | None]:
     """The bytes of ``partitions``, whose statistics have the columns ``names``."""
     try:
         columns = _Columns.of(partitions, names)
@@ -94,8 +94,8 @@ def _converted(partitions: Sequence[pa.Table], names: Sequence[str]) -> list[Emb
         columns = None
     if columns is None or (len(partitions) > 1 and not columns.are_complete):
         # Each by itself, so that one partition takes nothing from the others.
-        return list(chain.from_iterable(_converted([units], names) for units in partitions))
-    return [columns.embedded(number) for number in range(len(partitions))]
+        return list(chain.from_iterable(_embed_alike([units], names) for units in partitions))
+    return [columns.embed_partition(number) for number in range(len(partitions))]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _Columns:
         statistics = {}
         for name in names[:_MOST_COLUMNS]:
             texts: Any = pc.map_lookup(maps, pa.scalar(name), "first")
-            known = _Statistics.of(decoded(texts.take(lower)), places)
+            known = _Statistics.of(decode_texts(texts.take(lower)), places)
             if known is not None:
                 statistics[name] = known
         facts, has_facts = fact_columns(light, places, numbers)
@@ -157,7 +157,7 @@ class _Columns:
             metadata,
         )
 
-    def embedded(self, number: int) -> Embedded | None:
+    def embed_partition(self, number: int) -> Embedded | None:
         """The bytes of one partition."""
         if not self.is_valid[number]:
             return None
@@ -182,7 +182,7 @@ class _Columns:
         if schema is None:
             fields = [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]
             schema = self._schemas[key] = PackedSchema.of(pa.schema(fields, self.metadata))
-        return packed(pa.RecordBatch.from_arrays(arrays, schema=schema.schema), schema, has_facts=has_facts)
+        return pack_batch(pa.RecordBatch.from_arrays(arrays, schema=schema.schema), schema, has_facts=has_facts)
 
 
 @dataclass(frozen=True)

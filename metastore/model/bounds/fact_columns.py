@@ -1,7 +1,7 @@
 """Makes the columns of facts that a partition's data file carries beside the columns of statistics.
 
-Place in the flow: :func:`metastore.model.bounds.embedding.embedded` stores the columns of :func:`fact_columns` in its
-record batch, and :mod:`metastore.model.bounds.embedded_facts` reads them. Only Arrow is imported, because tasks encode
+Place in the flow: :func:`metastore.model.bounds.embedding.embed_partitions` stores the columns of :func:`fact_columns`
+in its record batch, and :mod:`metastore.model.bounds.embedded_facts` reads them. Only Arrow is imported, because tasks encode
 partitions in processes that do not load Iceberg.
 
 What follows from other columns is not stored: the path of a row group is that of its file. An identifier is usually

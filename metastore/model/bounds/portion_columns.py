@@ -78,7 +78,7 @@ class PortionColumns:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[PortionColumns]) -> PortionColumns:
+    def join(cls, parts: Sequence[PortionColumns]) -> PortionColumns:
         """Joins several portions of different files: at least one, all with the same columns."""
         before = 0
         row_groups: list[RowGroupUnits] = []

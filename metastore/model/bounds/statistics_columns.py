@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from metastore.model.bounds.bound_arrays import BoundArray, Kind, Mask, Positions, bound_array, kind_of, taken
+from metastore.model.bounds.bound_arrays import BoundArray, Kind, Mask, Positions, bound_array, kind_of, take_values
 from metastore.model.drill_types import NO_TYPE
 from metastore.model.statistics import ColumnStatistics, Value
 
@@ -104,9 +104,9 @@ class StatisticsColumns:
 
     def take(self, positions: Positions) -> StatisticsColumns:
         """The statistics at ``positions``; -1 gives unknown statistics."""
-        codes = np.where(positions < 0, np.int16(-1), taken(self.type_codes, positions))
+        codes = np.where(positions < 0, np.int16(-1), take_values(self.type_codes, positions))
         bounds = tuple(pair.take(positions) for pair in self.bounds)
-        return StatisticsColumns(taken(self.flags, positions), self.types, codes, bounds)
+        return StatisticsColumns(take_values(self.flags, positions), self.types, codes, bounds)
 
     def all_null_where(self, absent: Mask) -> StatisticsColumns:
         """These statistics, with all rows null in the containers ``absent``, which must be unknown so far."""

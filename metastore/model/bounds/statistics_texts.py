@@ -38,7 +38,7 @@ from metastore.model.statistics import (
 from metastore.model.vocabulary import Statistic
 
 
-def decoded(texts: pa.Array[Any]) -> StatisticsColumns:
+def decode_texts(texts: pa.Array[Any]) -> StatisticsColumns:
     """Statistics from ``texts``, JSON or null for each container. Raises FormatError as the reader of one text does."""
     distinct = texts.dictionary_encode()
     different: list[Any] = distinct.dictionary.to_pylist()
@@ -192,7 +192,7 @@ def _one_by_one(
         found = [group or None for group in given]
         low, high, (*counts, zone, _) = found[:5], found[5:10], found[10:]
         try:
-            stated = _Stated(position, _bound(read, low, False), _bound(read, high, True), _counts(counts))
+            stated = _Stated(position, _read_bound(read, low, False), _read_bound(read, high, True), _counts(counts))
         except _NotPlainError:
             others.append(position)
             continue
@@ -244,7 +244,7 @@ def _counts(texts: Sequence[str | None]) -> tuple[int, int, int, int]:
     return nulls, non_nulls, rows, nans
 
 
-def _bound(read: _Read, groups: Sequence[str | None], is_upper: bool) -> Any:
+def _read_bound(read: _Read, groups: Sequence[str | None], is_upper: bool) -> Any:
     class_, wrapped, bare, text, micros = groups
     return read(class_, wrapped or bare, text, micros, is_upper)
 

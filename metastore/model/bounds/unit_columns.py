@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.model.bounds.statistics_columns import StatisticsColumns
-from metastore.model.bounds.statistics_texts import decoded
+from metastore.model.bounds.statistics_texts import decode_texts
 from metastore.model.mapping.recorded_numbers import recorded_numbers
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR, Statistic
 
@@ -42,7 +42,7 @@ class Coded:
         return cls.of(pa.array(texts, pa.string()))
 
     @classmethod
-    def joined(cls, columns: Iterable[Coded]) -> Coded:
+    def join(cls, columns: Iterable[Coded]) -> Coded:
         """The rows of all ``columns``, one after the other; a text may occur in ``names`` several times."""
         names: list[str] = []
         codes: list[Any] = [np.zeros(0, np.int32)]
@@ -72,7 +72,7 @@ class UnitColumns:
     def of(cls, units: pa.Table, asked: Collection[str]) -> UnitColumns:
         """Decodes ``units`` in on-disk columns, with the statistics of the columns ``asked``."""
         maps = _whole(units["columnsStatistics"]) if asked else None
-        by_column = {column: decoded(pc.map_lookup(maps, pa.scalar(column), "first")) for column in asked}
+        by_column = {column: decode_texts(pc.map_lookup(maps, pa.scalar(column), "first")) for column in asked}
         return cls(Coded.of(units["schema"]), by_column)
 
     def __len__(self) -> int:

@@ -36,7 +36,7 @@ from pyiceberg.schema import Schema
 from metastore.errors import InvalidRequestError
 
 
-def bound(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
+def bind_filter(schema: Schema, expression: BooleanExpression) -> BooleanExpression:
     """Returns ``expression`` bound to ``schema``, case-sensitive. Raises InvalidRequestError for an unknown column."""
     try:
         return bind(schema, expression, case_sensitive=True)
@@ -50,13 +50,13 @@ def all_of(expressions: Iterable[BooleanExpression]) -> BooleanExpression:
     return And(AlwaysTrue(), AlwaysTrue(), *expressions)
 
 
-def balanced(expression: BooleanExpression) -> BooleanExpression:
+def balance(expression: BooleanExpression) -> BooleanExpression:
     """Returns the same condition, with chains of AND and of OR as trees of small depth.
 
     Callers chain hundreds of terms, and every visitor of an expression calls itself for each level.
     """
     if isinstance(expression, Not):
-        return Not(balanced(expression.child))
+        return Not(balance(expression.child))
     kind = type(expression)
     if not isinstance(expression, (And, Or)):
         return expression
@@ -67,7 +67,7 @@ def balanced(expression: BooleanExpression) -> BooleanExpression:
         if isinstance(term, (And, Or)) and type(term) is kind:
             waiting += (term.right, term.left)
         else:
-            terms.append(balanced(term))
+            terms.append(balance(term))
     return kind(*terms)
 
 
@@ -80,7 +80,7 @@ def conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
         yield expression
 
 
-def fixed(term: BooleanExpression) -> tuple[str, frozenset[str] | None]:
+def allowed_strings(term: BooleanExpression) -> tuple[str, frozenset[str] | None]:
     """Returns the column and the allowed strings of an equality or IN term; None as strings for any other term."""
     match term:
         case EqualTo(term=Reference(name=name), literal=StringLiteral(value=value)):
@@ -108,7 +108,7 @@ def require_partition_columns(schema: Schema, spec: PartitionSpec, expression: B
     A partition's file can only be deleted as a whole. The unbound expression is checked, because binding removes
     conditions that are always true (``row_group_index < 3000000000``).
     """
-    bound(schema, expression)
+    bind_filter(schema, expression)
     allowed = [schema.find_column_name(field.source_id) for field in spec.fields]
     if others := sorted(visit(expression, _Columns()) - set(allowed)):
         raise InvalidRequestError(
@@ -145,7 +145,7 @@ def partition_schema(schema: Schema, spec: PartitionSpec) -> Schema:
     return Schema(*spec.partition_type(schema).fields)
 
 
-def projected(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> BooleanExpression:
+def project_on_partitions(schema: Schema, spec: PartitionSpec, expression: BooleanExpression) -> BooleanExpression:
     """Returns a condition on partition values that every partition with a row matching ``expression`` meets.
 
     ``expression`` must fit ``schema``.
@@ -153,6 +153,6 @@ def projected(schema: Schema, spec: PartitionSpec, expression: BooleanExpression
     return inclusive_projection(schema, spec, case_sensitive=True)(expression)
 
 
-def compiled(bound_expression: BooleanExpression) -> pc.Expression:
+def to_arrow_filter(bound_expression: BooleanExpression) -> pc.Expression:
     """Returns a bound expression as an Arrow filter over columns named as in its schema."""
     return expression_to_pyarrow(bound_expression)

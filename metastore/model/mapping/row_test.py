@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundEqualTo, BoundIn, BoundReference
 from pyiceberg.types import StringType
 
-from metastore.model.mapping.filters import columns_tested, compiled, conjuncts
+from metastore.model.mapping.filters import columns_tested, conjuncts, to_arrow_filter
 
 _Term = tuple[str, "pa.Array[pa.StringScalar]"]
 """A column of strings, and its allowed values."""
@@ -37,7 +37,7 @@ class RowTest:
     @property
     def expression(self) -> pc.Expression | None:
         """The filter as an Arrow expression; None if every row passes."""
-        return None if isinstance(self.bound, AlwaysTrue) else self._compiled
+        return None if isinstance(self.bound, AlwaysTrue) else self._arrow_filter
 
     def passing(self, rows: pa.Table) -> pa.Table:
         """Returns the rows that pass; a row with an unknown result does not pass."""
@@ -54,10 +54,10 @@ class RowTest:
 
     def _passes(self, rows: pa.Table) -> pa.Array[Any] | None:
         """Which of ``rows`` pass, or None if all do: an expression copies all columns of the rows that pass."""
-        names = sorted(self.tested)
+        names = sorted(self.tested_columns)
         places = pa.array(np.arange(rows.num_rows))
         tested = pa.Table.from_arrays([*(rows[name] for name in names), places], [*names, _PLACE])
-        found = tested.filter(self._compiled)[_PLACE]
+        found = tested.filter(self._arrow_filter)[_PLACE]
         if len(found) == rows.num_rows:
             return None
         mask = np.zeros(rows.num_rows, np.bool_)
@@ -65,13 +65,13 @@ class RowTest:
         return pa.array(mask)
 
     @cached_property
-    def tested(self) -> frozenset[str]:
+    def tested_columns(self) -> frozenset[str]:
         """The names of the columns that the filter tests."""
         return columns_tested(self.bound)
 
     @cached_property
-    def _compiled(self) -> pc.Expression:
-        return compiled(self.bound)
+    def _arrow_filter(self) -> pc.Expression:
+        return to_arrow_filter(self.bound)
 
     @cached_property
     def _terms_over_strings(self) -> Sequence[_Term] | None:

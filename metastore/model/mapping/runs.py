@@ -20,7 +20,7 @@ _SHORT: Final = 8
 def runs(table: pa.Table, column: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
     """Yields each run of rows with one value of ``column``, with that value; a value may have several runs."""
     for batch in table.to_batches():
-        encoded = _encoded(batch[column])
+        encoded = _encode_runs(batch[column])
         start = 0
         for value, end in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
             yield value, batch.slice(start, end - start)
@@ -31,7 +31,7 @@ def together(table: pa.Table, column: str) -> dict[Any, pa.Table]:
     """Returns all rows of each value of ``column``, by value in order of appearance; only short runs are copied."""
     values: Any = table[column]
     distinct: list[Any] = values.unique().to_pylist()
-    number = sum(len(_encoded(chunk).values) for chunk in values.chunks)
+    number = sum(len(_encode_runs(chunk).values) for chunk in values.chunks)
     if number > len(distinct) and number * _SHORT > table.num_rows:
         return {value: table.filter(_is(values, value)) for value in distinct}
     found: dict[Any, list[pa.RecordBatch]] = {}
@@ -40,7 +40,7 @@ def together(table: pa.Table, column: str) -> dict[Any, pa.Table]:
     return {value: pa.Table.from_batches(batches) for value, batches in found.items()}
 
 
-def _encoded(values: pa.Array[Any]) -> Any:
+def _encode_runs(values: pa.Array[Any]) -> Any:
     return pc.call_function("run_end_encode", [values])
 
 

@@ -26,7 +26,7 @@ from pyiceberg.types import (
 )
 
 from metastore.model.fields import Column, ColumnType, Unit, columns_of, once_per_unit
-from metastore.model.mapping.filters import bound, conjuncts, fixed
+from metastore.model.mapping.filters import allowed_strings, bind_filter, conjuncts
 
 
 def _iceberg_type(type_: ColumnType, next_id: Callable[[], int]) -> IcebergType:
@@ -78,7 +78,7 @@ def added_fields(schema: Schema, unit_type: type[Unit]) -> tuple[Column, ...]:
     return tuple(c for c in columns_of(unit_type) if c.name not in present)
 
 
-def evolved(schema: Schema, last_column_id: int, unit_type: type[Unit]) -> Schema:
+def evolve_schema(schema: Schema, last_column_id: int, unit_type: type[Unit]) -> Schema:
     """Returns ``schema`` with the unit's missing columns appended; existing fields keep id, name, type and order."""
     ids = count(last_column_id + 1)
     fields = []
@@ -93,9 +93,9 @@ def require_fit(unit_type: type[Unit], expression: BooleanExpression) -> None:
     texts = _texts(unit_type)
     # Binding checks the types, but takes longer than a cached answer, and most filters are simple.
     for term in conjuncts(expression):
-        name, values = fixed(term)
+        name, values = allowed_strings(term)
         if values is None or name not in texts:
-            bound(iceberg_schema(unit_type), term)
+            bind_filter(iceberg_schema(unit_type), term)
 
 
 @once_per_unit

@@ -44,7 +44,7 @@ class Describing:
     percent: float | None = None
 
     @classmethod
-    def asked(cls, known: Describing | None, asked: Describing | None) -> Describing | None:
+    def combine(cls, known: Describing | None, asked: Describing | None) -> Describing | None:
         """Returns what is described from now on, if ``known`` was described before.
 
         No column is dropped. All rows are read if either reads all; else ``asked`` gives the percentage.
@@ -170,7 +170,7 @@ class ColumnDescriber:
     def _looked_up(self, present: ArrowValues) -> tuple[ArrowValues, int]:
         """Returns the values behind a dictionary's indices (each once, except in a sample), and their total width."""
         # Only values that rows refer to count: a dictionary may hold more.
-        counts = _counted(np.asarray(present.indices), len(present.dictionary))
+        counts = _count_numbers(np.asarray(present.indices), len(present.dictionary))
         used = np.flatnonzero(counts)
         distinct = present.dictionary.take(pa.array(used))
         width = int(np.asarray(pc.binary_length(distinct)) @ counts[used])
@@ -205,7 +205,7 @@ _KEPT_AS: Final[Mapping[pa.DataType, pa.DataType]] = {
 """Views are converted to their plain types: Arrow can neither measure nor hash views."""
 
 
-def _counted(indices: npt.NDArray[Any], size: int) -> npt.NDArray[np.intp]:
+def _count_numbers(indices: npt.NDArray[Any], size: int) -> npt.NDArray[np.intp]:
     """Returns the frequency of each number below ``size``.
 
     It counts in parts, because numpy widens the numbers, and parts stay in the cache.

@@ -125,7 +125,7 @@ def _of_words(words: npt.NDArray[Any], width: int) -> Hashes:
     """Returns hashes of the ``width`` low bytes (up to 8) of ``words``: one short block, and no second half."""
     first = _scramble(words, _C1, 31, _C2)
     first ^= _U64(_SEED)
-    hashes: Hashes = _finished(first, _U64(_SEED), width)
+    hashes: Hashes = _finish_hashes(first, _U64(_SEED), width)
     return hashes
 
 
@@ -188,7 +188,7 @@ def _first_bytes(count: int) -> np.uint64:
 
 
 def _empty_hash() -> int:
-    return int(_finished(np.array([_SEED], np.uint64), _U64(_SEED), 0)[0])
+    return int(_finish_hashes(np.array([_SEED], np.uint64), _U64(_SEED), 0)[0])
 
 
 def _of_blocks(blocks: list[tuple[Hashes, Hashes]], length: int, remaining: int) -> Hashes:
@@ -209,7 +209,7 @@ def _of_blocks(blocks: list[tuple[Hashes, Hashes]], length: int, remaining: int)
             second += first
             second *= _U64(5)
             second += _U64(0x38495AB5)
-    return _finished(first, second, length)
+    return _finish_hashes(first, second, length)
 
 
 def _scramble(words: npt.NDArray[Any], before: np.uint64, turn: int, after: np.uint64) -> Hashes:
@@ -225,7 +225,7 @@ def _rotate(block: Hashes, turn: int) -> None:
     block |= low
 
 
-def _finished(first: Hashes, second: Hashes | np.uint64, length: int) -> Hashes:
+def _finish_hashes(first: Hashes, second: Hashes | np.uint64, length: int) -> Hashes:
     first ^= _U64(length)
     other = second ^ _U64(length)
     first += other

@@ -24,7 +24,7 @@ from metastore.errors import MetastoreError, OutcomeUnknownError, ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.version_3_fields import content_offset, referenced_data_file
 from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
-from metastore.lake.iceberg.rows.changed_manifests import changed_manifests, counted
+from metastore.lake.iceberg.rows.changed_manifests import changed_manifests, count_changes
 from metastore.lake.iceberg.rows.equality_deletes import schemas_by_age
 from metastore.lake.iceberg.rows.live_files import LiveFile, LiveFiles, live_files
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
@@ -170,7 +170,7 @@ class _Conversion:
 
     def _commit(self, table: Table, added: Sequence[DataFile], gone: Sequence[LiveFile]) -> None:
         snapshot = NewSnapshot(table, self.context.now_ms())
-        counts = counted(table.metadata, added, [live.file for live in gone])
+        counts = count_changes(table.metadata, added, [live.file for live in gone])
         parent = snapshot.parent
         previous = parent.summary.additional_properties if parent and parent.summary else None
         # PyIceberg updates the totals of every operation except this one.

@@ -153,7 +153,7 @@ def _in_parts(context: CallContext, target: TargetTable, chooser: _Chooser) -> C
     done: list[Converted] = []
     failures: list[ConflictError] = []
     for part in parts:
-        made = _committed(context, target, replace(chooser, only=part))
+        made = _try_convert(context, target, replace(chooser, only=part))
         if isinstance(made, Converted):
             done.append(made)
             continue
@@ -170,7 +170,7 @@ def _in_parts(context: CallContext, target: TargetTable, chooser: _Chooser) -> C
     )
 
 
-def _committed(context: CallContext, target: TargetTable, chooser: _Chooser) -> Converted | ConflictError:
+def _try_convert(context: CallContext, target: TargetTable, chooser: _Chooser) -> Converted | ConflictError:
     try:
         return convert(context, target, chooser.plan, dry_run=False)
     except ConflictError as error:

@@ -355,10 +355,10 @@ class _Ids(list[int]):
     """Ids of an update, which PyIceberg searches once for every snapshot of the table."""
 
     def __contains__(self, key: object) -> bool:
-        return key in self._known
+        return key in self._as_set
 
     @cached_property
-    def _known(self) -> frozenset[int]:
+    def _as_set(self) -> frozenset[int]:
         return frozenset(self)
 
 

@@ -68,7 +68,7 @@ def expiring(retention: Retention, metadata: TableMetadata, now_ms: int) -> Expi
     if retention.snapshot_ids:
         return Expiring(_only(retention.snapshot_ids, metadata))
     refs = tuple(sorted(_outdated_refs(metadata, now_ms)))
-    kept = set(_kept(retention, metadata, refs, now_ms))
+    kept = set(_keep_snapshots(retention, metadata, refs, now_ms))
     return Expiring(tuple(s.snapshot_id for s in _by_age(metadata.snapshots) if s.snapshot_id not in kept), refs)
 
 
@@ -93,7 +93,7 @@ def _outdated_refs(metadata: TableMetadata, now_ms: int) -> Iterator[str]:
             yield name
 
 
-def _kept(retention: Retention, metadata: TableMetadata, gone: Collection[str], now_ms: int) -> Iterator[int]:
+def _keep_snapshots(retention: Retention, metadata: TableMetadata, gone: Collection[str], now_ms: int) -> Iterator[int]:
     bound = retention.older_than_ms
     if bound is None:
         bound = now_ms - _number(metadata, MAX_SNAPSHOT_AGE, _DEFAULT_AGE_MS)

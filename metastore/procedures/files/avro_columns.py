@@ -18,7 +18,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
 from metastore.errors import FormatError
-from metastore.lake.iceberg.manifests.avro_blocks import SCHEMA, opened, schema_of
+from metastore.lake.iceberg.manifests.avro_blocks import SCHEMA, open_blocks, schema_of
 
 DATA_FILE: Final = 2
 """Field ID of the struct ``data_file`` in a manifest entry."""
@@ -38,7 +38,7 @@ def columns(location: str, content: bytes, fields: tuple[int, ...]) -> Iterator[
 
 
 def _rows(content: bytes, fields: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
-    header, blocks = opened(content)
+    header, blocks = open_blocks(content)
     reader = _reader(header.meta[SCHEMA], fields)
     inner = len(fields)
     for block in blocks:
@@ -53,10 +53,10 @@ def _rows(content: bytes, fields: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
 @lru_cache(maxsize=64)
 def _reader(schema: str, fields: tuple[int, ...]) -> StructReader:
     struct = schema_of(schema).as_struct()
-    return _picked(struct, construct_reader(struct), fields)
+    return _pick_fields(struct, construct_reader(struct), fields)
 
 
-def _picked(struct: StructType, whole: Reader, fields: tuple[int, ...]) -> StructReader:
+def _pick_fields(struct: StructType, whole: Reader, fields: tuple[int, ...]) -> StructReader:
     """Returns a reader of the same bytes that keeps ``fields`` at their positions, and ``data_file`` after them."""
     assert isinstance(whole, StructReader)
     picked: list[tuple[int | None, Reader]] = []
@@ -64,7 +64,7 @@ def _picked(struct: StructType, whole: Reader, fields: tuple[int, ...]) -> Struc
         if field.field_id in fields:
             picked.append((fields.index(field.field_id), reader))
         elif field.field_id == DATA_FILE and isinstance(field.field_type, StructType):
-            picked.append((len(fields), _picked(field.field_type, reader, fields)))
+            picked.append((len(fields), _pick_fields(field.field_type, reader, fields)))
         elif isinstance(field.field_type, StructType):
             picked.append((None, _Passed(reader)))
         else:

@@ -72,7 +72,7 @@ def said_of_kept(kept: Sequence[str]) -> str:
 
 def _warehouse(source: CatalogSource) -> tuple[str, ...]:
     """Returns the folder of the catalog's warehouse; empty if a server has only a name for it."""
-    warehouse = source.settings.properties.get("warehouse") or source.opened.properties.get("warehouse", "")
+    warehouse = source.settings.properties.get("warehouse") or source.catalog.properties.get("warehouse", "")
     is_place = "://" in warehouse or warehouse.startswith(("/", "file:"))
     return (warehouse,) if warehouse and (is_place or source.settings.type not in ("rest", "glue")) else ()
 
@@ -81,7 +81,7 @@ def _is_at_default(target: TargetTable, table: Table) -> bool:
     """Returns whether ``table`` lies where its namespace puts a table of its name."""
     location, source = table.metadata.location.rstrip("/"), target.source
     with suppress(MetastoreError), failures_of(source), source.turn:
-        namespace = source.opened.load_namespace_properties(target.identifier[:-1]).get("location")
+        namespace = source.catalog.load_namespace_properties(target.identifier[:-1]).get("location")
         place = Spelling().place
         if namespace:
             return place(f"{namespace.rstrip('/')}/{target.identifier[-1]}") == place(location)

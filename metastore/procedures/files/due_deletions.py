@@ -112,6 +112,6 @@ def _io(target: TargetTable, location: str) -> FileIO:
     try:
         table = target.load()
     except NotFoundError:
-        return file_io(target.source.opened, location)
+        return file_io(target.source.catalog, location)
     require_gc(table, "delete files that were put off")
     return table.io

@@ -105,9 +105,9 @@ class Inventory:
         Missing lists raise FormatError if they ``must_stand``, and are left out otherwise.
         """
         wanted = [TableFile(s.manifest_list, FileKind.MANIFEST_LIST) for s in snapshots if s.manifest_list]
-        return dict(self.listed(wanted, must_stand=must_stand))
+        return dict(self.list_manifests(wanted, must_stand=must_stand))
 
-    def listed(self, lists: Sequence[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
+    def list_manifests(self, lists: Sequence[TableFile], *, must_stand: bool) -> Iterator[tuple[str, TableFile]]:
         """Yields manifest ``lists`` and the manifests that they name, by location; a manifest may come twice."""
         return self._files_named_by(lists, read_lists, must_stand=must_stand)
 
@@ -127,7 +127,7 @@ class Inventory:
         """Returns the canonical path."""
         return self._spelling.path(location)
 
-    def needed(self, location: str) -> list[str]:
+    def paths_to_keep(self, location: str) -> list[str]:
         """Returns the canonical paths of the file and, if it is a link on the local disk, of what it leads to."""
         return [self._spelling.path(name) for name in with_link_target(location)]
 
@@ -185,7 +185,7 @@ def _standing(chunk: MetadataChunk, contents: Iterable[bytes | None]) -> Iterato
 
 def _content(chunk: MetadataChunk, file: TableFile) -> bytes | None:
     try:
-        return whole(chunk.io.new_input(file.location), ReadLimits.of(chunk.io.properties).named("manifest"))
+        return whole(chunk.io.new_input(file.location), ReadLimits.of(chunk.io.properties).limit_of("manifest"))
     except FileNotFoundError as error:
         if chunk.must_stand:
             raise FormatError(f"the {file.kind.value} {file.location} of a kept snapshot is missing") from error

@@ -61,7 +61,7 @@ class ListedFolders:
         """
         home, *named = claimed_by(table.metadata)
         if self.location is not None:
-            return [self._checked(self.location, [home, *named])]
+            return [self._require_allowed(self.location, [home, *named])]
         is_own = (is_own and _is_proven(table, self.spelling)) or self._is_allowed(home)
         inside = [folder for folder in named if self._is_in(folder, home)]
         followed = [home, *inside] if is_own else []
@@ -82,7 +82,7 @@ class ListedFolders:
             if not any(path != other and self._is_in(folder, root) for other, root in roots.items())
         ]
 
-    def _checked(self, location: str, own: Sequence[str]) -> str:
+    def _require_allowed(self, location: str, own: Sequence[str]) -> str:
         if not (self._is_allowed(location) or any(self._is_in(location, root) for root in own)):
             raise InvalidRequestError(
                 f"{location} is not below {' or '.join(own)}, where files of {self.name} are; files around it may "

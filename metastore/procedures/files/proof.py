@@ -146,7 +146,7 @@ class Proof:
         needed: Counter[str] = Counter()
         unknown: list[Unknown] = []
         self._strike_kept(candidates, inner, needed, unknown)
-        asked, owned = self._divided(candidates)
+        asked, owned = self._split_candidates(candidates)
         if len(asked):
             self._strike_known(asked, inner, needed, unknown)
         for whose, count in needed.items():
@@ -157,7 +157,7 @@ class Proof:
         self._free = free
         return Judgement(free, dict(needed), tuple(unknown))
 
-    def _divided(self, candidates: Candidates) -> tuple[Candidates, list[str]]:
+    def _split_candidates(self, candidates: Candidates) -> tuple[Candidates, list[str]]:
         """Returns the candidates to compare with other tables, and those in folders that the table owns."""
         if not self._owned:
             return candidates, []
@@ -193,7 +193,7 @@ class Proof:
             listed = listing(self._catalogs, target if self._of_target_too else None)
             failed = [each for each in listed.unknown if self._of_target_too or each.name != str(target)]
             sought = candidates.sought(claimed=bool(inner.roots))
-            changed = reach.outdated(listed.pointers, listed.catalogs)
+            changed = reach.find_outdated(listed.pointers, listed.catalogs)
             near = reach.near(sought).difference(changed)
             pointers = {key: listed.pointers[key] for key in (*changed, *near) if key in listed.pointers}
             read = [key for key, pointer in pointers.items() if key in changed or pointer != self._seen.get(key)]
@@ -277,7 +277,9 @@ class _TableSearch:
         struck = sum(map(self._candidates.strike_below, inner.among(claimed_folders(self._document))))
         struck += sum(map(self._strike, named_files(self._document)))
         manifests = inline_manifests(self._document)
-        lists = Inventory(self._document.io, self._engine).listed(manifest_lists(self._document), must_stand=True)
+        lists = Inventory(self._document.io, self._engine).list_manifests(
+            manifest_lists(self._document), must_stand=True
+        )
         for location, file in lists:
             struck += self._strike(location)
             if file.kind in MANIFESTS:

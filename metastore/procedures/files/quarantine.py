@@ -136,7 +136,7 @@ def _content(made: Quarantine) -> bytes:
 
 
 def _load_quarantine(table: Table, location: str) -> Quarantine:
-    limit = ReadLimits.of(table.io.properties).named("file_list")
+    limit = ReadLimits.of(table.io.properties).limit_of("file_list")
     content = whole(table.io.new_input(location), limit)
     try:
         rows = parquet_rows(io.BytesIO(content), location, limit)

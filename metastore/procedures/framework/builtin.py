@@ -90,12 +90,12 @@ def _register(registry: Registry, catalogs: Iterable[str], entry: EntryPoint) ->
     wanted = [catalog for catalog in catalogs if of in ([""], ["", catalog])]
     if len(of) > 2 or not (schema and name):
         raise InvalidRequestError(f"entry point {entry.name} of {GROUP}: [catalog.]schema.name is expected")
-    provider = Provider(f"{schema}.{name}", _loaded(entry))
+    provider = Provider(f"{schema}.{name}", _loader_of(entry))
     for catalog in wanted:
         registry.register(catalog, provider)
 
 
-def _loaded(entry: EntryPoint) -> Callable[[], BaseProcedure]:
+def _loader_of(entry: EntryPoint) -> Callable[[], BaseProcedure]:
     def make() -> BaseProcedure:
         loaded: Any = entry.load()
         made: BaseProcedure = loaded if isinstance(loaded, BaseProcedure) else loaded()

@@ -105,7 +105,7 @@ class Procedures:
         catalog or procedure is unknown, InvalidRequestError if the arguments do not fit, and the errors of the
         procedure itself.
         """
-        return self.call_given(self.find(name), _given(values, named), on_progress=on_progress)
+        return self.call_given(self.find(name), _arguments_of(values, named), on_progress=on_progress)
 
     def call_given(
         self,
@@ -115,22 +115,22 @@ class Procedures:
         on_progress: Progress | None = None,
     ) -> pa.Table:
         """Call ``found`` with arguments from an SQL text. ``place`` is the position of the call in the text."""
-        found, given = self._meant(found, given)
-        return run(found.procedure, self._context(found, on_progress), self._bound(found, given, place))
+        found, given = self._resolve_call(found, given)
+        return run(found.procedure, self._context(found, on_progress), self._bind(found, given, place))
 
     def explain(self, name: str, /, *values: Any, **named: Any) -> pa.Table:
         """Returns the plan of that call in column ``plan``, one row a line. Changes nothing; raises as :meth:`call`."""
-        return self.explain_given(self.find(name), _given(values, named))
+        return self.explain_given(self.find(name), _arguments_of(values, named))
 
     def explain_given(
         self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None = None
     ) -> pa.Table:
         """Returns the plan of a call of ``found`` with arguments from an SQL text."""
-        found, given = self._meant(found, given)
-        lines = explain(found.procedure, self._context(found, None), self._bound(found, given, place))
+        found, given = self._resolve_call(found, given)
+        lines = explain(found.procedure, self._context(found, None), self._bind(found, given, place))
         return pa.table({"plan": pa.array(lines, pa.string())})
 
-    def _meant(
+    def _resolve_call(
         self, found: FoundProcedure, given: Sequence[GivenArgument]
     ) -> tuple[FoundProcedure, Sequence[GivenArgument]]:
         """Returns the procedure that a call means, and its arguments."""
@@ -140,7 +140,7 @@ class Procedures:
             return found, arguments
         return FoundProcedure(found.catalog, self.registry.resolve(found.catalog, name)), arguments
 
-    def _bound(self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None) -> dict[str, Any]:
+    def _bind(self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None) -> dict[str, Any]:
         return bind(found.procedure, in_our_words(found.procedure, found.catalog, given, self._now_ms), place)
 
     def list(self, catalog: str | None = None) -> pa.Table:
@@ -196,5 +196,5 @@ class Procedures:
         )
 
 
-def _given(values: Sequence[Any], named: Mapping[str, Any]) -> list[GivenArgument]:
+def _arguments_of(values: Sequence[Any], named: Mapping[str, Any]) -> list[GivenArgument]:
     return [*(GivenArgument(value) for value in values), *(GivenArgument(value, name) for name, value in named.items())]

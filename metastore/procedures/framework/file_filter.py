@@ -62,14 +62,14 @@ class FileFilter:
     @classmethod
     def of(cls, text: str, schema: Schema) -> FileFilter:
         """Parse a filter. Raises InvalidRequestError as :func:`files_by` does."""
-        on_facts, on_columns = _divided(text) if "$" in text else ([], [])
+        on_facts, on_columns = _split_condition(text) if "$" in text else ([], [])
         if not on_facts:
             return cls(files_by(text, schema))
         rest = reduce(exp.and_, on_columns) if on_columns else None
         expression = AlwaysTrue() if rest is None else files_by(rest.sql(dialect="spark"), schema)
         return cls(expression, " AND ".join(f"({part.sql(dialect='duckdb', identify=True)})" for part in on_facts))
 
-    def chosen(self, files: Sequence[LiveFile], metadata: TableMetadata) -> tuple[LiveFile, ...]:
+    def choose(self, files: Sequence[LiveFile], metadata: TableMetadata) -> tuple[LiveFile, ...]:
         """Returns the files whose facts satisfy the condition; those for which it is NULL do not."""
         if not self.of_files or not files:
             return tuple(files)
@@ -87,7 +87,7 @@ class FileFilter:
         return tuple(files[number] for (number,) in found)
 
 
-def _divided(text: str) -> tuple[list[exp.Expr], list[exp.Expr]]:
+def _split_condition(text: str) -> tuple[list[exp.Expr], list[exp.Expr]]:
     """Returns the parts of ``text`` on facts of files, and the others, all joined by AND."""
     try:
         condition = sqlglot.parse_one(_QUOTED.sub(r"`\1`", text), dialect="spark")

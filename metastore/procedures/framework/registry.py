@@ -86,11 +86,11 @@ class Registry:
             raise NotFoundError(f"Procedure not registered: {catalog}.{name}{did_you_mean(name, known)}")
         with self._lock:
             if provider not in self._made:
-                self._made[provider] = _made(provider)
+                self._made[provider] = _make_procedure(provider)
             return self._made[provider]
 
 
-def _made(provider: Provider) -> BaseProcedure:
+def _make_procedure(provider: Provider) -> BaseProcedure:
     try:
         made: object = provider.make()
     except MetastoreError:

@@ -61,11 +61,11 @@ def _rows(procedure: BaseProcedure, context: CallContext, arguments: Mapping[str
     if isinstance(procedure, Procedure):
         return procedure.function(context, **arguments)
     if isinstance(procedure, DistributedProcedure):
-        return _distributed(procedure, context, arguments)
+        return _run_distributed(procedure, context, arguments)
     raise ProcedureError(f"{procedure} is neither a normal nor a distributed procedure")
 
 
-def _distributed(procedure: DistributedProcedure[Any], context: CallContext, arguments: Mapping[str, Any]) -> Rows:
+def _run_distributed(procedure: DistributedProcedure[Any], context: CallContext, arguments: Mapping[str, Any]) -> Rows:
     own = procedure.create_context(context, arguments)
     plan = procedure.begin(own)
     fragments: list[pa.RecordBatch] = []

@@ -53,13 +53,13 @@ class ArgumentType:
 @lru_cache(maxsize=256)
 def parse_type(text: str) -> ArgumentType:
     """Returns the type that ``text`` names, in any case. Raises InvalidRequestError if it is unknown."""
-    found, rest = _parsed(text, text)
+    found, rest = _parse_type(text, text)
     if rest.strip():
         raise _unknown(text)
     return found
 
 
-def _parsed(text: str, whole: str) -> tuple[ArgumentType, str]:
+def _parse_type(text: str, whole: str) -> tuple[ArgumentType, str]:
     match = _NAME.match(text)
     name = match[1].upper() if match else ""
     rest = text[match.end() :] if match else text
@@ -68,11 +68,11 @@ def _parsed(text: str, whole: str) -> tuple[ArgumentType, str]:
     if name == "DECIMAL":
         return _decimal(rest, whole)
     if name == "ARRAY":
-        element, rest = _parsed(_after(rest, "(", whole), whole)
+        element, rest = _parse_type(_after(rest, "(", whole), whole)
         return ArgumentType(name, (element,)), _after(rest, ")", whole)
     if name == "MAP":
-        key, rest = _parsed(_after(rest, "(", whole), whole)
-        value, rest = _parsed(_after(rest, ",", whole), whole)
+        key, rest = _parse_type(_after(rest, "(", whole), whole)
+        value, rest = _parse_type(_after(rest, ",", whole), whole)
         return ArgumentType(name, (key, value)), _after(rest, ")", whole)
     raise _unknown(whole)
 
@@ -207,7 +207,7 @@ def parse_timestamp(text: str, zone: str | None = "UTC") -> datetime:
     named = match["zone"] or zone
     if named is None:
         raise InvalidRequestError(f"{text!r} has no time zone; add one, such as UTC, +02:00 or Europe/Berlin")
-    return _moved(naive.replace(tzinfo=_zone(named, text)))
+    return _to_utc(naive.replace(tzinfo=_zone(named, text)))
 
 
 def _clock(text: str | None) -> str:
@@ -238,10 +238,10 @@ def _in_utc(value: datetime) -> datetime:
             f"the timestamp '{value.isoformat(sep=' ')}' has no time zone, and a program's own may be any; add one: "
             "datetime(…, tzinfo=timezone.utc)"
         )
-    return _moved(value)
+    return _to_utc(value)
 
 
-def _moved(value: datetime) -> datetime:
+def _to_utc(value: datetime) -> datetime:
     try:
         return value.astimezone(timezone.utc)
     except OverflowError as error:

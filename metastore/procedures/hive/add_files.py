@@ -25,7 +25,7 @@ from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.manifests.manifests import added_entry
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.files.guards import require_foreign, require_written_version
@@ -40,7 +40,7 @@ from metastore.procedures.hive.migration.survey import Survey
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
 from metastore.procedures.imports.duplicates import DuplicateFile
 from metastore.sources.directory_values import NULL_DIRECTORY
-from metastore.sources.hive.partitions import chosen
+from metastore.sources.hive.partitions import has_values
 from metastore.sources.hive.tables import HiveTable
 from metastore.sources.hive.types import leaves_of
 
@@ -74,7 +74,7 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         """Check the arguments. Raises NotFoundError if the Iceberg table does not exist."""
         target = call.table(arguments["schema"], arguments["table_name"])
         require_foreign(target, "its files are the metastore's, written by its components")
-        duplicates = DuplicateFile.named(arguments["duplicate_file"])
+        duplicates = DuplicateFile.parse(arguments["duplicate_file"])
         source = Migration(
             hive_client(call),
             arguments["source_schema"],
@@ -122,7 +122,7 @@ def _of_partitions(found: Survey, wanted: Mapping[str, str]) -> Survey:
     names = [name for name, _ in found.table.partition_columns]
     if not names:
         raise InvalidRequestError(f"{found.table} is not partitioned: leave partition_filter out")
-    keep = [chosen(dict(zip(names, each.values, strict=True)), wanted) for each in found.partitions]
+    keep = [has_values(dict(zip(names, each.values, strict=True)), wanted) for each in found.partitions]
     if not any(keep):
         raise ProcedureError(f"Cannot find any matching partitions in table {found.table}")
     kept = [(file, place) for file, place in zip(found.files, found.places, strict=True) if keep[place]]
@@ -146,7 +146,7 @@ def _require_same_partitioning(source: HiveTable, metadata: TableMetadata, targe
 def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Mapping[str, Any]:
     """One attempt on the current table."""
     metadata = table.metadata
-    layout = _fitted(found, read, metadata, context.target)
+    layout = _fit_layout(found, read, metadata, context.target)
     named = list(data_files(found, read, layout))
     files = context.duplicates.without_known(named, attrgetter("file_path"), table, context.context.engine)
     records = sum(file.record_count for file in files)
@@ -159,7 +159,7 @@ def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Ma
     if not files:
         return result
     new = NewSnapshot(table, context.context.now_ms())
-    entries = [added(file, new.id) for file in files]
+    entries = [added_entry(file, new.id) for file in files]
     sizes = sum(file.file_size_in_bytes for file in files)
     counts = {"added-data-files": len(files), "added-records": records, "added-files-size": sizes}
     previous = new.parent.summary.additional_properties if new.parent and new.parent.summary else None
@@ -183,7 +183,7 @@ def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Ma
     return result
 
 
-def _fitted(found: Survey, read: pa.Table, metadata: TableMetadata, target: TargetTable) -> Layout:
+def _fit_layout(found: Survey, read: pa.Table, metadata: TableMetadata, target: TargetTable) -> Layout:
     """Returns the layout of the files with the IDs of the Iceberg table. Raises ProcedureError if columns differ."""
     matches = matches_of(found, read)
     if extras := sorted({".".join((*each.parent, each.name)) for one in matches for each in one.extras}):

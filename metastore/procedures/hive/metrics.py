@@ -137,8 +137,8 @@ class _MetricsReader:
             row["sizes"][place], row["values"][place], row["nulls"][place] = leaf.size, leaf.values, leaf.nulls
             declared = self._leaves[place]
             if not declared.repeated and not matched.problems:  # a file that does not fit is refused as a whole
-                row["lower"][place] = _bound(declared, leaf.low, is_upper=False)
-                row["upper"][place] = _bound(declared, leaf.high, is_upper=True)
+                row["lower"][place] = _encode_bound(declared, leaf.low, is_upper=False)
+                row["upper"][place] = _encode_bound(declared, leaf.high, is_upper=True)
         return row
 
 
@@ -147,7 +147,7 @@ def schema_of(described: bytes) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(described))
 
 
-def _bound(leaf: Leaf, bound: Any, *, is_upper: bool) -> bytes | None:
+def _encode_bound(leaf: Leaf, bound: Any, *, is_upper: bool) -> bytes | None:
     if not is_upper and leaf.type.name == "char" and isinstance(bound, str):
         # Some writers pad a char, and some readers remove the padding: the unpadded text is the lower one.
         bound = bound.rstrip(" ")

@@ -72,7 +72,7 @@ class MigrateCall:
     keeps: bool = False
 
     @cached_property
-    def kept(self) -> KeptFooters:
+    def kept_footers(self) -> KeptFooters:
         """The store of the footers that have been read."""
         assert self.survey is not None
         return KeptFooters(self.migration.store, self.survey)
@@ -126,7 +126,7 @@ class Migrate(DistributedProcedure[MigrateCall]):
             found = context.survey = migration.survey(table)
         if found.obstacles:
             return Plan((), read_metrics, FRAGMENT, describe=f"{table} cannot be migrated")
-        context.known = context.kept.read()
+        context.known = context.kept_footers.read()
         files = missing(found, context.known)
         chunks = found.chunks(dict(migration.properties), _CHUNK_FILES, files)
         what = f"{table}: {len(found.files)} files, {found.bytes} bytes, {len(found.partitions)} partitions"
@@ -142,7 +142,7 @@ class Migrate(DistributedProcedure[MigrateCall]):
             if context.survey is None:
                 assert context.switched is not None
                 return _row(finish_again(context.migration, context.switched))
-            read = pa.Table.from_batches([*context.known, *_kept(context, fragments)], FRAGMENT)
+            read = pa.Table.from_batches([*context.known, *_keep_fragments(context, fragments)], FRAGMENT)
             if read.num_rows != (0 if context.survey.obstacles else len(context.survey.files)):
                 raise EngineError(f"not all footers of {context.survey.table} arrived; nothing was changed")
             return _row(complete(context.migration, context.survey, read, now_ms=context.now_ms))
@@ -152,11 +152,11 @@ class Migrate(DistributedProcedure[MigrateCall]):
         context.migration.client.close()
 
 
-def _kept(context: MigrateCall, fragments: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _keep_fragments(context: MigrateCall, fragments: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yields ``fragments`` as they arrive; keeps each first, if the call keeps them."""
     for batch in fragments:
         if context.keeps:
-            context.kept.keep(batch)
+            context.kept_footers.keep(batch)
         yield batch
 
 

@@ -35,7 +35,7 @@ from pyiceberg.types import PrimitiveType
 
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.manifests.manifests import added_entry
 from metastore.lake.iceberg.manifests.metrics_plan import metrics_plan
 from metastore.lake.iceberg.manifests.partition_key import partition_key
 from metastore.lake.iceberg.snapshots.contention import until_won
@@ -45,7 +45,7 @@ from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
 from metastore.procedures.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.procedures.imports.duplicates import DuplicateFile
-from metastore.procedures.imports.import_listing import ImportedFile, RecursiveDirectory, listed, matching, named
+from metastore.procedures.imports.import_listing import ImportedFile, RecursiveDirectory, files_at, list_files, matching
 from metastore.procedures.imports.import_metrics import (
     FRAGMENT,
     READERS,
@@ -111,7 +111,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
             tuple(files or ()),
             _format(arguments["format"]),
             arguments["partition_filter"],
-            DuplicateFile.named(arguments["duplicate_file"]),
+            DuplicateFile.parse(arguments["duplicate_file"]),
             _recursive(arguments["recursive_directory"]),
             tasks_at_once(arguments["parallelism"]),
         )
@@ -120,7 +120,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         """List the files. Raises NotFoundError if there are none, ProcedureError if the table already has some."""
         table = context.target.load()
         require_written_version(table, context.target)
-        found = self._wanted(context, table)
+        found = self._list_files(context, table)
         files = context.duplicates.without_known(found, attrgetter("location"), table, context.call.engine)
         metadata = table.metadata
         shape = Target(metadata.schema(), metadata.spec(), _mapping(metadata), _cuts(metadata))
@@ -155,11 +155,11 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
     def abort(self, context: _Import, plan: Plan, fragments: Iterable[pa.RecordBatch]) -> None:
         """Do nothing: tasks write nothing."""
 
-    def _wanted(self, context: _Import, table: Table) -> list[ImportedFile]:
+    def _list_files(self, context: _Import, table: Table) -> list[ImportedFile]:
         if context.location is None:
-            files = named(context.files)
+            files = files_at(context.files)
         else:
-            files = listed(context.location, table.io, context.call.engine, context.recursive)
+            files = list_files(context.location, table.io, context.call.engine, context.recursive)
         return matching(files, context.partition_filter, str(context.target))
 
 
@@ -178,7 +178,7 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
         )
     files_added = [_data_file(row, shape, context.format) for row in rows]
     new = NewSnapshot(table, context.call.now_ms())
-    entries = [added(file, new.id) for file in files_added]
+    entries = [added_entry(file, new.id) for file in files_added]
     partitions = {partition_key(file.spec_id, file.partition) for file in files_added}
     with new.taken_back_unless_published():
         made = [

@@ -30,7 +30,7 @@ class DuplicateFile(str, Enum):
     ALLOW = "ALLOW"
 
     @classmethod
-    def named(cls, text: str) -> DuplicateFile:
+    def parse(cls, text: str) -> DuplicateFile:
         """Returns the choice ``text``, in any case. Raises InvalidRequestError for another text."""
         try:
             return cls(text.upper())

@@ -42,7 +42,7 @@ class ImportedFile:
     keys: tuple[tuple[str, str | None], ...] = ()
 
 
-def listed(location: str, io: FileIO, engine: EngineFor, recursive: RecursiveDirectory) -> list[ImportedFile]:
+def list_files(location: str, io: FileIO, engine: EngineFor, recursive: RecursiveDirectory) -> list[ImportedFile]:
     """Returns the data files below ``location``, sorted. Empty and hidden files are skipped.
 
     Raises NotFoundError if there is no file, and InvalidRequestError if there are folders that the call must decide
@@ -55,7 +55,7 @@ def listed(location: str, io: FileIO, engine: EngineFor, recursive: RecursiveDir
     return sorted(_below(root, files, recursive), key=lambda file: file.location)
 
 
-def named(locations: Iterable[str]) -> list[ImportedFile]:
+def files_at(locations: Iterable[str]) -> list[ImportedFile]:
     """Returns the files that a call names, in its order."""
     return [ImportedFile(location, None, tuple(_keys(posixpath.dirname(location)))) for location in locations]
 
@@ -91,7 +91,7 @@ def _below(root: str, files: Sequence[StoredFile], recursive: RecursiveDirectory
                     "recursive_directory to true to add the files below such folders, or to false to leave them out"
                 )
         yield ImportedFile(
-            _spelled(root, relative, file.location), file.size, tuple(_keys(posixpath.dirname(relative)))
+            _spell_location(root, relative, file.location), file.size, tuple(_keys(posixpath.dirname(relative)))
         )
 
 
@@ -105,7 +105,7 @@ def _start(root: str, files: Sequence[StoredFile]) -> int:
     return len(path) if files[0].location.startswith(f"{path}/") else len(unquote(path))
 
 
-def _spelled(root: str, relative: str, location: str) -> str:
+def _spell_location(root: str, relative: str, location: str) -> str:
     """Returns the location in the spelling of the root; a plain path if URI readers would decode it differently."""
     if is_local(root) and any(mark in location for mark in _DECODED_BY_SOME):
         return location

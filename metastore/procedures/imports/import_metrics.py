@@ -144,7 +144,7 @@ class _Metrics:
         self._facts = facts
         self._keys = keys
         self._by_name = not _has_ids(facts.schema)
-        file_schema = self._matched()
+        file_schema = self._match_schema()
         leaves = list(_leaves(file_schema.as_struct(), inside=False))
         self._leaves = {
             field.field_id: facts_of
@@ -174,7 +174,7 @@ class _Metrics:
             "partition": [self._partition(field) for field in self._target.spec.fields],
         }
 
-    def _matched(self) -> Schema:
+    def _match_schema(self) -> Schema:
         """Returns the file's schema with the table's field IDs."""
         for column in self._facts.schema:
             _require_readable(column)

@@ -46,7 +46,7 @@ class FileList:
         paths: list[Any] = rows[_PATH].to_pylist()
         return cls(dict(zip(paths, times.to_pylist(), strict=True)))
 
-    def unreached(self, folders: Collection[str], reached: Reached) -> list[str]:
+    def find_unreached(self, folders: Collection[str], reached: Reached) -> list[str]:
         """Returns the locations in ``folders`` that nothing in ``reached`` names."""
         spelling = reached.spelling
         inside = tuple(spelling.path(f"{folder.rstrip('/')}/").rstrip("/") + "/" for folder in folders)

@@ -173,7 +173,7 @@ class OrphanRemoval:
 
     def dry(self) -> list[dict[str, Any]]:
         """Returns the orphans that :meth:`run` would delete now, or would keep with a reason."""
-        found = self._settled(self._find)
+        found = self._look_repeatedly(self._find)
         judgement = self._judge(found.table, found.files)
         if judgement.unknown and not judgement.free:
             return [_row(file, deleted=False, error=judgement.why_unknown) for file in found.files]
@@ -188,12 +188,12 @@ class OrphanRemoval:
         ProcedureError if orphans cannot be determined, and FormatError if metadata of the table is missing or broken.
         Nothing is deleted in both cases.
         """
-        found = self._settled(self._find)
+        found = self._look_repeatedly(self._find)
         if not (found.files or found.left_over):
             return []
         named = (Listed(TableFile(f.location, FileKind.ORPHAN, f.size), f.modified_ms) for f in found.files)
         made = (quarantine(found.table, "orphans", named),) if found.files else ()
-        files = self._settled(lambda fresh: self._still_orphans(found, fresh))
+        files = self._look_repeatedly(lambda fresh: self._still_orphans(found, fresh))
         judgement = self._judge(found.table, files)
         if judgement.unknown and not judgement.free:
             lift(found.table.io, made)
@@ -211,7 +211,7 @@ class OrphanRemoval:
             for f in files
         ]
 
-    def _settled(self, look: Callable[[Table], T]) -> T:
+    def _look_repeatedly(self, look: Callable[[Table], T]) -> T:
         """Returns the result of ``look`` on the newest version; repeats it if an expiration removed files meanwhile."""
         for _ in range(_LOOKS - 1):
             table = self.target.load()
@@ -224,7 +224,7 @@ class OrphanRemoval:
 
     def _find(self, table: Table) -> _Found:
         require_gc(table, "remove orphan files")
-        stored = self._stored(table)
+        stored = self._list_stored_files(table)
         # Load the table after the listing, so that it reaches what was committed during the listing.
         table = self.target.load()
         reached = Reached(self.spelling)
@@ -255,11 +255,11 @@ class OrphanRemoval:
         """The folder that the call names, if it does: the caller allows it."""
         return () if self.folders.location is None else (self.folders.location,)
 
-    def _stored(self, table: Table) -> list[StoredFile]:
+    def _list_stored_files(self, table: Table) -> list[StoredFile]:
         if self.file_list is not None:
             reached = Reached(self.spelling)
             self._reach(table, reached, frozenset())
-            unreached = self.file_list.unreached(self._folders(table), reached)
+            unreached = self.file_list.find_unreached(self._folders(table), reached)
             if unreached and len(unreached) == len(self.file_list.files):
                 raise _nothing_reached(self.target, len(reached), len(unreached), "in the view")
             return self.file_list.on_store(table.io, unreached, self.spelling)

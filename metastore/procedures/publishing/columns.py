@@ -71,7 +71,7 @@ class Columns:
     def spec(self, spec_id: int = 0, first: int = PARTITION_FIELD_ID_START) -> PartitionSpec:
         """Identity partitions by the directories, the upper first; the first field has the id ``first``."""
         fields = (
-            PartitionField(_numbered(each), first + place, IdentityTransform(), each.name)
+            PartitionField(_number_of(each), first + place, IdentityTransform(), each.name)
             for place, each in enumerate(self.of_directories)
         )
         return PartitionSpec(*fields, spec_id=spec_id)
@@ -79,7 +79,7 @@ class Columns:
     @property
     def mapping(self) -> str:
         """The name mapping in JSON, with every spelling."""
-        return NameMapping(list(map(_mapped, (*self.of_files, *self.of_directories)))).model_dump_json()
+        return NameMapping(list(map(_map_field, (*self.of_files, *self.of_directories)))).model_dump_json()
 
     def leaves(self) -> Iterator[tuple[ColumnPath, Column]]:
         """Yields the leaves of files that can have metrics, by their folded paths: those in no list or map."""
@@ -119,7 +119,7 @@ def published_columns(schema: Schema, spec: PartitionSpec, mapping: str, last_nu
     names = {each.field_id: each for each in _mapped_fields(NameMapping.model_validate_json(mapping).root)}
     of_directories = {each.source_id for each in spec.fields}
     columns = [
-        replace(_published(each, names, has_ids=has_ids), place=place) for place, each in enumerate(schema.fields)
+        replace(_column_of(each, names, has_ids=has_ids), place=place) for place, each in enumerate(schema.fields)
     ]
     return Columns(
         tuple(each for each in columns if each.number not in of_directories),
@@ -129,7 +129,7 @@ def published_columns(schema: Schema, spec: PartitionSpec, mapping: str, last_nu
     )
 
 
-def grown(
+def grow_columns(
     columns: Columns, files: Mapping[str, Sequence[str]], of_table: TupleSchema, faults: Faults, *, milliseconds: bool
 ) -> Columns:
     """Returns ``columns`` with those of ``files``: paths by their schema in JSON; what does not fit is in ``faults``.
@@ -153,7 +153,7 @@ def grown(
         try:
             found = _with_agreement(columns, own, has_ids=bool(ids))
             same = CASE_SENSITIVE in of_table.properties
-            columns = replace(found, of_files=_merged(columns.of_files, own, (), case_sensitive=same))
+            columns = replace(found, of_files=_merge_columns(columns.of_files, own, (), case_sensitive=same))
         except UnfitError as error:
             faults.add(str(error), paths)
     return replace(columns, of_files=_in_order(columns.of_files, of_table))
@@ -185,15 +185,15 @@ def with_ids(columns: Columns) -> Columns:
         highest = max(_own_ids(columns.of_files), default=0)
         numbers = iter(range(max(columns.last_number + 1, highest + _ROOM), 1 << 31))
 
-    def given(column: Column) -> Column:
+    def give_number(column: Column) -> Column:
         number = column.number or column.own or next(numbers)
         return replace(column, number=number)
 
     def deeply(column: Column) -> Column:
-        return replace(column, parts=tuple(deeply(given(part)) for part in column.parts))
+        return replace(column, parts=tuple(deeply(give_number(part)) for part in column.parts))
 
-    of_files = tuple(map(given, columns.of_files))
-    of_directories = tuple(map(given, columns.of_directories))
+    of_files = tuple(map(give_number, columns.of_files))
+    of_directories = tuple(map(give_number, columns.of_directories))
     whole = replace(columns, of_files=tuple(map(deeply, of_files)), of_directories=of_directories)
     return replace(whole, last_number=max(columns.last_number, *whole.schema.field_ids, 0))
 
@@ -246,7 +246,7 @@ def _with_agreement(columns: Columns, own: Sequence[Column], *, has_ids: bool) -
     return replace(columns, has_ids=has_ids)
 
 
-def _merged(
+def _merge_columns(
     known: Sequence[Column], own: Sequence[Column], above: ColumnPath, *, case_sensitive: bool
 ) -> tuple[Column, ...]:
     found = {each.key: each for each in known}
@@ -270,15 +270,15 @@ def _both(before: Column, own: Column, path: ColumnPath, *, case_sensitive: bool
             raise UnfitError(f"column {'.'.join(path)} is {own.kind} and {before.kind}")
     else:
         kind = wider(before.kind, own.kind, ".".join(path))
-    parts = _merged(before.parts, own.parts, path, case_sensitive=case_sensitive)
+    parts = _merge_columns(before.parts, own.parts, path, case_sensitive=case_sensitive)
     return replace(before, kind=kind, parts=parts, spellings=spellings, own=before.own or own.own)
 
 
-def _published(each: NestedField, names: Mapping[int | None, MappedField], *, has_ids: bool) -> Column:
+def _column_of(each: NestedField, names: Mapping[int | None, MappedField], *, has_ids: bool) -> Column:
     parts, kind = _parts_of(each.field_type)
     mapped = names.get(each.field_id)
     spellings = (each.name,) if mapped is None else tuple(mapped.names)
-    inside = tuple(_published(part, names, has_ids=has_ids) for part in parts)
+    inside = tuple(_column_of(part, names, has_ids=has_ids) for part in parts)
     own = each.field_id if has_ids else None
     return Column(each.name, kind, inside, spellings, own, each.field_id)
 
@@ -296,13 +296,13 @@ def _parts_of(kind: IcebergType) -> tuple[Sequence[NestedField], PrimitiveType |
 
 
 def _field(column: Column) -> NestedField:
-    return NestedField(_numbered(column), column.name, _type(column), required=False)
+    return NestedField(_number_of(column), column.name, _type(column), required=False)
 
 
 def _type(column: Column) -> IcebergType:
     if not isinstance(column.kind, str):
         return column.kind
-    ids, types = [_numbered(part) for part in column.parts], [_type(part) for part in column.parts]
+    ids, types = [_number_of(part) for part in column.parts], [_type(part) for part in column.parts]
     if column.kind == "STRUCT":
         return StructType(*map(_field, column.parts))
     if column.kind == "ARRAY":
@@ -310,9 +310,9 @@ def _type(column: Column) -> IcebergType:
     return MapType(key_id=ids[0], key_type=types[0], value_id=ids[1], value_type=types[1], value_required=False)
 
 
-def _mapped(column: Column) -> MappedField:
-    fields = list(map(_mapped, column.parts))
-    return MappedField(field_id=_numbered(column), names=list(column.spellings), fields=fields)
+def _map_field(column: Column) -> MappedField:
+    fields = list(map(_map_field, column.parts))
+    return MappedField(field_id=_number_of(column), names=list(column.spellings), fields=fields)
 
 
 def _mapped_fields(fields: Iterable[MappedField]) -> Iterator[MappedField]:
@@ -321,7 +321,7 @@ def _mapped_fields(fields: Iterable[MappedField]) -> Iterator[MappedField]:
         yield from _mapped_fields(each.fields)
 
 
-def _numbered(column: Column) -> int:
+def _number_of(column: Column) -> int:
     assert column.number is not None
     return column.number
 

@@ -24,7 +24,7 @@ from metastore.errors import OutcomeUnknownError
 from metastore.lake.iceberg.catalogs.catalog_errors import failures_of, of_a_catalog
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.lake.iceberg.catalogs.iceberg_private import pending
-from metastore.lake.iceberg.catalogs.next_metadata import updated
+from metastore.lake.iceberg.catalogs.next_metadata import apply_updates
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.framework.model import CallContext
@@ -68,9 +68,9 @@ def commit_first(
     target: TargetTable, staged: StagedTable, new: NewSnapshot, manifests: Sequence[ManifestFile], summary: Summary
 ) -> None:
     """Create the table with its first snapshot. Raises CommitFailedException if another publisher was faster."""
-    updates, catalog = new.updates(manifests, summary), target.source.opened
+    updates, catalog = new.updates(manifests, summary), target.source.catalog
     if isinstance(catalog, FileSystemCatalog):
-        metadata = updated(staged.table.metadata, updates, "")
+        metadata = apply_updates(staged.table.metadata, updates, "")
         try:
             with failures_of(target.source, TableAlreadyExistsError), target.source.turn:
                 catalog.create_from(target.identifier, metadata)
@@ -100,7 +100,7 @@ def _with_ids(
 
 
 def _make_namespace(target: TargetTable, namespace: tuple[str, ...]) -> None:
-    catalog = target.source.opened
+    catalog = target.source.catalog
     if target.source.settings.type == "filesystem" or catalog.namespace_exists(namespace):
         return
     try:

@@ -10,7 +10,7 @@ from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
 
 from metastore.lake.iceberg.manifests.compact_entries import CompactEntry, metrics_of
-from metastore.lake.iceberg.manifests.manifests import deleted, existing
+from metastore.lake.iceberg.manifests.manifests import deleted_entry, existing
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def changed_segments(before: Iterable[Mapping[str, str]], now: Mapping[str, str]
     return frozenset(key for key in known.keys() | now.keys() if known.get(key) != now.get(key))
 
 
-def divided(
+def divide_manifests(
     manifests: Sequence[ManifestFile], segments: Sequence[Mapping[str, str]], changed: frozenset[str]
 ) -> tuple[list[ManifestFile], list[Stale]]:
     """Returns the manifests that stay, and the others in groups; a segment's manifests are in one group."""
@@ -111,7 +111,7 @@ def entries_now(
         if new is not None and is_same_file(entry, new, widened):
             entries.append(_with_new_metrics(entry, left.pop(location)))
             continue
-        gone = deleted(entry, snapshot_id)
+        gone = deleted_entry(entry, snapshot_id)
         tally.add(gone)
         entries.append(gone)
     for entry in left.values():

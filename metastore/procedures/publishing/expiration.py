@@ -36,7 +36,7 @@ LEAST_AGE_MS: Final = 3_600_000
 """Milliseconds that a snapshot is kept, so that a query that reads it can end."""
 
 
-def outdated(metadata: TableMetadata, now_ms: int) -> list[Snapshot]:
+def find_outdated(metadata: TableMetadata, now_ms: int) -> list[Snapshot]:
     """Returns the snapshots that the next publication, at ``now_ms``, takes away; those with a branch or tag stay."""
     named = {ref.snapshot_id for ref in metadata.refs.values()}
     by_age = sorted(metadata.snapshots, key=lambda each: each.timestamp_ms)

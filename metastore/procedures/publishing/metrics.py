@@ -35,10 +35,10 @@ from metastore.lake.iceberg.columns.bound_values import bound_bytes
 from metastore.lake.iceberg.manifests.entries_of_columns import ColumnMetrics, FilesInColumns
 from metastore.model.bounds.bound_arrays import BoundArray, Kind, Numbers, Texts
 from metastore.model.bounds.statistics_columns import ALL_NULL, KNOWN, NO_NAN, NO_NULL, StatisticsColumns
-from metastore.model.bounds.statistics_texts import decoded, null_counts
+from metastore.model.bounds.statistics_texts import decode_texts, null_counts
 from metastore.model.bounds.unit_columns import Coded
 from metastore.model.bounds.units import of_kind
-from metastore.model.column_path import ColumnPath, lowered, quote
+from metastore.model.column_path import ColumnPath, lower_path, quote
 from metastore.model.mapping.recorded_numbers import UNKNOWN, recorded_numbers
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType, Statistic
@@ -115,13 +115,13 @@ def _metrics(files: pa.Table, columns: Columns, rows: Any) -> Any:
 @lru_cache(maxsize=256)
 def _paths_in(schema: str) -> Mapping[ColumnPath, str]:
     """Returns the key of each leaf among a file's statistics, by its folded path."""
-    return {lowered(path): quote(path) for path, _ in TupleSchema.from_json(schema).leaves()}
+    return {lower_path(path): quote(path) for path, _ in TupleSchema.from_json(schema).leaves()}
 
 
 def statistics_of(maps: Any, key: str) -> tuple[StatisticsColumns, Any]:
     """Returns the statistics and counts of nulls of one column, by its key, in each unit."""
     texts: Any = pc.map_lookup(maps, pa.scalar(key), "first")
-    known = decoded(texts)
+    known = decode_texts(texts)
     is_open = known.has(KNOWN) & ~known.has(NO_NULL) & ~known.has(ALL_NULL)
     return known, null_counts(texts) if is_open.any() else -1
 

@@ -46,10 +46,10 @@ def publications(context: CallContext, *, catalog: str | None = None) -> Iterato
     if catalog is not None:
         return _of_catalog(context.catalogs, catalog)
     names = (name for name in context.catalogs.names() if name != OWN_CATALOG)
-    return chain.from_iterable(_answered(context.catalogs, name) for name in names)
+    return chain.from_iterable(_rows_or_reason(context.catalogs, name) for name in names)
 
 
-def _answered(catalogs: Catalogs, catalog: str) -> Iterator[Mapping[str, Any]]:
+def _rows_or_reason(catalogs: Catalogs, catalog: str) -> Iterator[Mapping[str, Any]]:
     """Yields the rows of a catalog; one with the reason if it does not answer, so that the others are listed."""
     try:
         yield from _of_catalog(catalogs, catalog)

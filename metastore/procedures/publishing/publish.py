@@ -36,7 +36,7 @@ from pyiceberg.table.update import (
 )
 
 from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
-from metastore.lake.iceberg.catalogs.next_metadata import updated
+from metastore.lake.iceberg.catalogs.next_metadata import apply_updates
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.manifests.compact_entries import CompactEntry
 from metastore.lake.iceberg.manifests.entries_of_columns import Numbers, entries_of_columns
@@ -46,10 +46,10 @@ from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.publishing.agreement import require_agreement
-from metastore.procedures.publishing.columns import Columns, Faults, grown, with_directories, with_ids
+from metastore.procedures.publishing.columns import Columns, Faults, grow_columns, with_directories, with_ids
 from metastore.procedures.publishing.creation import commit_first, staged_table
-from metastore.procedures.publishing.difference import Stale, Tally, changed_segments, divided, entries_now
-from metastore.procedures.publishing.expiration import outdated, remove_files
+from metastore.procedures.publishing.difference import Stale, Tally, changed_segments, divide_manifests, entries_now
+from metastore.procedures.publishing.expiration import find_outdated, remove_files
 from metastore.procedures.publishing.metrics import files_in_columns
 from metastore.procedures.publishing.published import (
     FIELD_IDS,
@@ -59,7 +59,7 @@ from metastore.procedures.publishing.published import (
     columns_of,
     live,
     new_properties,
-    noted,
+    note_of,
     require_apart,
     require_own,
     segments_of,
@@ -154,7 +154,7 @@ class _Asked:
         timeout = self.context.settings.iceberg.commit.timeout
         return until_won(self.target, timeout, self._next)
 
-    def _stored(self) -> StoredTable:
+    def _load_stored(self) -> StoredTable:
         """Returns the newest metadata of the table. Raises NotFoundError if there is none."""
         metastore = self.context.catalogs.metastore
         info = resolve(metastore.settings.storage, self.source).table
@@ -166,7 +166,7 @@ class _Asked:
         return found
 
     def _first(self) -> Mapping[str, Any]:
-        stored = self._stored()
+        stored = self._load_stored()
         columns = self._columns(stored, Columns(), frozenset(stored.segments))
         properties = new_properties(str(stored.table), columns, self.format_version)
         if self.dry_run:
@@ -178,10 +178,10 @@ class _Asked:
             manifests = list(change.manifests_of(frozenset(stored.segments)))
             summary = change.tally.summary(None, {VERSION: str(stored.version)})
             commit_first(self.target, staged, change.new, manifests, summary)
-        return {**self._counted("created", change, len(manifests), summary), "message": _note(columns)}
+        return {**self._result_row("created", change, len(manifests), summary), "message": _note(columns)}
 
     def _next(self, table: Table) -> Mapping[str, Any]:
-        stored = self._stored()
+        stored = self._load_stored()
         require_own(table, self.target, str(stored.table), replace=self.anew)
         require_apart(table.location(), stored.root, self.target)
         snapshot, before = table.metadata.current_snapshot(), columns_of(table)
@@ -199,11 +199,11 @@ class _Asked:
         changed = frozenset(stored.segments) if self.anew else changed_segments(states, stored.segments)
         known = Columns(last_number=before.last_number) if self.anew else before
         columns = self._columns(stored, known, changed & stored.segments.keys())
-        widened = frozenset() if self.anew else _widened(before, columns)
+        widened = frozenset() if self.anew else _widened_ids(before, columns)
         if self.dry_run:
             return {**self.row("can be published"), "message": _note(columns)}
         updates = _updates(table, columns, anew=self.anew)
-        evolved = _evolved(table, updates)
+        evolved = _apply_updates(table, updates)
         change = _Change(self.context.now_ms(), stored, columns, evolved, widened)
         with change.new.taken_back_unless_published():
             if self.anew:
@@ -211,8 +211,10 @@ class _Asked:
                 kept: list[ManifestFile] = []
             else:
                 stale = changed.union(*states) if widened else changed
-                kept, groups = divided(parents, states, frozenset(stale))
-                manifests = [each for group in groups for each in change.renewed(group, frozenset(stale), table.io)]
+                kept, groups = divide_manifests(parents, states, frozenset(stale))
+                manifests = [
+                    each for group in groups for each in change.renew_manifests(group, frozenset(stale), table.io)
+                ]
                 come = changed - frozenset(key for each in states for key in each)
                 manifests += change.manifests_of(come)
             written = [each for each in manifests if each not in parents]
@@ -220,14 +222,14 @@ class _Asked:
                 return unchanged
             notes = {VERSION: str(stored.version)}
             summary = change.tally.summary(previous, notes, anew=self.anew)
-            expired = outdated(table.metadata, self.context.now_ms())
+            expired = find_outdated(table.metadata, self.context.now_ms())
             if expired:
                 updates = (*updates, RemoveSnapshotsUpdate(snapshot_ids=[each.snapshot_id for each in expired]))
             added = change.new.updates([*manifests, *kept], summary)
             after = self.target.commit(table, _as_read(table), (*updates, *added))
         if expired:
             remove_files(self.context, self.target, after, expired)
-        return {**self._counted("changed", change, len(written), summary), "message": _note(columns)}
+        return {**self._result_row("changed", change, len(written), summary), "message": _note(columns)}
 
     def _columns(self, stored: StoredTable, known: Columns, keys: frozenset[str]) -> Columns:
         """Returns the columns after the files of the segments ``keys`` came. Raises _RefusedError with all reasons."""
@@ -235,14 +237,14 @@ class _Asked:
         files = stored.paths_by_schema(keys) if keys else {}
         for paths in files.values():
             faults.add("its name has # or ?, at which PyIceberg cuts it", unspellable(paths))
-        columns = grown(known, files, stored.schema, faults, milliseconds=self.milliseconds)
+        columns = grow_columns(known, files, stored.schema, faults, milliseconds=self.milliseconds)
         columns = with_directories(columns, stored.schema, faults, is_new=known.has_ids is None)
         require_agreement(stored, files, keys, faults)
         if faults.counts:
             raise _RefusedError(str(faults))
         return with_ids(columns)
 
-    def _counted(self, outcome: str, change: _Change, written: int, summary: Summary) -> dict[str, Any]:
+    def _result_row(self, outcome: str, change: _Change, written: int, summary: Summary) -> dict[str, Any]:
         counts = {
             "snapshot_id": change.new.id,
             "files": int(summary["total-data-files"] or 0),
@@ -281,9 +283,9 @@ class _Change:
         while some := list(islice(entries, ENTRIES_A_MANIFEST)):
             for entry in some:
                 self.tally.add(entry)
-            yield self._written(some)
+            yield self._write_manifest(some)
 
-    def renewed(self, group: Stale, changed: frozenset[str], io: Any) -> Iterator[ManifestFile]:
+    def renew_manifests(self, group: Stale, changed: frozenset[str], io: Any) -> Iterator[ManifestFile]:
         """Write the manifests of ``group`` anew; yields them as they are if they hold what they should."""
         found = {entry.path: entry for entry in self._entries(changed & group.keys & self._stored.segments.keys())}
         before = [entry for manifest in group.manifests for entry in decoded_manifest(io, manifest).entries]
@@ -296,7 +298,7 @@ class _Change:
             return
         entries.sort(key=lambda entry: self._key(entry.data_file.file_path))
         for start in range(0, len(entries), ENTRIES_A_MANIFEST):
-            yield self._written(entries[start : start + ENTRIES_A_MANIFEST])
+            yield self._write_manifest(entries[start : start + ENTRIES_A_MANIFEST])
 
     def _entries(self, keys: frozenset[str]) -> Iterator[CompactEntry]:
         numbers: Numbers = (ManifestEntryStatus.ADDED, self.new.id, None, None)
@@ -305,12 +307,12 @@ class _Change:
             files = files_in_columns(units, self._columns, self._partition, self._spelled.location)
             yield from entries_of_columns(files, version, spec_id, self._partition_type, numbers)
 
-    def _written(self, entries: Sequence[ManifestEntry]) -> ManifestFile:
+    def _write_manifest(self, entries: Sequence[ManifestEntry]) -> ManifestFile:
         states = self._stored.segments
         held = {
             self._key(entry.data_file.file_path) for entry in entries if entry.status != ManifestEntryStatus.DELETED
         }
-        notes = {SEGMENTS: noted({key: states[key] for key in sorted(held)})}
+        notes = {SEGMENTS: note_of({key: states[key] for key in sorted(held)})}
         return self.new.write_manifest(entries, self._spec.spec_id, notes=notes)
 
     def _partition(self, folder: str) -> tuple[Any, ...]:
@@ -333,7 +335,7 @@ def _as_read(table: Table) -> tuple[TableRequirement, ...]:
     )
 
 
-def _widened(before: Columns, after: Columns) -> frozenset[int]:
+def _widened_ids(before: Columns, after: Columns) -> frozenset[int]:
     """Returns the ids of leaves that got a wider type: all of their bounds are written anew."""
     known = {column.number: column.kind for _, column in before.leaves()}
     return frozenset(
@@ -363,11 +365,11 @@ def _updates(table: Table, columns: Columns, *, anew: bool) -> tuple[TableUpdate
     return tuple(found)
 
 
-def _evolved(table: Table, updates: tuple[TableUpdate, ...]) -> Table:
+def _apply_updates(table: Table, updates: tuple[TableUpdate, ...]) -> Table:
     """Returns the table as it is after ``updates``, upon which the snapshot is made."""
     if not updates:
         return table
-    metadata = updated(table.metadata, updates, table.metadata_location)
+    metadata = apply_updates(table.metadata, updates, table.metadata_location)
     return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)
 
 

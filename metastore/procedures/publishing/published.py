@@ -147,7 +147,7 @@ def segments_of(io: FileIO, manifests: Sequence[ManifestFile]) -> list[Mapping[s
         return list(threads.map(states, paths))
 
 
-def noted(states: Mapping[str, str]) -> str:
+def note_of(states: Mapping[str, str]) -> str:
     """Returns the note of a manifest that holds segments in these states."""
     return json.dumps(states, ensure_ascii=False, separators=(",", ":"))
 

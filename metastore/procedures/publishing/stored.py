@@ -86,7 +86,7 @@ class StoredTable:
         """Returns the paths of all files of the segments ``keys`` by their schema in JSON; reads no statistics."""
         found: dict[str, list[str]] = {}
         units = StoredUnits(self.tables, self.table, self.version, only=frozenset(keys))
-        for portion in units.known():
+        for portion in units.all_files():
             for files in portion.files:
                 schemas = files.columns.schemas
                 texts = [schemas.names[code] if code >= 0 else "{}" for code in schemas.codes.tolist()]
@@ -120,10 +120,10 @@ class StoredTable:
     def partition(self, folder: str) -> tuple[Any, ...]:
         """Returns the partition values of the files in ``folder``, as records hold them. Raises InvalidRequestError."""
         named = self.values_of(f"{folder}/")
-        return tuple(_typed(named.get(key, ""), type_, folder) for key, type_ in self.directory_types.items())
+        return tuple(_partition_value(named.get(key, ""), type_, folder) for key, type_ in self.directory_types.items())
 
 
-def _typed(text: str, type_: DrillType, folder: str) -> Any:
+def _partition_value(text: str, type_: DrillType, folder: str) -> Any:
     if is_null(text):
         return None
     try:

@@ -34,7 +34,7 @@ def unpublish_table(context: CallContext, *, table: str, dry_run: bool = False) 
     if not dry_run:
         with failures_of(target.source, NoSuchTableError), target.source.turn:
             try:
-                target.source.opened.drop_table(target.identifier)
+                target.source.catalog.drop_table(target.identifier)
             except NoSuchTableError as error:
                 raise NotFoundError(f"{target} does not exist any more") from error
     return {"table": source, "published_as": str(target), "metadata_location": loaded.metadata_location}

@@ -171,7 +171,7 @@ def _create(
             return RefChange(name, found.snapshot_id, kind, Retention.of(found))
         return RefChange(name, _head(metadata, name, snapshot_id), kind, retention.over(Retention.of(found)))
 
-    return _changed(context, table, decide)
+    return _change_ref(context, table, decide)
 
 
 def _replace(
@@ -188,7 +188,7 @@ def _replace(
         kept = retention.over(Retention.of(ref_of(metadata, name, kind)))
         return RefChange(name, _head(metadata, name, snapshot_id), kind, kept)
 
-    return _changed(context, table, decide, dry_run=dry_run)
+    return _change_ref(context, table, decide, dry_run=dry_run)
 
 
 def _drop(
@@ -207,11 +207,11 @@ def _drop(
             raise ProcedureError(f"Ref does not exist: {name}")
         return RefChange(name, None, kind)
 
-    row = _changed(context, table, decide, dry_run=dry_run)
+    row = _change_ref(context, table, decide, dry_run=dry_run)
     return [row] if row["previous_snapshot_id"] is not None else []
 
 
-def _changed(
+def _change_ref(
     context: CallContext,
     table: tuple[str, str],
     decide: Callable[[TableMetadata], RefChange],

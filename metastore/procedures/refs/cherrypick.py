@@ -30,7 +30,7 @@ from metastore.errors import ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.schemas import schema_of
 from metastore.lake.iceberg.manifests.manifest_reader import read_entries, read_list, read_live_entries
-from metastore.lake.iceberg.manifests.manifests import added, deleted, existing
+from metastore.lake.iceberg.manifests.manifests import added_entry, deleted_entry, existing
 from metastore.lake.iceberg.manifests.partition_key import partition_key
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
@@ -190,7 +190,7 @@ class _Pick:
         kept: list[ManifestFile] = []
         for spec_id in dict.fromkeys(spec for spec, _ in adds):
             files = [entry.data_file for spec, entry in adds if spec == spec_id]
-            kept.append(new.write_manifest([added(file, new.id) for file in files], spec_id))
+            kept.append(new.write_manifest([added_entry(file, new.id) for file in files], spec_id))
         kept += self._without(manifests, {entry.data_file.file_path for _, entry in removes}, new)
         return kept, self._summary(adds, removes)
 
@@ -205,7 +205,8 @@ class _Pick:
                 continue
             missing -= here
             marked = [
-                deleted(entry, new.id) if entry.data_file.file_path in gone else existing(entry) for entry in entries
+                deleted_entry(entry, new.id) if entry.data_file.file_path in gone else existing(entry)
+                for entry in entries
             ]
             yield new.write_manifest(marked, manifest.partition_spec_id)
         if missing:

@@ -91,14 +91,14 @@ def change_ref(
     return until_won(target, context.settings.iceberg.commit.timeout, attempt)
 
 
-def moved(metadata: TableMetadata, name: str, head: int, relies_on: tuple[str, ...] = ()) -> RefChange:
+def move_branch(metadata: TableMetadata, name: str, head: int, relies_on: tuple[str, ...] = ()) -> RefChange:
     """Returns the change that moves the branch ``name`` to ``head``, or creates it. Its retention stays."""
     return RefChange(name, head, SnapshotRefType.BRANCH, Retention.of(metadata.refs.get(name)), relies_on)
 
 
 def head_update(metadata: TableMetadata, name: str, head: int) -> SetSnapshotRefUpdate:
     """Returns the update that moves the branch ``name`` to ``head`` and keeps its retention."""
-    return _set(moved(metadata, name, head))
+    return _set(move_branch(metadata, name, head))
 
 
 def ref_of(metadata: TableMetadata, name: str, kind: SnapshotRefType | None = None) -> SnapshotRef:

@@ -19,7 +19,15 @@ from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.ground.epoch import micros_since_epoch
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext, columns
-from metastore.procedures.refs.refs import RefChange, ancestors, change_ref, is_ancestor, moved, ref_of, require_kind
+from metastore.procedures.refs.refs import (
+    RefChange,
+    ancestors,
+    change_ref,
+    is_ancestor,
+    move_branch,
+    ref_of,
+    require_kind,
+)
 
 _MOVED: Final = columns(previous_snapshot_id=pa.int64(), current_snapshot_id=pa.int64())
 
@@ -116,7 +124,7 @@ def fast_forward(
             require_kind(branch, present, SnapshotRefType.BRANCH)
             if not is_ancestor(metadata, present.snapshot_id, head):
                 raise ProcedureError(f"Cannot fast-forward: {branch} is not an ancestor of {to}")
-        return moved(metadata, branch, head, relies_on=(to,))
+        return move_branch(metadata, branch, head, relies_on=(to,))
 
     before, change = change_ref(context, context.table(schema, table_name), decide, dry_run=dry_run)
     previous = before.refs.get(branch)
@@ -151,7 +159,7 @@ def _move_main(
     dry_run: bool,
 ) -> dict[str, Any]:
     def change(metadata: TableMetadata) -> RefChange:
-        return moved(metadata, MAIN_BRANCH, decide(metadata), relies_on)
+        return move_branch(metadata, MAIN_BRANCH, decide(metadata), relies_on)
 
     before, done = change_ref(context, context.table(*table), change, dry_run=dry_run)
     current = before.current_snapshot()

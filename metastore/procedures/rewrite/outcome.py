@@ -104,7 +104,7 @@ class Tally:
         if reasons:
             message = f"{len(self._failed)} of {len(self._groups)} file groups failed: {'; '.join(reasons[:3])}"
         elif not self._done:
-            message = described(context)
+            message = describe_plan(context)
         return row_of(
             context,
             rewritten=[candidate for group in self._done for candidate in group.candidates],
@@ -142,7 +142,7 @@ def done_groups(
             yield Rewritten(number, groups[number].candidates, tuple(in_order))
 
 
-def described(context: RewriteCall) -> str:
+def describe_plan(context: RewriteCall) -> str:
     """Returns a description of the planned work, or the reason why there is none."""
     if context.snapshot is None:
         return "nothing to rewrite: the table is empty"

@@ -39,7 +39,7 @@ from metastore.procedures.framework.model import CallContext, Plan, TableDataRew
 from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
 from metastore.procedures.rewrite.conflicts import Rewritten
 from metastore.procedures.rewrite.options import parse_options
-from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, described, done_groups, row_of
+from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, describe_plan, done_groups, row_of
 from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
 
 
@@ -92,7 +92,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             metadata = context.table.metadata
             limit = None if isinstance(expression, AlwaysTrue) else expression
             found_files = live_files(metadata, context.table.io, context.snapshot, limit)
-            context.files = replace(found_files, data=context.filter.chosen(found_files.data, metadata))
+            context.files = replace(found_files, data=context.filter.choose(found_files.data, metadata))
             found = candidates(context.files, unpartitioned_specs(metadata))
             context.choice = choose(found, context.output_spec_id, options)
             chosen = [candidate for group in context.choice.groups for candidate in group.candidates]
@@ -110,7 +110,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             task=partial(rewrite_piece, _job(context)),
             fragment_schema=FRAGMENTS,
             pinned=context.snapshot.snapshot_id if context.snapshot else None,
-            describe=described(context),
+            describe=describe_plan(context),
             files=sum(len(group.candidates) for group in context.choice.groups),
             wave=_wave(context, chunks) if options.partial_progress else None,
         )

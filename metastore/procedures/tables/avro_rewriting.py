@@ -16,7 +16,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
 from metastore.errors import FormatError
-from metastore.lake.iceberg.manifests.avro_blocks import SCHEMA, opened, schema_of
+from metastore.lake.iceberg.manifests.avro_blocks import SCHEMA, open_blocks, schema_of
 from metastore.lake.iceberg.manifests.avro_file import avro_file, encode
 from metastore.procedures.files.avro_columns import DATA_FILE
 
@@ -62,7 +62,7 @@ def rewritten(location: str, content: bytes, change: Callable[[Fields], None]) -
 
 
 def _records_of(content: bytes) -> tuple[AvroFileHeader, list[Record], StructType]:
-    header, blocks = opened(content)
+    header, blocks = open_blocks(content)
     struct = schema_of(header.meta[SCHEMA]).as_struct()
     reader: Reader = construct_reader(struct)
     return header, [record for block in blocks for record in block.records(reader)], struct

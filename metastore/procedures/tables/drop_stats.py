@@ -70,7 +70,7 @@ def drop_stats(
         listed = identities(gone)
         if not dry_run:
             target.commit(table, [AssertTableUUID(uuid=metadata.table_uuid)], updates)
-        failed = _kept(gone, proof, roots)
+        failed = _reasons_to_keep(gone, proof, roots)
         sizes = {location: file.size for location, file in gone.items()}
         put_off = PutOff(context.catalogs.metastore.deletions, str(target), DROP_STATS, sizes, renewed=gone)
         if not dry_run:
@@ -90,7 +90,7 @@ def drop_stats(
     return until_won(target, context.settings.iceberg.commit.timeout, attempt)
 
 
-def _kept(gone: Collection[str], proof: Proof, roots: Roots) -> dict[str, str]:
+def _reasons_to_keep(gone: Collection[str], proof: Proof, roots: Roots) -> dict[str, str]:
     """Returns the files that are not deleted although the table no longer names them, each with the reason."""
     judgement = proof.judge(gone)
     kept = {each: judgement.why_unknown or _NEEDED for each in gone if each not in judgement.free}

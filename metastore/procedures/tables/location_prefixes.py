@@ -32,7 +32,7 @@ class Prefixes:
             raise InvalidRequestError(f"Source prefix cannot be the same as target prefix: {source}")
         return made
 
-    def moved(self, location: str) -> str:
+    def move(self, location: str) -> str:
         """Returns the location at the target. Raises ProcedureError if it is not below the source."""
         return self.target + self.below(location)
 
@@ -43,7 +43,7 @@ class Prefixes:
             raise ProcedureError(f"Path {location} does not start with {self.source}: the table has files elsewhere")
         return tail
 
-    def replaced(self, location: str) -> str:
+    def move_if_below(self, location: str) -> str:
         """Returns the location at the target if it is below the source, and unchanged otherwise."""
         tail = self._tail(location)
         return location if tail is None else self.target + tail

@@ -81,7 +81,7 @@ def compute_partition_stats(
     for file in metadata.partition_statistics:
         if file.snapshot_id == snapshot.snapshot_id:
             return [{"partition_statistics_file": file.statistics_path, "snapshot_id": snapshot.snapshot_id}]
-    statistics = _written(target, table, snapshot)
+    statistics = _write_statistics(target, table, snapshot)
     attach(target, context.settings.iceberg.commit.timeout, table.io, statistics)
     return [{"partition_statistics_file": statistics.statistics_path, "snapshot_id": snapshot.snapshot_id}]
 
@@ -133,7 +133,7 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
                 if entry.status != ManifestEntryStatus.DELETED:
                     counted.add(file)
                 if entry.snapshot_id in times:
-                    counted.changed(times[entry.snapshot_id], entry.snapshot_id)
+                    counted.note_change(times[entry.snapshot_id], entry.snapshot_id)
     except OSError as error:
         raise StorageError(f"cannot read the manifests of {target}: {error}") from error
     rows = []
@@ -174,7 +174,7 @@ class _Counted:
                 counts["equality_delete_record_count"] += file.record_count
                 counts["equality_delete_file_count"] += 1
 
-    def changed(self, time: int, snapshot_id: int) -> None:
+    def note_change(self, time: int, snapshot_id: int) -> None:
         """Note that a snapshot of ``time`` (milliseconds) added or removed a file."""
         if self._time is None or time > self._time:
             self._time, self._snapshot_id = time, snapshot_id
@@ -190,7 +190,7 @@ class _Counted:
         }
 
 
-def _written(target: TargetTable, table: Table, snapshot: Snapshot) -> PartitionStatisticsFile:
+def _write_statistics(target: TargetTable, table: Table, snapshot: Snapshot) -> PartitionStatisticsFile:
     sink = pa.BufferOutputStream()
     pq.write_table(partition_statistics(target, table, snapshot), sink)
     content = sink.getvalue().to_pybytes()

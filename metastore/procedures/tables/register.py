@@ -65,7 +65,7 @@ def register_table(
     if schema not in schemas:
         raise NotFoundError(f"schema {target.catalog_name}.{schema} does not exist; there are {', '.join(schemas)}")
     with failures_of(target.source):
-        catalog = target.source.opened
+        catalog = target.source.catalog
         if catalog.table_exists(target.identifier):
             raise InvalidRequestError(f"Table already exists: {target}")
         io = load_file_io(dict(catalog.properties), metadata_location)
@@ -79,7 +79,7 @@ def register_table(
                 catalog.register_table(target.identifier, location)
         except TableAlreadyExistsError as error:
             raise InvalidRequestError(f"Table already exists: {target}") from error
-    return _registered(target.load().metadata, location)
+    return _result_row(target.load().metadata, location)
 
 
 @procedure(result=pa.schema(_UNREGISTERED_COLUMNS))
@@ -97,7 +97,7 @@ def unregister_table(
     if not dry_run:
         with failures_of(target.source), target.source.turn:
             try:
-                target.source.opened.drop_table(target.identifier)
+                target.source.catalog.drop_table(target.identifier)
             except NoSuchTableError as error:
                 raise NotFoundError(f"table {target} does not exist any more") from error
     return {"table_uuid": str(table.metadata.table_uuid), "metadata_location": table.metadata_location}
@@ -180,7 +180,7 @@ def _require_single(context: CallContext, metadata: TableMetadata) -> None:
                 )
 
 
-def _registered(metadata: TableMetadata, location: str) -> Mapping[str, Any]:
+def _result_row(metadata: TableMetadata, location: str) -> Mapping[str, Any]:
     snapshot = metadata.current_snapshot()
     summary = snapshot.summary if snapshot else None
     counts = {name: summary[name] if summary else None for name in ("total-records", "total-data-files")}

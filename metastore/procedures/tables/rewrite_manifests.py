@@ -21,7 +21,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.iceberg.manifests.avro_file import encoded
+from metastore.lake.iceberg.manifests.avro_file import encoded_bytes
 from metastore.lake.iceberg.manifests.manifest_reader import read_list, read_live_entries
 from metastore.lake.iceberg.manifests.manifests import existing, live_count
 from metastore.lake.iceberg.snapshots.contention import until_won
@@ -90,7 +90,7 @@ class _Rewrite:
         if not candidates:
             return _nothing(f"no data manifests of partition spec {spec_id}")
         entries = {m.manifest_path: _entries(table, m) for m in candidates}
-        groups = grouped([entry for each in entries.values() for entry in each], order, _target_bytes(table))
+        groups = split_entries([entry for each in entries.values() for entry in each], order, _target_bytes(table))
         return self._commit(table, snapshot, manifests, entries, groups)
 
     def _commit(
@@ -134,7 +134,9 @@ class _Rewrite:
         return {**counts, "message": "", "files": None}
 
 
-def grouped(entries: Sequence[ManifestEntry], order: Sequence[int], target_bytes: int) -> list[Sequence[ManifestEntry]]:
+def split_entries(
+    entries: Sequence[ManifestEntry], order: Sequence[int], target_bytes: int
+) -> list[Sequence[ManifestEntry]]:
     """Returns ``entries`` sorted by the partition values at the positions ``order``, split into parts of even size.
 
     A part has at most about ``target_bytes`` before compression. The split depends on the entries alone, so a table
@@ -142,7 +144,7 @@ def grouped(entries: Sequence[ManifestEntry], order: Sequence[int], target_bytes
     """
     if not entries:
         return []
-    sizes = [len(known.content) for entry in entries if (known := encoded(entry.data_file)) is not None]
+    sizes = [len(known.content) for entry in entries if (known := encoded_bytes(entry.data_file)) is not None]
     average = sum(sizes) / max(1, len(sizes))
     most = max(1, int(target_bytes / max(1.0, average)))
     parts = -(-len(entries) // most)

@@ -29,7 +29,7 @@ from pyiceberg.table import Table
 from metastore.errors import FormatError, InvalidRequestError, NotFoundError, ProcedureError, StorageError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.schemas import PATH_ID
-from metastore.lake.stores.bounded_reading import Limit, ReadLimits, gunzipped, whole
+from metastore.lake.stores.bounded_reading import Limit, ReadLimits, gunzip, whole
 from metastore.lake.stores.files import flush
 from metastore.lake.stores.new_files import NewFiles
 from metastore.procedures.files.avro_columns import columns
@@ -154,7 +154,7 @@ class _Rewrite:
         for file in _statistics(contents[self.latest]):
             self._copy(file["statistics-path"])
         for version, metadata in contents.items():
-            self._stage(version, _json(version, self._moved(metadata)))
+            self._stage(version, _json(version, self._move_metadata(metadata)))
 
     def write_list(self) -> str:
         """Write the list of copies as CSV, source and target on each line. Returns its location."""
@@ -175,14 +175,14 @@ class _Rewrite:
             return None
         try:
             found: dict[str, Any] = json.loads(
-                gunzipped(content, location, self._limit(location)) if _is_packed(location) else content
+                gunzip(content, location, self._limit(location)) if _is_packed(location) else content
             )
         except (ValueError, OSError, EOFError, zlib.error) as error:
             raise FormatError(f"{location} is no metadata of an Iceberg table: {error}") from error
         return found
 
-    def _moved(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        moved = self.prefixes.moved
+    def _move_metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        moved = self.prefixes.move
         for entry in metadata.get("metadata-log", ()):
             entry["metadata-file"] = moved(entry["metadata-file"])
         for snapshot in _snapshots(metadata):
@@ -192,7 +192,7 @@ class _Rewrite:
         properties = metadata.get("properties", {})
         for name in PATH_PROPERTIES:
             if name in properties:
-                properties[name] = self.prefixes.replaced(properties[name])
+                properties[name] = self.prefixes.move_if_below(properties[name])
         metadata["location"] = moved(metadata["location"])
         return metadata
 
@@ -206,7 +206,7 @@ class _Rewrite:
         def change(manifest: Fields) -> None:
             path = manifest[_MANIFEST_PATH]
             manifest[_MANIFEST_LENGTH] = self.manifests[path]
-            manifest[_MANIFEST_PATH] = self.prefixes.moved(path)
+            manifest[_MANIFEST_PATH] = self.prefixes.move(path)
 
         self._stage(location, rewritten(location, content, change))
 
@@ -216,7 +216,7 @@ class _Rewrite:
 
         def change(entry: Fields) -> None:
             path, is_live = entry[_PATH], entry[_STATUS] != ManifestEntryStatus.DELETED
-            entry[_PATH] = self.prefixes.moved(path)
+            entry[_PATH] = self.prefixes.move(path)
             if holds_deletes and entry[_CONTENT] == DataFileContent.POSITION_DELETES:
                 self._deletes_entry(entry, path, is_live=is_live)
             elif is_live and not self.copied.has(*_addition(entry, snapshot, sequence)):
@@ -240,7 +240,7 @@ class _Rewrite:
             if _SPLITS in entry:
                 entry[_SPLITS] = None
         if _REFERENCED in entry and entry[_REFERENCED] is not None:
-            entry[_REFERENCED] = self.prefixes.moved(entry[_REFERENCED])
+            entry[_REFERENCED] = self.prefixes.move(entry[_REFERENCED])
         self._bounds(entry)
 
     def _bounds(self, entry: Fields) -> None:
@@ -250,7 +250,7 @@ class _Rewrite:
             if entry[bounds] is not None:
                 kept = {column: value for column, value in entry[bounds].items() if column != PATH_ID}
                 if low is not None and low == high:
-                    kept[PATH_ID] = self.prefixes.moved(low.decode()).encode()
+                    kept[PATH_ID] = self.prefixes.move(low.decode()).encode()
                 entry[bounds] = kept
 
     def _delete_file(self, location: str) -> int:
@@ -261,7 +261,7 @@ class _Rewrite:
         except (pa.ArrowException, KeyError) as error:
             raise FormatError(f"{location} is no position delete file: {error}") from error
         encoded = paths.combine_chunks().dictionary_encode()
-        renamed = pa.array([self.prefixes.moved(str(path)) for path in encoded.dictionary.to_pylist()], paths.type)
+        renamed = pa.array([self.prefixes.move(str(path)) for path in encoded.dictionary.to_pylist()], paths.type)
         moved = renamed.take(encoded.indices)
         index = rows.schema.get_field_index("file_path")
         out = io.BytesIO()
@@ -286,15 +286,15 @@ class _Rewrite:
     def _limit(self, location: str) -> Limit:
         limits = ReadLimits.of(self.table.io.properties)
         # A file that is neither metadata nor a manifest is a position delete file, which is also held in memory whole.
-        return limits.of_file(location) or limits.named("file_list")
+        return limits.of_file(location) or limits.limit_of("file_list")
 
     def _copy(self, location: str) -> None:
-        self.copies[location] = self.prefixes.moved(location)
+        self.copies[location] = self.prefixes.move(location)
 
     def _stage(self, location: str, content: bytes) -> None:
         """Write the content that replaces ``location`` at the target to the staging location."""
         staged = self._write(self.staging + self.prefixes.below(location), content)
-        self.copies[staged] = self.prefixes.moved(location)
+        self.copies[staged] = self.prefixes.move(location)
 
     def _write(self, location: str, content: bytes) -> str:
         try:

@@ -20,7 +20,7 @@ from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.procedures.files.guards import require_foreign, require_unpublished
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.redaction import shown
+from metastore.redaction import redact_value
 
 _RESERVED: Final = frozenset(
     {
@@ -92,6 +92,6 @@ def set_table_property(
         if before != value:
             same = AssertTableUUID(uuid=table.metadata.table_uuid)
             target.commit(table, [same], [SetPropertiesUpdate(updates={key: value})])
-        return {"key": key, "previous_value": shown(key, before), "value": shown(key, value)}
+        return {"key": key, "previous_value": redact_value(key, before), "value": redact_value(key, value)}
 
     return until_won(target, context.settings.iceberg.commit.timeout, attempt)

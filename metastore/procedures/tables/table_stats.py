@@ -81,7 +81,7 @@ def compute_table_stats(
     wanted = _columns(table, snapshot, columns)
     sketches = _sketches(context, table, snapshot, wanted, scan_tasks(metadata, table.io, snapshot=snapshot))
     location = table.location_provider().new_metadata_location(f"{snapshot.snapshot_id}-{uuid.uuid4()}.stats")
-    statistics = _written(table, snapshot, location, wanted, sketches)
+    statistics = _write_statistics(table, snapshot, location, wanted, sketches)
     attach(target, context.settings.iceberg.commit.timeout, table.io, statistics)
     found = [
         {"column": wanted.find_column_name(field_id), "ndv": round(sketch.estimate)}
@@ -139,7 +139,7 @@ def _sketches(
     return {field.field_id: Theta.union(parts[field.field_id], TABLE_SIZE) for field in wanted.fields}
 
 
-def _written(
+def _write_statistics(
     table: Table, snapshot: Snapshot, location: str, wanted: Schema, sketches: Mapping[int, Theta]
 ) -> StatisticsFile:
     number = snapshot.sequence_number or 0

@@ -115,14 +115,14 @@ def column_test(node: BooleanExpression, column: PredicateColumn) -> ColumnTest:
     def explain(known: ColumnStatistics) -> str:
         return f"{name}: {_bounds_text(known)}; asked: {asked}"
 
-    return ColumnTest(column.key, text, _guarded(outside, column), explain, lambda known: known.has_bounds)
+    return ColumnTest(column.key, text, _require_comparable(outside, column), explain, lambda known: known.has_bounds)
 
 
 def _of_flags(column: PredicateColumn, text: str, proves: int, why: str, counts: int, needs: str) -> ColumnTest:
     return ColumnTest(column.key, text, _has(proves), lambda _: why, _has(counts), needs)
 
 
-def _guarded(outside: OutsideBounds, column: PredicateColumn) -> Excludes:
+def _require_comparable(outside: OutsideBounds, column: PredicateColumn) -> Excludes:
     """``outside``, restricted to containers whose type is comparable with the column's."""
     same_order = _SAME_ORDER.get(column.type.name)
 

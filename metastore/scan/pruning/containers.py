@@ -14,7 +14,7 @@ import numpy as np
 from metastore.model.bounds.bound_arrays import Mask
 from metastore.model.bounds.statistics_columns import KNOWN, StatisticsColumns, together
 from metastore.model.bounds.unit_columns import Coded, UnitColumns
-from metastore.model.column_path import ColumnPath, lowered
+from metastore.model.column_path import ColumnPath, lower_path
 from metastore.model.column_path import parse as parse_path
 from metastore.model.column_path import quote as quote_path
 from metastore.model.elements import with_elements
@@ -79,14 +79,14 @@ class UnitStatistics:
         if column in self._directory_columns:
             return self._by_folder.of(column, np.ones(len(self._units), np.bool_))
         several = self._spellings.get(column)
-        found = self._stored(column) if several is None else self._spelled(several)
+        found = self._statistics_of(column) if several is None else self._statistics_of_spellings(several)
         return found.all_null_where(self._absent(column) & ~found.has(KNOWN))
 
-    def _stored(self, column: str) -> StatisticsColumns:
+    def _statistics_of(self, column: str) -> StatisticsColumns:
         found = self._units.by_column.get(column)
         return StatisticsColumns.nothing(len(self._units)) if found is None else found
 
-    def _spelled(self, several: Sequence[ColumnPath]) -> StatisticsColumns:
+    def _statistics_of_spellings(self, several: Sequence[ColumnPath]) -> StatisticsColumns:
         """Statistics of containers whose files spell the column in one way; with several ways, nothing is known."""
         spelled: dict[str, list[int]] = {}
         for code, schema in enumerate(self._units.schemas.names):
@@ -97,14 +97,14 @@ class UnitStatistics:
         codes = self._units.schemas.codes
         positions = np.arange(len(codes))
         parts = [
-            self._stored(key).take(np.where(np.isin(codes, of_schemas), positions, -1))
+            self._statistics_of(key).take(np.where(np.isin(codes, of_schemas), positions, -1))
             for key, of_schemas in spelled.items()
         ]
         return together(parts) if parts else StatisticsColumns.nothing(len(codes))
 
     def _absent(self, column: str) -> Mask:
         """The containers whose schema has no such column, or no such field in its struct."""
-        path = lowered(parse_path(column))
+        path = lower_path(parse_path(column))
         lacking = [code for code, schema in enumerate(self._units.schemas.names) if _lacks(schema, path)]
         return np.isin(self._units.schemas.codes, lacking)
 
@@ -127,5 +127,5 @@ def _lacks(schema: str, path: ColumnPath) -> bool:
 @lru_cache(maxsize=64)
 def _lowered_paths(schema: str) -> tuple[frozenset[ColumnPath], frozenset[ColumnPath]]:
     """The paths of structs and of leaves in lower case: files may differ in case, and engines ignore it."""
-    leaves = frozenset(lowered(path) for path, _ in TupleSchema.from_json(schema).leaves())
+    leaves = frozenset(lower_path(path) for path, _ in TupleSchema.from_json(schema).leaves())
     return frozenset(leaf[:depth] for leaf in leaves for depth in range(1, len(leaf))), leaves

@@ -75,7 +75,7 @@ class Files(Sequence[F]):
         self._ends: list[int] = []
 
     @abstractmethod
-    def _made(self, part: int, columns: pa.Table, first: int) -> Iterator[F]:
+    def _make_files(self, part: int, columns: pa.Table, first: int) -> Iterator[F]:
         """The files in ``columns``, the rows of a part from row ``first`` on."""
 
     def _add(self, part: pa.Table) -> None:
@@ -88,7 +88,7 @@ class Files(Sequence[F]):
     def __iter__(self) -> Iterator[F]:
         for part, columns in enumerate(self._parts):
             for first in range(0, columns.num_rows, _AT_ONCE):
-                yield from self._made(part, columns.slice(first, _AT_ONCE), first)
+                yield from self._make_files(part, columns.slice(first, _AT_ONCE), first)
 
     @overload
     def __getitem__(self, which: int) -> F: ...
@@ -100,7 +100,7 @@ class Files(Sequence[F]):
         position = range(len(self))[which]
         part = int(np.searchsorted(self._ends, position, "right"))
         row = position - (self._ends[part - 1] if part else 0)
-        return next(self._made(part, self._parts[part].slice(row, 1), row))
+        return next(self._make_files(part, self._parts[part].slice(row, 1), row))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -151,7 +151,7 @@ class KeptFiles(Files[KeptFile]):
             found.add(part.take(rows), lambda row, rows=rows, why=why: why(int(rows[row])))  # type: ignore[misc]
         return found
 
-    def _made(self, part: int, columns: pa.Table, first: int) -> Iterator[KeptFile]:
+    def _make_files(self, part: int, columns: pa.Table, first: int) -> Iterator[KeptFile]:
         rows: list[list[Any]] = [column.to_pylist() for column in columns.columns]
         for row, (path, groups, reason, size, schema) in enumerate(zip(*rows, strict=True), first):
             if groups is None:
@@ -180,7 +180,7 @@ class SkippedFiles(Files[SkippedFile]):
         self._add(pa.table({"path": paths}))
         self._why.append(why)
 
-    def _made(self, part: int, columns: pa.Table, first: int) -> Iterator[SkippedFile]:
+    def _make_files(self, part: int, columns: pa.Table, first: int) -> Iterator[SkippedFile]:
         paths: list[Any] = columns["path"].to_pylist()
         return (SkippedFile(path, self._why[part](row)) for row, path in enumerate(paths, first))
 

@@ -84,7 +84,9 @@ class Excluded:
 
     def why(self, container: int) -> Exclusion:
         """Why ``container`` is excluded; the container must be excluded."""
-        return Exclusion(Cause(test, self._known(test, container)) for test in self.combinations[self.codes[container]])
+        return Exclusion(
+            Cause(test, self._statistics_of(test, container)) for test in self.combinations[self.codes[container]]
+        )
 
     def tests(self, containers: Iterable[int]) -> list[str]:
         """The text of the tests that excluded each of ``containers``."""
@@ -100,7 +102,7 @@ class Excluded:
                 found[tests_text(self.combinations[code])] += count
         return found
 
-    def _known(self, test: ColumnTest, container: int) -> ColumnStatistics | None:
+    def _statistics_of(self, test: ColumnTest, container: int) -> ColumnStatistics | None:
         known = self.judged_by.get(test.column)
         return None if known is None else known.at(container)
 

@@ -49,7 +49,7 @@ class _File(NamedTuple):
     modified: int | None
 
 
-def _modified(file: _File) -> datetime | None:
+def _modification_time(file: _File) -> datetime | None:
     if file.modified is None:
         return None
     if "://" in file.path:  # digits below a millisecond tell states apart that have one time
@@ -69,7 +69,7 @@ def _name(file: _File) -> str:
 
 _VALUES: Final[Mapping[str, Callable[[_File], Value | None]]] = {
     "$path": lambda file: file.path,
-    MODIFIED: _modified,
+    MODIFIED: _modification_time,
     PARTITION: lambda file: "/".join(directories_of(file.path, file.location)) or None,
     "fqn": _fqn,
     "filepath": lambda file: _fqn(file).rpartition("/")[0],
@@ -112,7 +112,7 @@ class FileColumns:
     """The reason for each pseudo column that this table lacks."""
 
     @classmethod
-    def asked(
+    def named_in(
         cls,
         text: str,
         taken: Iterable[str],

@@ -73,7 +73,7 @@ class FileDecisions:
         together = pa.concat_tables([one.columns for one in found] or [KEPT_COLUMNS.empty_table()])
         columns = together.unify_dictionaries().combine_chunks()
         paths = _whole(columns["path"])
-        folders = Coded.joined(one.folders for one in found)
+        folders = Coded.join(one.folders for one in found)
         places = _places([one.left for one in found])
         parts = [self._row_groups(units, places, paths, folders) for units in portion.row_groups]
         groups = _Groups(len(paths), parts)

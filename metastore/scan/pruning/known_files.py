@@ -47,7 +47,7 @@ class KnownFiles:
     _recorded_size: int | None = 0
 
     @classmethod
-    def compared(cls, listing: ListedFiles, portions: Iterable[PortionColumns], root: str) -> KnownFiles:
+    def compare(cls, listing: ListedFiles, portions: Iterable[PortionColumns], root: str) -> KnownFiles:
         """Compares all files of ``portions`` with the ``listing`` of the table at ``root``."""
         recorded = _RecordedFiles.of(portions)
         places = listing.places_of(recorded.paths)
@@ -62,7 +62,7 @@ class KnownFiles:
         missing: list[Any] = recorded.paths.take(np.flatnonzero(~is_listed)).to_pylist()
         return cls(
             listing,
-            _counted(recorded.folders, is_unchanged),
+            _count_by_folder(recorded.folders, is_unchanged),
             int(recorded.row_groups[is_unchanged].sum()) + recorded.orphans,
             places[changed],
             recorded.folders.take(changed),
@@ -75,7 +75,7 @@ class KnownFiles:
     def meet_portion(self, portion: PortionColumns) -> None:
         """Counts all files of ``portion`` and their row groups as unchanged; only without a listing."""
         for files in portion.files:
-            self.unchanged.update(_counted(files.folders, np.ones(len(files), np.bool_)))
+            self.unchanged.update(_count_by_folder(files.folders, np.ones(len(files), np.bool_)))
             is_known = bool((files.sizes != UNKNOWN).all())
             self._add_size(int(files.sizes.sum()) if is_known else None)
         for each in portion.counted:
@@ -142,7 +142,7 @@ class _RecordedFiles:
             row_groups.append(np.bincount(owned, minlength=sum(map(len, portion.files))))
         return cls(
             pa.chunked_array([each.paths for each in files], pa.string()),
-            Coded.joined([each.folders for each in files]),
+            Coded.join([each.folders for each in files]),
             np.concatenate([_NOWHERE, *(each.sizes for each in files)]),
             np.concatenate([_NOWHERE, *(each.times for each in files)]),
             np.concatenate(row_groups),
@@ -167,7 +167,7 @@ class _RecordedFiles:
         return found
 
 
-def _counted(folders: Coded, which: Mask) -> Counter[str]:
+def _count_by_folder(folders: Coded, which: Mask) -> Counter[str]:
     """Counts the files ``which`` by folder."""
     counts = np.bincount(folders.codes[which], minlength=len(folders.names)).tolist()
     found: Counter[str] = Counter()

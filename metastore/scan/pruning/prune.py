@@ -23,7 +23,7 @@ from metastore.model.bounds.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.column_path import parse as parse_path
 from metastore.model.drill_types import DrillType, parse_type
-from metastore.model.mapping.filters import balanced
+from metastore.model.mapping.filters import balance
 from metastore.model.tuple_schema import CASE_SENSITIVE, DOUBTED, KEPT, LOGICAL_TYPE, TupleSchema
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.predicates.columns import Columns
@@ -72,24 +72,24 @@ def prune(
     Raises InvalidRequestError if there is no TABLE unit, and the errors of
     :func:`metastore.predicates.predicate.parse`.
     """
-    question = balanced(question) if isinstance(question, BooleanExpression) else question
+    question = balance(question) if isinstance(question, BooleanExpression) else question
     source = TableUnits(units) if isinstance(units, pa.Table) else units
     table = _Table.of(source.upper())
     pseudo = of_files
     if pseudo is None:
         taken, is_kept = table.schema.by_name, not directories_tell
-        pseudo = FileColumns.asked(str(question), taken, table.root, listing, is_kept=is_kept, modified=modified)
-    known = KnownFiles() if listing is None else KnownFiles.compared(listing, source.known(), table.root)
+        pseudo = FileColumns.named_in(str(question), taken, table.root, listing, is_kept=is_kept, modified=modified)
+    known = KnownFiles() if listing is None else KnownFiles.compare(listing, source.all_files(), table.root)
     directories = table.directories(table.folders | known.folders if directories_tell else set())
     if listing is not None or not directories_tell:
-        return _decided(question, source, table, known, directories, time_zone, pseudo)
+        return _decide_files(question, source, table, known, directories, time_zone, pseudo)
     # Segments normally name the folders of all files, but another writer may have left some out. The directories'
     # columns may then differ in number or type, and exclusions by them would be in doubt.
     try:
-        result = _decided(question, source, table, known, directories, time_zone, pseudo)
+        result = _decide_files(question, source, table, known, directories, time_zone, pseudo)
     except InvalidRequestError:
         known = KnownFiles()
-        for portion in source.known():
+        for portion in source.all_files():
             known.meet_portion(portion)
         if known.folders <= table.folders:
             raise
@@ -97,10 +97,10 @@ def prune(
         if known.folders <= table.folders:
             return result
     directories = table.directories(table.folders | known.folders)
-    return _decided(question, source, table, KnownFiles(), directories, time_zone, pseudo)
+    return _decide_files(question, source, table, KnownFiles(), directories, time_zone, pseudo)
 
 
-def _decided(
+def _decide_files(
     question: Question,
     source: Units,
     table: _Table,
@@ -292,7 +292,7 @@ def _decide_unproven(files: FileDecisions) -> None:
     if known.listing is None or not len(places):
         return
     paths = known.listing.paths.take(places)
-    of_folders = FolderStatistics(Coded.joined([known.changed_folders, known.unknown_folders]), files.directories)
+    of_folders = FolderStatistics(Coded.join([known.changed_folders, known.unknown_folders]), files.directories)
     excluded = files.evaluation.exclude(np.ones(len(places), np.bool_), files.pseudo.beside(of_folders, paths))
     files.skipped.add(paths, excluded)
     left = np.flatnonzero(~excluded.mask)

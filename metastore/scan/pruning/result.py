@@ -38,7 +38,7 @@ class SegmentDecision:
     exclusion: Exclusion | None
 
     @property
-    def kept(self) -> bool:
+    def may_match(self) -> bool:
         """True if rows may match."""
         return self.exclusion is None
 
@@ -70,7 +70,7 @@ class SegmentDecisions(Sequence[SegmentDecision]):
         return SegmentDecision(self._identifiers[position], self._excluded.why(position) if is_excluded else None)
 
     @property
-    def kept(self) -> int:
+    def kept_count(self) -> int:
         """The number of segments that may match."""
         return len(self) - int(self._excluded.mask.sum())
 
@@ -113,7 +113,7 @@ class PruneResult:
     @property
     def segments_count(self) -> Count:
         """The number of all segments, and of those that may match."""
-        return Count(len(self.segments), self.segments.kept)
+        return Count(len(self.segments), self.segments.kept_count)
 
     @cached_property
     def skipped_by(self) -> Mapping[str, int]:

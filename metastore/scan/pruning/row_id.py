@@ -65,7 +65,7 @@ def encode(component: bytes, group: int, first_row: int, count: int) -> pa.Array
 
 def decode(ids: Ids) -> RowIds:
     """The parts of ``ids``. Raises InvalidRequestError for a null, and for a value without the length of an id."""
-    texts = _joined(ids)
+    texts = _join_ids(ids)
     pieces = np.frombuffer(texts, _ROW)
     components, inverse = np.unique(pieces["component"], return_inverse=True)
     return RowIds(
@@ -76,7 +76,7 @@ def decode(ids: Ids) -> RowIds:
     )
 
 
-def _joined(ids: Ids) -> bytes:
+def _join_ids(ids: Ids) -> bytes:
     array: Any = ids if isinstance(ids, (pa.Array, pa.ChunkedArray)) else _array(ids)
     if not any(is_type(array.type) for is_type in _BINARY):
         raise InvalidRequestError(f"row ids are binary, not {array.type}")

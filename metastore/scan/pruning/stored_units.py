@@ -75,7 +75,7 @@ class StoredUnits:
     @cached_property
     def _upper(self) -> pa.Table:
         question = f"upper {self.upper_columns} {self._name}"
-        known = self._kept.cache.find(question)
+        known = self._kept_portions.cache.find(question)
         if isinstance(known, pa.Table):
             return known
         digests = self._digests
@@ -87,12 +87,12 @@ class StoredUnits:
         units = read.at_seen(self.version).to_arrow()
         if digests:
             units = pa.concat_tables([units, _digested_segments(digests, units.schema)])
-        self._kept.cache.put(question, units, units.nbytes)
+        self._kept_portions.cache.put(question, units, units.nbytes)
         return units
 
     def segments(self, asked: Collection[str]) -> UnitColumns:
         """The segments, with the statistics of the columns ``asked``."""
-        return self._kept.segments(self._name, asked, of_kind(self.upper(), MetadataType.SEGMENT))
+        return self._kept_portions.segments(self._name, asked, of_kind(self.upper(), MetadataType.SEGMENT))
 
     @property
     def _name(self) -> str:
@@ -117,19 +117,19 @@ class StoredUnits:
         for group in self._groups:
             keys = [planned.key[-1] for planned in group.files]
             if all(key not in without for key in keys) or self._is_decoded(group, asked):
-                yield self._decoded(group, asked)
+                yield self._decode_group(group, asked)
                 continue
             left, others = ([(key in without) is is_out for key in keys] for is_out in (False, True))
             if any(left):
-                yield self._decoded(group.only(left), asked)
+                yield self._decode_group(group.only(left), asked)
             digested = [(key, self._digests[key]) for key in keys if key in without and key in self._digests]
             if digested:
-                yield counted(digested)
+                yield columns_of_counts(digested)
             others = [is_other and key not in self._digests for key, is_other in zip(keys, others, strict=True)]
             if any(others):
-                yield self._decoded(group.only(others), ())
+                yield self._decode_group(group.only(others), ())
 
-    def known(self) -> Iterator[PortionColumns]:
+    def all_files(self) -> Iterator[PortionColumns]:
         """All files, without statistics unless they are already in memory."""
         return self.portions(frozenset(), ())
 
@@ -137,13 +137,13 @@ class StoredUnits:
     def _groups(self) -> tuple[FileGroup, ...]:
         """The metastore's data files that hold the files' units. A version never changes, so they are cached."""
         question = f"groups {self._name}"
-        known = self._kept.cache.find(question)
+        known = self._kept_portions.cache.find(question)
         if isinstance(known, tuple):
             return known
         read = self.tables.read().metadata_types(*LOWER_TYPES).filter(self._mine()).columns(*LOWER_COLUMNS)
         found = tuple(map(_lower, read.at_seen(self.version).groups()))
         size = sum(len(planned.path) + _BYTES_OF_A_KEY for group in found for planned in group.files)
-        self._kept.cache.put(question, found, size)
+        self._kept_portions.cache.put(question, found, size)
         return found
 
     @property
@@ -154,7 +154,7 @@ class StoredUnits:
     def _digests(self) -> Mapping[str, SegmentDigest]:
         """The digests of segments by metadata key, for segments whose units are all in one file."""
         question = f"digests {self._name}"
-        known = self._kept.cache.find(question)
+        known = self._kept_portions.cache.find(question)
         if isinstance(known, dict):
             return known
         files = Counter(planned.key[-1] for planned in self._files)
@@ -163,19 +163,19 @@ class StoredUnits:
             for planned in self._files
             if files[planned.key[-1]] == 1 and (digest := SegmentDigest.from_bytes(planned.digest)) is not None
         }
-        self._kept.cache.put(question, found, sum(map(_size_of, found.values())))
+        self._kept_portions.cache.put(question, found, sum(map(_size_of, found.values())))
         return found
 
     @property
-    def _kept(self) -> KeptPortions:
+    def _kept_portions(self) -> KeptPortions:
         return KeptPortions(self.tables.backing.reader.cache)
 
     def _is_decoded(self, group: FileGroup, asked: Collection[str]) -> bool:
-        known = self._kept.find(group.name)
+        known = self._kept_portions.find(group.name)
         return known is not None and known.asked.issuperset(asked)
 
-    def _decoded(self, group: FileGroup, asked: Collection[str]) -> PortionColumns:
-        return self._kept.get(group.name, asked, lambda: _columns_of(group, asked))
+    def _decode_group(self, group: FileGroup, asked: Collection[str]) -> PortionColumns:
+        return self._kept_portions.get(group.name, asked, lambda: _columns_of(group, asked))
 
     def _mine(self) -> BooleanExpression:
         mine = of_table(self.table)
@@ -192,7 +192,7 @@ class StoredUnits:
         if sum(planned.size_bytes for planned in self._files) > most:
             return None
         units = read.at_seen(self.version).few(most)
-        return None if units is None else TableUnits(units, self._kept, f"all {self._name}")
+        return None if units is None else TableUnits(units, self._kept_portions, f"all {self._name}")
 
 
 def units_of(units: StoredUnits) -> Units:
@@ -220,12 +220,12 @@ def _lower(group: FileGroup) -> FileGroup:
 def _columns_of(group: FileGroup, asked: Collection[str]) -> PortionColumns:
     """The files of ``group``, with the statistics of the columns ``asked``."""
     found = EmbeddedBatches(asked)
-    has_all = group.embedded(found)
+    has_all = group.add_embedded(found)
     parts = found.portions()
     if not parts or not all(has_all):
         rest = replace(group.only([not has for has in has_all]), columns=LOWER_COLUMNS if asked else FILE_COLUMNS)
         parts.append(PortionColumns.of(_portion(rest), asked))
-    return PortionColumns.joined(parts)
+    return PortionColumns.join(parts)
 
 
 def _portion(group: FileGroup) -> Portion:
@@ -288,7 +288,7 @@ def _digested_segments(digests: Mapping[str, SegmentDigest], schema: pa.Schema) 
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def counted(digests: Iterable[tuple[str, SegmentDigest]]) -> PortionColumns:
+def columns_of_counts(digests: Iterable[tuple[str, SegmentDigest]]) -> PortionColumns:
     """The files of segments (by metadata key) as counts."""
     files = tuple(
         CountedFiles("" if key == DEFAULT_SEGMENT else key, digest.files, digest.row_groups, digest.size)

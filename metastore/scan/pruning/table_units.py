@@ -39,7 +39,7 @@ class Units(Protocol):
         Files below the top-level segments ``without`` may lack statistics.
         """
 
-    def known(self) -> Iterator[PortionColumns]:
+    def all_files(self) -> Iterator[PortionColumns]:
         """All files; they may lack statistics."""
 
 
@@ -77,7 +77,7 @@ class TableUnits:
             self._decoded[columns] = PortionColumns.of(self._portion, asked)
         yield self._decoded[columns]
 
-    def known(self) -> Iterator[PortionColumns]:
+    def all_files(self) -> Iterator[PortionColumns]:
         """See :class:`Units`."""
         return self.portions(frozenset(), ())
 
@@ -119,6 +119,6 @@ class UnitsWithSchema:
         """See :class:`Units`."""
         return self.units.portions(without, asked)
 
-    def known(self) -> Iterator[PortionColumns]:
+    def all_files(self) -> Iterator[PortionColumns]:
         """See :class:`Units`."""
-        return self.units.known()
+        return self.units.all_files()

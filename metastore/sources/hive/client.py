@@ -52,7 +52,7 @@ from metastore.errors import (
     StorageError,
 )
 from metastore.ground.user import user_name
-from metastore.sources.hive.lock_holders import described, left_by_the_dead, own_mark
+from metastore.sources.hive.lock_holders import describe_locks, left_by_the_dead, own_mark
 
 _T = TypeVar("_T")
 
@@ -195,7 +195,7 @@ class HiveClient:
         self._change(what, "drop_partition", database, name, list(values), False)
 
     @contextmanager
-    def locked(self, database: str, name: str) -> Iterator[None]:
+    def lock_table(self, database: str, name: str) -> Iterator[None]:
         """Hold the service's exclusive lock on a table. It blocks only programs that ask for locks.
 
         A lock of a process of this machine that has certainly ended is released first. The lock is always released at
@@ -222,8 +222,8 @@ class HiveClient:
             if lock.state != LockState.ACQUIRED:
                 holders = (each for each in self.locks(database, name) if each.lockid != lock.lockid)
                 raise ConflictError(
-                    f"another program holds a lock on {database}.{name}: {described(holders)}; nothing was changed. "
-                    "Try again when it has finished; the service drops the lock of a dead process after its "
+                    f"another program holds a lock on {database}.{name}: {describe_locks(holders)}; nothing was "
+                    "changed. Try again when it has finished; the service drops the lock of a dead process after its "
                     "hive.txn.timeout, by default five minutes"
                 )
             yield

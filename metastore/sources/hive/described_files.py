@@ -26,9 +26,9 @@ from metastore.model.statistics import ColumnStatistics, merge
 from metastore.sources.hive.matching import match
 from metastore.sources.hive.tables import Columns, FileFormat
 from metastore.sources.hive.text.fields import fields
-from metastore.sources.hive.text.lines import lines, opened
+from metastore.sources.hive.text.lines import decompress, lines
 from metastore.sources.hive.text.serdes import TextSerde
-from metastore.sources.hive.text.values import measured
+from metastore.sources.hive.text.values import measure_column
 from metastore.sources.hive.types import Leaf, drill_type, leaves_of
 from metastore.sources.provided import Measures, column_statistics
 
@@ -93,12 +93,12 @@ class _Describer:
         rows = 0
         parts: list[list[ColumnStatistics]] = [[] for _ in self._columns]
         names = [name for name, _ in self._columns]
-        with opened(source, name) as plain:
+        with decompress(source, name) as plain:
             for batch in lines(plain, serde.header, serde.footer):
                 rows += len(batch)
                 for part, raw, (_, type_) in zip(parts, fields(batch, names, serde), self._columns, strict=True):
                     if not type_.is_nested:
-                        part.append(measured(raw, type_, serde, len(batch)))
+                        part.append(measure_column(raw, type_, serde, len(batch)))
         of_column = {
             column: merge(part) if part else ColumnStatistics("NULL", nulls=0, non_nulls=0)
             for (column, _), part in zip(self._columns, parts, strict=True)

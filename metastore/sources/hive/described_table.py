@@ -81,7 +81,7 @@ class DescribedTable:
 
     def files(self) -> Sequence[SourceFile]:
         """See :meth:`metastore.sources.provided.Provided.files`."""
-        return sorted(self._listed)
+        return sorted(self._places_by_file)
 
     def contents(
         self,
@@ -96,10 +96,10 @@ class DescribedTable:
 
     def modified_times(self) -> Mapping[str, int]:
         """See :meth:`metastore.sources.provided.Provided.modified_times`; whole seconds."""
-        return {file.path: file.mtime_ns // _STATE * _STATE for file in self._listed}
+        return {file.path: file.mtime_ns // _STATE * _STATE for file in self._places_by_file}
 
     def _content(self, file: SourceFile, rows: int, texts: Sequence[str | None]) -> ProvidedFile:
-        place = self._listed[file]
+        place = self._places_by_file[file]
         known = zip(leaves_of(self._columns), parse_many(texts), strict=True)
         statistics = {quote(leaf.path): each for leaf, each in known if each is not None}
         for (name, type_), text in zip(self._table.partition_columns, place.values, strict=True):
@@ -111,7 +111,7 @@ class DescribedTable:
         chunk: list[FileToDescribe] = []
         size = 0
         for number, file in enumerate(files):
-            each = FileToDescribe(number, file.path, file.size, self._listed[file].reading)
+            each = FileToDescribe(number, file.path, file.size, self._places_by_file[file].reading)
             if chunk and (len(chunk) == _CHUNK_FILES or size + _bytes_read_of(each) > _CHUNK_BYTES):
                 yield DescribedChunk(self._columns, chunk, self._options)
                 chunk, size = [], 0
@@ -121,7 +121,7 @@ class DescribedTable:
             yield DescribedChunk(self._columns, chunk, self._options)
 
     @cached_property
-    def _listed(self) -> dict[SourceFile, _Place]:
+    def _places_by_file(self) -> dict[SourceFile, _Place]:
         """The files with their folders; nested folders are ignored.
 
         Raises InvalidRequestError if folders share files.
@@ -156,15 +156,15 @@ def needs_description(table: HiveTable, partitions: Sequence[HivePartition]) -> 
         return True
     if any(_CHAR.search(each.type) for each in (*(table.raw.sd.cols or ()), *(table.raw.partitionKeys or ()))):
         return True
-    return any(_below(table, each) != _folded(folder_of(table, each)) for each in partitions)
+    return any(_below(table, each) != _fold_names(folder_of(table, each)) for each in partitions)
 
 
 def _below(table: HiveTable, partition: HivePartition) -> str:
     """Returns the folder of a partition relative to the table's; column names are in lower case."""
-    return _folded(plain_location(partition.location).removeprefix(f"{plain_location(table.location)}/"))
+    return _fold_names(plain_location(partition.location).removeprefix(f"{plain_location(table.location)}/"))
 
 
-def _folded(folder: str) -> str:
+def _fold_names(folder: str) -> str:
     return "/".join(f"{name.lower()}={value}" for name, _, value in (part.partition("=") for part in folder.split("/")))
 
 

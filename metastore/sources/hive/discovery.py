@@ -28,10 +28,10 @@ def discover(client: HiveClient, database: str | None = None) -> Iterator[FoundT
     """Yields the tables of ``database``, or of all, by name. Raises NotFoundError if the database does not exist."""
     for each in client.databases() if database is None else [database]:
         tables = client.table_objects(each, client.tables(each))
-        yield from sorted(map(_found, map(HiveTable.of, tables)), key=lambda found: found.name)
+        yield from sorted(map(_describe_table, map(HiveTable.of, tables)), key=lambda found: found.name)
 
 
-def _found(table: HiveTable) -> FoundTable:
+def _describe_table(table: HiveTable) -> FoundTable:
     format_ = None if table.format is None or table.is_iceberg else str(table.format)
     return FoundTable(
         table.database,

@@ -72,12 +72,12 @@ def left_by_the_dead(locks: Iterable[Any]) -> list[int]:
     return sorted({lock for lock, holder in holders if holder is not None and holder.is_dead(witness)})
 
 
-def described(locks: Iterable[Any]) -> str:
+def describe_locks(locks: Iterable[Any]) -> str:
     """Returns text about the holders of ``locks``, for messages."""
-    return "; ".join(sorted({_described(lock) for lock in locks})) or "its holder is unknown"
+    return "; ".join(sorted({_describe_lock(lock) for lock in locks})) or "its holder is unknown"
 
 
-def _described(lock: Any) -> str:
+def _describe_lock(lock: Any) -> str:
     holder = Holder.parse(lock.agentInfo)
     process = f", process {holder.pid}" if holder is not None else ""
     at = lock.acquiredat

@@ -58,7 +58,7 @@ def synchronize(
         folders = store.contents([each.location for each in known], Nested.IGNORE)
         going = [each for each, folder in zip(known, folders, strict=True) if not folder.exists]
     if not dry_run:
-        new = [_described(table, values, place) for values, place in sorted(coming.items())]
+        new = [_new_partition(table, values, place) for values, place in sorted(coming.items())]
         client.add_partitions(table.database, table.name, new)
         for each in going:
             client.drop_partition(table.database, table.name, each.values)
@@ -94,7 +94,7 @@ def create_empty(
         files.create_dir(path, recursive=True)
     except OSError as error:
         raise StorageError(f"cannot make {place}: {error}; nothing was changed") from error
-    client.add_partitions(table.database, table.name, [_described(table, texts, place)])
+    client.add_partitions(table.database, table.name, [_new_partition(table, texts, place)])
     return place
 
 
@@ -127,7 +127,7 @@ def _folders(store: Store, table: HiveTable, names: Sequence[str], *, case_sensi
     return found
 
 
-def _described(table: HiveTable, values: Values, place: str) -> Partition:
+def _new_partition(table: HiveTable, values: Values, place: str) -> Partition:
     sd = copy.deepcopy(table.raw.sd)
     sd.location = place
     return Partition(list(values), table.database, table.name, 0, 0, sd, {})

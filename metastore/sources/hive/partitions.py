@@ -40,7 +40,7 @@ def typed_value(text: str, type_: HiveType) -> PartitionValue:
     if text == NULL_DIRECTORY:
         return None
     try:
-        return _typed(text, type_)
+        return _parse_value(text, type_)
     except (ValueError, InvalidOperation) as error:
         raise FormatError(f"{text!r} is no {type_}") from error
 
@@ -48,10 +48,10 @@ def typed_value(text: str, type_: HiveType) -> PartitionValue:
 def partition_name(values: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
     """Returns the default folder name of a partition: ``k=v/l=w``, escaped as Hive does."""
     pairs = values.items() if isinstance(values, Mapping) else values
-    return "/".join(f"{escaped(name)}={escaped(value) if value else NULL_DIRECTORY}" for name, value in pairs)
+    return "/".join(f"{escape_name(name)}={escape_name(value) if value else NULL_DIRECTORY}" for name, value in pairs)
 
 
-def escaped(text: str) -> str:
+def escape_name(text: str) -> str:
     """Returns ``text`` escaped for a folder's name."""
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
 
@@ -62,7 +62,7 @@ def folder_value(folder: str) -> tuple[str, str] | None:
     return (unquote(name, errors="strict"), unquote(value, errors="strict")) if equals and name and value else None
 
 
-def chosen(values: Mapping[str, str], wanted_values: Mapping[str, str]) -> bool:
+def has_values(values: Mapping[str, str], wanted_values: Mapping[str, str]) -> bool:
     """Returns whether a partition has all ``wanted_values`` values. Names ignore case; the reserved value means null.
 
     Raises InvalidRequestError for a column that partitions do not have.
@@ -76,7 +76,7 @@ def chosen(values: Mapping[str, str], wanted_values: Mapping[str, str]) -> bool:
     return True
 
 
-def _typed(text: str, type_: HiveType) -> PartitionValue:
+def _parse_value(text: str, type_: HiveType) -> PartitionValue:
     match type_.name:
         case "string" | "char" | "varchar":
             return text

@@ -52,7 +52,7 @@ def hive_table(source: SourceTable, plugin: StoragePluginSettings, resources: Fi
     types = _partition_columns(named, found)
     source = SourceTable(named, location, options=plugin.properties, owner=found.owner or None, partition_columns={})
     if needs_description(found, partitions):
-        return replace(source, provided=_described(named, found, partitions, plugin.properties, engine))
+        return replace(source, provided=_describe_table(named, found, partitions, plugin.properties, engine))
     format_ = _format(named, found, partitions)
     columns = _columns(named, found, format_)
     return replace(
@@ -102,7 +102,7 @@ def _format(named: TableInfo, table: HiveTable, partitions: Sequence[HivePartiti
     return format_
 
 
-def _described(
+def _describe_table(
     named: TableInfo,
     table: HiveTable,
     partitions: Sequence[HivePartition],

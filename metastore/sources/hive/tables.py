@@ -114,12 +114,12 @@ class HiveTable:
     @cached_property
     def columns(self) -> Columns:
         """The columns in the files, with types. Raises FormatError for an unsupported type; it names the column."""
-        return tuple(self._typed(self.raw.sd.cols or ()))
+        return tuple(self._parse_types(self.raw.sd.cols or ()))
 
     @cached_property
     def partition_columns(self) -> Columns:
         """The partition columns, with types. Raises FormatError for an unsupported type."""
-        return tuple(self._typed(self.raw.partitionKeys or ()))
+        return tuple(self._parse_types(self.raw.partitionKeys or ()))
 
     @property
     def column_names(self) -> list[str]:
@@ -148,7 +148,7 @@ class HiveTable:
         elif not sd.cols:
             yield "the Hive Metastore lists no columns for it"
 
-    def _typed(self, columns: Sequence[FieldSchema]) -> Iterator[tuple[str, HiveType]]:
+    def _parse_types(self, columns: Sequence[FieldSchema]) -> Iterator[tuple[str, HiveType]]:
         for each in columns:
             yield each.name, self._type(each)
 

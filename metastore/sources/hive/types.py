@@ -212,11 +212,11 @@ class _Reader:
             case _ if word in _ICEBERG:
                 return HiveType(word)
             case _:
-                raise self._refused(f"{word!r} is no type that Iceberg has a counterpart for")
+                raise self._refusal(f"{word!r} is no type that Iceberg has a counterpart for")
 
     def end(self) -> None:
         if self._text[self._at :].strip():
-            raise self._refused(f"nothing was expected at {self._text[self._at :]!r}")
+            raise self._refusal(f"nothing was expected at {self._text[self._at :]!r}")
 
     def _word(self) -> str:
         word = " ".join(self._token().lower().split())
@@ -225,13 +225,13 @@ class _Reader:
     def _token(self) -> str:
         match = _TOKEN.match(self._text, self._at)
         if match is None:
-            raise self._refused(f"a type was expected at {self._text[self._at :]!r}")
+            raise self._refusal(f"a type was expected at {self._text[self._at :]!r}")
         self._at = match.end()
         return match.group(1)
 
     def _expect(self, token: str) -> None:
         if (found := self._token()) != token:
-            raise self._refused(f"{token!r} was expected, and there is {found!r}")
+            raise self._refusal(f"{token!r} was expected, and there is {found!r}")
 
     def _between(self, opening: str, closing: str, count: int) -> Iterator[HiveType]:
         self._expect(opening)
@@ -246,13 +246,13 @@ class _Reader:
         while True:
             match = _NAME.match(self._text, self._at)
             if match is None:
-                raise self._refused(f"the name of a field was expected at {self._text[self._at :]!r}")
+                raise self._refusal(f"the name of a field was expected at {self._text[self._at :]!r}")
             self._at = match.end()
             yield match.group(1) or match.group(2), self.type()
             if (mark := self._token()) == ">":
                 return
             if mark != ",":
-                raise self._refused(f"',' or '>' was expected, and there is {mark!r}")
+                raise self._refusal(f"',' or '>' was expected, and there is {mark!r}")
 
     def _numbers(self) -> Iterator[int]:
         if not self._text[self._at :].lstrip().startswith("("):
@@ -261,12 +261,12 @@ class _Reader:
         while True:
             number = self._token()
             if not number.isdecimal():
-                raise self._refused(f"a number was expected, and there is {number!r}")
+                raise self._refusal(f"a number was expected, and there is {number!r}")
             yield int(number)
             if (mark := self._token()) == ")":
                 return
             if mark != ",":
-                raise self._refused(f"',' or ')' was expected, and there is {mark!r}")
+                raise self._refusal(f"',' or ')' was expected, and there is {mark!r}")
 
-    def _refused(self, why: str) -> FormatError:
+    def _refusal(self, why: str) -> FormatError:
         return FormatError(f"the Hive type {self._text!r} cannot be used: {why}")

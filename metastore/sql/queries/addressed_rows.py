@@ -54,7 +54,7 @@ def addressed_rows(
     """
     tasks = [live.tasks[number] for number in numbers]
     each_file: Iterable[tuple[str, Iterable[pa.RecordBatch]]] = (
-        scan.by_file(tasks) if ahead else ((task.file.file_path, scan.streamed(task)) for task in tasks)
+        scan.by_file(tasks) if ahead else ((task.file.file_path, scan.stream_file(task)) for task in tasks)
     )
     for number, (_, batches) in zip(numbers, each_file, strict=True):
         first = 0

@@ -65,7 +65,7 @@ def asked_through(query: QueryText, reference: Reference, view: exp.Query, names
             found = bind_query(outer.where(*parts), names, is_view=False)
     except (InvalidRequestError, NotFoundError):  # the code that runs the view reports its errors
         return Through()
-    return _asked(found, asks=isinstance(where_of(query.tree, reference.node), Condition))
+    return _conditions_through(found, asks=isinstance(where_of(query.tree, reference.node), Condition))
 
 
 def _of_view(query: QueryText, reference: Reference, known: Collection[str]) -> list[exp.Expr]:
@@ -93,7 +93,7 @@ def _of_view(query: QueryText, reference: Reference, known: Collection[str]) -> 
     return parts
 
 
-def _asked(found: BoundQuery, *, asks: bool) -> Through:
+def _conditions_through(found: BoundQuery, *, asks: bool) -> Through:
     times = Counter(found.bound.tables.values())
     # Row ids choose row groups; no statistics exist for them.
     judged = {

@@ -69,7 +69,7 @@ class CatalogRows:
         return pa.schema([*self.own, *HiddenColumns(self.table.metadata, self.extra).fields, *self._address])
 
     @property
-    def unlisted(self) -> tuple[str, ...]:
+    def unlisted_columns(self) -> tuple[str, ...]:
         """The columns that a star leaves out."""
         return (*self.extra, *(field.name for field in self._address))
 
@@ -80,8 +80,8 @@ class CatalogRows:
     def read(self, asked: AskedRows) -> Iterator[pa.RecordBatch]:
         """Yields the rows in the columns that are asked."""
         with self._errors():
-            condition, is_meant = self._judged(asked)
-            hidden = self._hidden(asked)
+            condition, is_meant = self._conditions_for(asked)
+            hidden = self._hidden_columns(asked)
             if self.live is not None:
                 chosen = [name for name in self.own.names if name in asked.columns]
                 numbers = files_with_rows(self.table, self.live, condition, is_meant)
@@ -100,8 +100,8 @@ class CatalogRows:
     def on_store(self, asked: AskedRows) -> RowsOnStore:
         """Returns the rows for tasks, each of which reads some files."""
         with self._errors():
-            condition, is_meant = self._judged(asked)
-            more = self._hidden(asked).names
+            condition, is_meant = self._conditions_for(asked)
+            more = self._hidden_columns(asked).names
             if self.live is not None:
                 numbers = files_with_rows(self.table, self.live, condition, is_meant)
                 return addressed_rows_of(self.table, self.live, numbers, asked.columns, more)
@@ -114,12 +114,12 @@ class CatalogRows:
         with self._errors():
             return of_iceberg(asked, fitting(asked, self.schema), self.table, self.extra)
 
-    def _judged(self, asked: AskedRows) -> tuple[BooleanExpression, Callable[[DataFile], bool]]:
+    def _conditions_for(self, asked: AskedRows) -> tuple[BooleanExpression, Callable[[DataFile], bool]]:
         """Returns the condition on the table's own columns, and that on a file."""
         expression = fitting(asked, self.schema).expression
         return of_table(expression, self.extra), may_have_rows(expression, self.table.metadata, self.extra)
 
-    def _hidden(self, asked: AskedRows) -> HiddenColumns:
+    def _hidden_columns(self, asked: AskedRows) -> HiddenColumns:
         return HiddenColumns(self.table.metadata, [name for name in self.extra if name in asked.columns])
 
     def _projection(self, asked: AskedRows, condition: BooleanExpression) -> Schema:

@@ -99,7 +99,7 @@ def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
             raise cursor.statement.error(f"FIXED({length}) is not between 1 and {_LONGEST} bytes long", token)
         return FixedType(length)
     if word in ("ARRAY", "MAP", "ROW", "STRUCT"):
-        return _nested(cursor, word, depth)
+        return _read_nested_type(cursor, word, depth)
     raise cursor.statement.error(
         f"{word} is no type of an Iceberg column; there are {', '.join(sorted(_PLAIN))}", token
     )
@@ -133,7 +133,7 @@ def _decimal(cursor: Cursor) -> tuple[int, int]:
     return precision, scale
 
 
-def _nested(cursor: Cursor, word: str, depth: int) -> IcebergType:
+def _read_nested_type(cursor: Cursor, word: str, depth: int) -> IcebergType:
     """Read nested types, in round brackets (Trino) or angle brackets (Spark)."""
     angular = cursor.ahead(TokenType.LT)
     cursor.expect(TokenType.LT if angular else TokenType.L_PAREN, "(")
@@ -146,7 +146,7 @@ def _nested(cursor: Cursor, word: str, depth: int) -> IcebergType:
         cursor.expect(TokenType.COMMA, ",")
         found = MapType(_NO_ID, key, _NO_ID, column_type(cursor, below), value_required=False)
     else:
-        found = StructType(*_listed(cursor, lambda: _field(cursor, below)))
+        found = StructType(*_read_fields(cursor, lambda: _field(cursor, below)))
     cursor.expect(TokenType.GT if angular else TokenType.R_PAREN, ">" if angular else ")")
     return found
 
@@ -162,7 +162,7 @@ def _field(cursor: Cursor, depth: int) -> NestedField:
     return NestedField(_NO_ID, name, kind, required=required, doc=doc)
 
 
-def _listed(cursor: Cursor, read: Callable[[], NestedField]) -> Iterator[NestedField]:
+def _read_fields(cursor: Cursor, read: Callable[[], NestedField]) -> Iterator[NestedField]:
     yield read()
     while cursor.accept(TokenType.COMMA):
         yield read()

@@ -85,7 +85,7 @@ def prepared_columns(prepared: PreparedQuery) -> pa.Schema:
         return duck.columns(prepared.text)[0]
 
 
-def held(table: QueryTable, room: int) -> HeldRows | None:
+def hold_rows(table: QueryTable, room: int) -> HeldRows | None:
     """Returns the rows that are asked of ``table``; None if they are more than ``room`` bytes."""
     rows = table.relation.on_store(table.asked)
     if rows is not None and rows.size > MOST_HELD_BYTES:

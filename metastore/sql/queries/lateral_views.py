@@ -53,14 +53,14 @@ def lateral_views(statement: Statement) -> Iterator[tuple[int, int, str]]:
                     columns.append(cursor.name("the name of a column").token)
             called = "entries" if function == "EXPLODE" and len(columns) == _ENTRIES else function.lower()
             last = (closing, *([alias] if alias else []), *columns)[-1]
-            named = ", ".join(map(_written, columns))
+            named = ", ".join(map(_write_token, columns))
             yield tokens[index].start, opening.start, f"CROSS JOIN {called}{'_outer' * outer}"
             if alias is not None or columns:
-                given = "_" if alias is None else _written(alias)
+                given = "_" if alias is None else _write_token(alias)
                 yield closing.end + 1, last.end + 1, f" {given}({named})" if columns else f" {given}"
 
 
-def _written(token: Token) -> str:
+def _write_token(token: Token) -> str:
     return double_quoted(token.text) if token.token_type is TokenType.IDENTIFIER else token.text
 
 

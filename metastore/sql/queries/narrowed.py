@@ -20,7 +20,7 @@ from metastore.lake.iceberg.rows.scan_tasks import scan_tasks
 from metastore.model.mapping.filters import conjuncts
 from metastore.predicates.iceberg_filter import SESSION_ZONE, IcebergFilter, iceberg_filter
 from metastore.predicates.predicate import parse
-from metastore.scan.explanation import counted, listed
+from metastore.scan.explanation import format_count, format_lines
 from metastore.scan.pruning.result import Count
 from metastore.scan.scan import Scan
 from metastore.sql.queries.columns_of_files import may_have_rows, of_table
@@ -67,7 +67,9 @@ def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Seq
     files = {task.file.file_path: task.file for task in scan_tasks(table.metadata, table.io)}
     every = list(files)
     if isinstance(condition, AlwaysTrue):
-        return Narrowed(condition, [f"files: {counted(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)])
+        return Narrowed(
+            condition, [f"files: {format_count(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)]
+        )
     tasks = scan_tasks(table.metadata, table.io, chosen.expression)
     kept = {task.file.file_path for task in tasks if is_meant(task.file)}
     by = {
@@ -76,9 +78,9 @@ def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Seq
     }
     by["columns of the file"] = len(every) - sum(map(is_meant, files.values()))
     excluding = [f"{number} files: {text}" for text, number in by.items() if number]
-    lines = [f"files: {counted(Count(len(every), len(kept)))}"]
+    lines = [f"files: {format_count(Count(len(every), len(kept)))}"]
     if excluding:
-        lines += ["skipped by:", *listed(excluding)]
+        lines += ["skipped by:", *format_lines(excluding)]
     lines.append("row groups: those of the files read are chosen by their own statistics when they are opened")
     notes = [*chosen.notes, *_without_bounds(chosen.expression, table, files.values())]
     return Narrowed(condition, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
@@ -100,10 +102,10 @@ def of_scan(asked: AskedRows, scan: Scan) -> Narrowed:
     condition: BooleanExpression = AlwaysTrue()
     if asked.condition is not None:
         condition = parse(asked.condition, scan.plan.columns, SESSION_ZONE).condition
-    lines = [f"files: {counted(explanation.files)}", f"row groups: {counted(explanation.row_groups)}"]
+    lines = [f"files: {format_count(explanation.files)}", f"row groups: {format_count(explanation.row_groups)}"]
     if explanation.skipped_by:
         lines.append("skipped by:")
-        lines += listed([f"{number} files: {test}" for test, number in explanation.skipped_by.items()])
+        lines += format_lines([f"{number} files: {test}" for test, number in explanation.skipped_by.items()])
     return Narrowed(condition, [*lines, *_notes(asked, explanation.notes if asked.condition else ())])
 
 

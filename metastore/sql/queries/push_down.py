@@ -133,7 +133,7 @@ def _means_all(query: QueryText, reference: Reference, select: exp.Select) -> bo
     if not is_plain(reference.node, "joins", "sample") or any(join.method for join in query.tree.find_all(exp.Join)):
         return True
     # COLUMNS('…') selects columns by a pattern, #1 by their number, and a pivot uses columns that it does not name.
-    if query.tree.find(exp.Columns, exp.PositionalColumn, exp.Pivot) is not None or any(_renamed(query.tree)):
+    if query.tree.find(exp.Columns, exp.PositionalColumn, exp.Pivot) is not None or any(_find_renamed(query.tree)):
         return True
     # The name of the table alone means its whole row, and so does its name with a star.
     alias = reference.node.alias_or_name.lower()
@@ -146,7 +146,7 @@ def _bare(column: exp.Column) -> str:
     return "" if column.table else column.name
 
 
-def _renamed(tree: exp.Expr) -> Iterator[exp.Expr]:
+def _find_renamed(tree: exp.Expr) -> Iterator[exp.Expr]:
     """Returns tables, and joins of tables in brackets, whose columns are renamed by position. Functions are none."""
     for alias in tree.find_all(exp.TableAlias):
         what = alias.parent

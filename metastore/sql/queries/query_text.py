@@ -73,13 +73,13 @@ class QueryText:
         text = statement.text if text is None else text
         clauses = list(version_clauses(statement))
         for first, last, _ in clauses:
-            text = _replaced(text, tokens[first].start, tokens[last].end + 1, "")
+            text = _replace_text(text, tokens[first].start, tokens[last].end + 1, "")
         for token in reversed(tokens):
             if statement.text[token.start] == "`":
-                text = _replaced(text, token.start, token.end + 1, double_quoted(token.text))
+                text = _replace_text(text, token.start, token.end + 1, double_quoted(token.text))
         changes = list(table_changes(statement))
         for start, end, new in [*lateral_views(statement), *((start, end, name) for start, end, name, _ in changes)]:
-            text = _replaced(text, start, end, new)
+            text = _replace_text(text, start, end, new)
         text = in_duckdb_values(statement, text)
         try:
             check(text)
@@ -119,7 +119,7 @@ class QueryText:
         spans.update(self._qualifiers())
         text = self.text
         for (start, end), name in sorted(spans.items(), reverse=True):
-            text = _replaced(text, start, end, name)
+            text = _replace_text(text, start, end, name)
         return text
 
     def _qualifiers(self) -> Iterator[tuple[tuple[int, int], str]]:
@@ -184,7 +184,7 @@ def _reference(node: exp.Table, versions: dict[int, Version]) -> Reference | Non
     return Reference(tuple(part.name for part in parts), start, last + 1, node, versions.pop(last, None))
 
 
-def _replaced(text: str, start: int, end: int, new: str) -> str:
+def _replace_text(text: str, start: int, end: int, new: str) -> str:
     """Returns ``text`` with ``new`` in that place, padded with blanks: the text after it keeps its place."""
     breaks = "\n" * text.count("\n", start, end)
     return text[:start] + new + " " * max(end - start - len(new) - len(breaks), 0) + breaks + text[end:]

@@ -99,7 +99,7 @@ class Relations:
 
     def __init__(self, target: StatementTarget) -> None:
         self._target = target
-        self._names = Names(target.metastore, target.tables.unstored)
+        self._names = Names(target.metastore, target.tables.describe_unstored)
         self._views = target.views.lookup(names=self._names)
         self._versions: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
@@ -179,7 +179,7 @@ class Relations:
         info = self.plugin_name(name.parts)
         try:
             if info is not None:
-                return self._analyzed(info, name.wanted, named, unlisted)
+                return self._relation_of_analyzed(info, name.wanted, named, unlisted)
             return self._of_catalog(name.parts[0], ".".join(name.parts[1:-1]), name.parts[-1], name.wanted, unlisted)
         except NotFoundError as error:
             if len(name.parts) > len(parts):
@@ -208,7 +208,7 @@ class Relations:
         return self._target.catalogs.changelogs.get(parts[0].lower()) if len(parts) == 1 else None
 
     @property
-    def known(self) -> Names:
+    def names(self) -> Names:
         """The meaning of names in storage plugins."""
         return self._names
 
@@ -312,9 +312,9 @@ class Relations:
             table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
         rows = CatalogRows.of(target, table, unlisted, live)
         left_out = {} if reads_variants() else reasons_of_columns_left_out(table.schema())
-        return Relation(rows.columns, rows.read, rows.narrow, rows.schema, rows.unlisted, left_out, rows.on_store)
+        return Relation(rows.columns, rows.read, rows.narrow, rows.schema, rows.unlisted_columns, left_out, rows.on_store)
 
-    def _analyzed(
+    def _relation_of_analyzed(
         self, info: TableInfo, wanted: Version, named: Collection[str], unlisted: Collection[str]
     ) -> Relation | ViewText:
         view = self.text(info)
@@ -324,7 +324,7 @@ class Relations:
             return view
         tables = self._target.tables
 
-        def planned(asked: AskedRows) -> Scan:
+        def plan_scan(asked: AskedRows) -> Scan:
             scan = tables.scan(
                 info,
                 asked.condition,
@@ -344,7 +344,7 @@ class Relations:
             schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
 
         def narrow(asked: AskedRows) -> Narrowed:
-            narrowed = of_scan(asked, planned(asked))
+            narrowed = of_scan(asked, plan_scan(asked))
             if ROW_ID not in extra or asked.why_no_ids is None:
                 return narrowed
             return replace(narrowed, lines=[*narrowed.lines, f"note: {asked.why_no_ids}"])
@@ -354,11 +354,11 @@ class Relations:
         schema = pa.schema([*schema, *(pa.field(name, UNLISTED[name]) for name in extra)])
         return Relation(
             schema,
-            lambda asked: planned(asked).to_batches(),
+            lambda asked: plan_scan(asked).to_batches(),
             narrow,
             unlisted=extra,
             left_out=self.meaning(info).schema.left_out,
-            on_store=lambda asked: rows_of_scan(planned(asked)),
+            on_store=lambda asked: rows_of_scan(plan_scan(asked)),
         )
 
     def _version(self, component: str) -> int:

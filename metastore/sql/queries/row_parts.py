@@ -89,7 +89,7 @@ class IcebergFiles:
         hidden = HiddenColumns(self.metadata, self.of_file)
         scan = RowScan(self.metadata, self.io, self.schema, self.condition, hidden.places)
         for task in self.tasks:
-            for batch in scan.streamed(task):
+            for batch in scan.stream_file(task):
                 yield hidden.beside(batch, task.file).select(list(self.names))
 
 

@@ -60,7 +60,7 @@ _FIRST_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "SUMMARIZE", "PIVOT")
 def select(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run a query; returns its rows."""
     if statement.engine is not None:
-        return statement.engine.queried(target, statement.text).table()
+        return statement.engine.query_rows(target, statement.text).table()
     with shared_look():
         return with_texts(rows_of(statement, Relations(target)))
 
@@ -77,7 +77,7 @@ def rows_of(statement: Statement, relations: Relations) -> pa.Table:
     with Duck(relations.limits, current=relations.current) as duck:
         query = QueryText.parse(statement, duck.check)
         preparation = _Preparation(duck, relations)
-        return preparation.run(query, preparation.prepared(query))
+        return preparation.run(query, preparation.prepare(query))
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def streamed_rows(statement: Statement, relations: Relations, order: str = "") -
     with Duck(relations.limits, current=relations.current) as duck:
         query = QueryText.parse(statement, duck.check)
         preparation = _Preparation(duck, relations)
-        text = preparation.prepared(query)
+        text = preparation.prepare(query)
 
         def noting_columns(read: Callable[[], T]) -> T:
             try:
@@ -139,7 +139,7 @@ def prepared_query(statement: Statement, relations: Relations) -> PreparedQuery:
     with Duck() as duck:
         query = QueryText.parse(statement, duck.check)
         preparation = _Preparation(duck, relations)
-        text = preparation.prepared(query)
+        text = preparation.prepare(query)
         return PreparedQuery(statement, text, preparation.registered, preparation.hints)
 
 
@@ -147,7 +147,7 @@ def fetch_lines(statement: Statement, relations: Relations) -> list[str]:
     """Returns which part of each table a query fetches, as EXPLAIN prints it. Raises as :func:`rows_of`."""
     with Duck() as duck:
         preparation = _Preparation(duck, relations, explains=True)
-        text = preparation.prepared(QueryText.parse(statement, duck.check))
+        text = preparation.prepare(QueryText.parse(statement, duck.check))
         try:
             duck.bind(text)
         except Failure as failure:
@@ -158,14 +158,14 @@ def fetch_lines(statement: Statement, relations: Relations) -> list[str]:
 def explain(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns the part of each table that a query fetches, and DuckDB's plan; the query does not run."""
     if statement.engine is not None:
-        lines = statement.engine.queried(target, statement.explained().text).lines
+        lines = statement.engine.query_rows(target, statement.without_explain().text).lines
         return pa.table({"plan": pa.array(lines, pa.string())})
     word = statement.tokens[0]
     before, after = statement.text[: word.start], statement.text[word.end + 1 :]
     with shared_look(), Duck() as duck:
         query = QueryText.parse(statement, duck.check, before + " " * len("EXPLAIN") + after)
         preparation = _Preparation(duck, Relations(target), explains=True)
-        text = preparation.prepared(query)
+        text = preparation.prepare(query)
         plan = preparation.run(query, before + "EXPLAIN" + text[word.end + 1 :])
     lines = [*preparation.fetched, *(line for row in plan.to_pylist() for line in row["explain_value"].splitlines())]
     return pa.table({"plan": pa.array(lines, pa.string())})
@@ -183,7 +183,7 @@ def explain_analyze(target: StatementTarget, statement: Statement) -> pa.Table:
             statement, duck.check, re.sub(r"[^\n]", " ", statement.text[:end]) + statement.text[end:]
         )
         preparation = _Preparation(duck, relations, explains=True, measures=True)
-        plan = preparation.run(query, statement.text[:end] + preparation.prepared(query)[end:])
+        plan = preparation.run(query, statement.text[:end] + preparation.prepare(query)[end:])
     lines = [*preparation.fetched, *(line for each in preparation.measured for line in each.lines)]
     lines.append(f"Total: {perf_counter() - start:.3f} s")
     lines += [line for row in plan.to_pylist() for line in row["explain_value"].splitlines()]
@@ -200,7 +200,7 @@ class _Measured:
     size: int = 0
     seconds: float = 0
 
-    def counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def count_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yields ``batches``, and counts them."""
         while True:
             start = perf_counter()
@@ -252,7 +252,7 @@ class _Preparation:
         except Failure as failure:
             raise error_of(query.statement, failure, text, self.hints) from failure.__cause__
 
-    def prepared(self, query: QueryText, through: Through | None = None) -> str:
+    def prepare(self, query: QueryText, through: Through | None = None) -> str:
         """Returns the text of ``query`` with the names that its tables have in DuckDB.
 
         ``through`` are the conditions on their rows, if the text is that of a view.
@@ -301,7 +301,7 @@ class _Preparation:
         if self._measures:
             measured = _Measured(str(reference), relation.on_store(asked))
             self.measured.append(measured)
-            read = lambda: measured.counted(batches())  # noqa: E731 - each scan is counted
+            read = lambda: measured.count_batches(batches())  # noqa: E731 - each scan is counted
 
         self.registered.append(QueryTable(reference.parts[-1], str(reference), relation, asked))
         return self._duck.add(reference.parts[-1], relation.part(asked.columns), read)
@@ -314,10 +314,10 @@ class _Preparation:
         try:
             through = None
             if view.dialect == DEFAULT_DIALECT:
-                through = asked_through(query, reference, tree, self._relations.known)
+                through = asked_through(query, reference, tree, self._relations.names)
             self._mark_columns(tree)
             inner = QueryText.parse(Statement.parse(in_duckdb(tree, view.dialect)), self._duck.check)
-            text = self.prepared(inner, through)
+            text = self.prepare(inner, through)
             self.registered.append(QueryView(reference.parts[-1], text))
             return self._duck.add_view(reference.parts[-1], text)
         except (Failure, InvalidRequestError, NotFoundError) as error:

@@ -58,10 +58,10 @@ _WITHOUT_BRACKETS: Final = ("current_", "local")
 def called_functions(prepared: PreparedQuery) -> set[str]:
     """Returns the names that a query and its views may call as functions, in lower case."""
     texts = [prepared.text, *(each.text for each in prepared.registered if isinstance(each, QueryView))]
-    return {name for text in texts for name in _called(Statement.parse(text))}
+    return {name for text in texts for name in _find_calls(Statement.parse(text))}
 
 
-def _called(statement: Statement) -> Iterator[str]:
+def _find_calls(statement: Statement) -> Iterator[str]:
     """Yields the names that ``statement`` may call as functions, in lower case."""
     for token, after in zip_longest(statement.tokens, statement.tokens[1:]):
         name = token.text.lower()

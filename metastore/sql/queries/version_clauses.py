@@ -55,11 +55,11 @@ def version_clauses(statement: Statement) -> Iterator[tuple[int, int, Version]]:
             continue
         first = index - 1 if statement.word(index - 1) == "FOR" else index
         if kind == "TIMESTAMP" and (last := _end_of_time(statement, start)) > value:
-            yield first, last, Version(_computed(statement, start, last), statement.tokens[start])
+            yield first, last, Version(_compute_time(statement, start, last), statement.tokens[start])
         elif token.token_type in {TokenType.NUMBER, TokenType.STRING}:
             yield first, value, Version(_value(statement, kind, token), token)
         elif kind == "TIMESTAMP":
-            yield first, value, Version(_computed(statement, start, value), token)
+            yield first, value, Version(_compute_time(statement, start, value), token)
 
 
 _AFTER_INTERVAL: Final = re.compile(r"(YEAR|MONTH|WEEK|DAY|HOUR|MINUTE|SECOND|MILLISECOND|MICROSECOND)S?")
@@ -75,7 +75,7 @@ def time_expression(statement: Statement, first: int) -> tuple[int, datetime]:
     Raises InvalidRequestError, with its place, for one that means no time.
     """
     last = _end_of_time(statement, first)
-    return last, _computed(statement, first, last)
+    return last, _compute_time(statement, first, last)
 
 
 def _end_of_time(statement: Statement, index: int) -> int:
@@ -109,7 +109,7 @@ def _end_of_term(statement: Statement, index: int) -> int:
     return min(index, len(tokens) - 1)
 
 
-def _computed(statement: Statement, first: int, last: int) -> datetime:
+def _compute_time(statement: Statement, first: int, last: int) -> datetime:
     """Returns the time that the expression from token ``first`` to ``last`` means now, in the session's zone."""
     tokens = statement.tokens
     text = _BRACKETS.sub(r"\1", statement.text[tokens[first].start : tokens[last].end + 1])

@@ -49,14 +49,14 @@ def in_duckdb_values(statement: Statement, text: str) -> str:
         if kind in _OPENING:
             open_calls.append(_Call(index - 1, index))
         elif kind in _OPENING.values() and open_calls:
-            for start, end, new in _written(statement, open_calls.pop(), index):
+            for start, end, new in _rewrite_call(statement, open_calls.pop(), index):
                 text = text[:start] + new.ljust(end - start) + text[end:]
         elif kind is TokenType.COMMA and open_calls:
             open_calls[-1].commas.append(index)
     return text
 
 
-def _written(statement: Statement, call: _Call, closing: int) -> Iterator[tuple[int, int, str]]:
+def _rewrite_call(statement: Statement, call: _Call, closing: int) -> Iterator[tuple[int, int, str]]:
     """Yield the places of a call that change, with what stands there afterwards."""
     tokens = statement.tokens
     word = statement.word(call.first) if call.first >= 0 else ""

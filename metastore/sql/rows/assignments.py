@@ -13,7 +13,7 @@ from pyiceberg.types import NestedField, StructType
 from sqlglot import Token, TokenType
 
 from metastore.errors import InvalidRequestError
-from metastore.ground.quoting import backticked, double_quoted, text_constant
+from metastore.ground.quoting import double_quoted, quote_for_spark, text_constant
 from metastore.sql.expressions import expression, position_of
 from metastore.sql.queries.composed import Composed
 from metastore.sql.queries.default_keyword import is_default
@@ -81,7 +81,7 @@ def add_value(composed: Composed, value: Value, field: NestedField, *, of_engine
     Raises InvalidRequestError, at the name, for a field that the column does not have.
     """
     if isinstance(value, FieldValues):
-        quoted = backticked if of_engine else double_quoted
+        quoted = quote_for_spark if of_engine else double_quoted
         column = f"{quoted(value.alias)}.{quoted(field.name)}"
         _Fields(composed, value.cursor, quoted, of_engine).add(column, field, value.given)
     else:

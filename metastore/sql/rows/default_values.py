@@ -113,7 +113,7 @@ def constant(cursor: Cursor) -> Constant:
     """Read one constant. Raises InvalidRequestError, with its place, for anything else, such as an expression."""
     token, statement = cursor.token, cursor.statement
     if token is None:
-        raise cursor.unexpected("a constant")
+        raise cursor.expectation_error("a constant")
     word, content = _content(cursor)
     following = cursor.token
     if following and not (cursor.word or cursor.ahead(TokenType.COMMA) or cursor.ahead(TokenType.R_PAREN)):

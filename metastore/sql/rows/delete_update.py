@@ -40,7 +40,7 @@ from metastore.sql.rows.assignments import add_value, assignments
 from metastore.sql.rows.merged_rows import require_once, without_doubles
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
-from metastore.sql.tasks.change_tasks import planned
+from metastore.sql.tasks.change_tasks import plan_change
 from metastore.sql.tasks.covered_files import covered_files, implied_condition
 from metastore.sql.tasks.row_writes import Reading, run_change
 
@@ -66,8 +66,8 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
     def plan(reading: Reading) -> RowPlan:
         if not sources:
             return deletion(target, statement, named, where, reading)
-        composed = _found(Composed(statement).add(_addresses(named)), named, sources, where)
-        return planned(target, composed, reading, _Deletion(is_joined=True))
+        composed = _add_source(Composed(statement).add(_addresses(named)), named, sources, where)
+        return plan_change(target, composed, reading, _Deletion(is_joined=True))
 
     return run_change(target, named.table, plan, "delete", branch=named.branch, explains=statement.explains)
 
@@ -76,12 +76,12 @@ def deletion(
     target: StatementTarget, statement: Statement, named: NamedTable, where: tuple[Token, ...], reading: Reading
 ) -> RowPlan:
     """Returns the plan that deletes the rows of the condition ``where``; covered files are dropped without reading."""
-    composed = _found(Composed(statement).add(_addresses(named)), named, (), where)
+    composed = _add_source(Composed(statement).add(_addresses(named)), named, (), where)
     negated = Composed(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
     covered = covered_files(negated, reading)
     live = reading.live
     reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)), reading.branch)
-    found = planned(target, composed, reading, _Deletion())
+    found = plan_change(target, composed, reading, _Deletion())
     deleted = (found.counts or {}).get("deleted", 0) + sum(live.row_count(number) or 0 for number in covered)
     condition = implied_condition(composed, reading)
     return replace(found, dropped=covered, condition=condition, counts={"deleted": deleted})
@@ -117,11 +117,11 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
         composed = Composed(statement).add(_addresses(named))
         for place, (_, value) in zip(places, assigned, strict=True):
             add_value(composed.add(","), value, schema.fields[place])
-        _found(composed, named, sources, where)
+        _add_source(composed, named, sources, where)
         tokens = [name.token for name, _ in assigned]
         defaulted = frozenset(place for place, (_, value) in zip(places, assigned, strict=True) if is_default(value))
         values = _NewValues(statement, tokens, places, schema, reading.job, defaulted, sources[:1])
-        found = planned(target, composed, reading, values)
+        found = plan_change(target, composed, reading, values)
         return replace(found, condition=implied_condition(composed, reading))
 
     return run_change(target, named.table, plan, "update", branch=named.branch, explains=statement.explains)
@@ -176,7 +176,9 @@ def _addresses(named: NamedTable) -> str:
     return f"SELECT {named.quoted_alias}.{double_quoted(FILE)}, {named.quoted_alias}.{double_quoted(ROW)}"
 
 
-def _found(composed: Composed, named: NamedTable, sources: tuple[Token, ...], where: tuple[Token, ...]) -> Composed:
+def _add_source(
+    composed: Composed, named: NamedTable, sources: tuple[Token, ...], where: tuple[Token, ...]
+) -> Composed:
     """Add FROM, with the table and the ``sources`` that it is joined with, and WHERE."""
     composed.add("FROM").part(named.tokens)
     if sources:
@@ -222,8 +224,8 @@ HANDLERS: Final = {
     ("DELETE", "FROM"): delete,
     ("TRUNCATE", "TABLE"): truncate,
     ("UPDATE",): update,
-    ("EXPLAIN", "DELETE", "FROM"): lambda target, statement: delete(target, statement.explained()),
-    ("EXPLAIN", "TRUNCATE", "TABLE"): lambda target, statement: truncate(target, statement.explained()),
-    ("EXPLAIN", "UPDATE"): lambda target, statement: update(target, statement.explained()),
+    ("EXPLAIN", "DELETE", "FROM"): lambda target, statement: delete(target, statement.without_explain()),
+    ("EXPLAIN", "TRUNCATE", "TABLE"): lambda target, statement: truncate(target, statement.without_explain()),
+    ("EXPLAIN", "UPDATE"): lambda target, statement: update(target, statement.without_explain()),
 }
 """Handlers by the first words of their statements."""

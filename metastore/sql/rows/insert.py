@@ -40,11 +40,11 @@ from metastore.sql.queries.default_keyword import without_defaults
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import explain, fetch_lines, select, streamed_rows
 from metastore.sql.rows.delete_update import deletion
-from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, inserted
+from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, insert_rows
 from metastore.sql.rows.partition_clause import PartitionClause, PartitionValue, partition_clause
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import QueryEngine, StatementTarget
-from metastore.sql.tasks.division import Division, Undivided, columns_of, divided
+from metastore.sql.tasks.division import Division, Undivided, columns_of, divide_query
 from metastore.sql.tasks.row_writes import Reading, run_change
 
 _WITH_DEFAULTS: Final = Undivided("DEFAULT stands among the rows of VALUES")
@@ -72,7 +72,7 @@ def insert_overwrite(target: StatementTarget, statement: Statement) -> pa.Table:
 def with_query(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run, or explain, a statement that begins with WITH: an INSERT, or a query."""
     explains = statement.word(0) == "EXPLAIN"
-    whole = statement.explained() if explains else statement
+    whole = statement.without_explain() if explains else statement
     depth = 0
     for index, token in enumerate(whole.tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
@@ -92,10 +92,10 @@ def _run(target: StatementTarget, statement: Statement, *, overwrites: bool, fir
     if by_name:
         cursor.expect_word("NAME")
     columns = _columns(cursor)
-    replaced = _replaced(cursor)
+    replaced = _read_replace_where(cursor)
     start = cursor.token
     if start is None:
-        raise cursor.unexpected("a query, or VALUES")
+        raise cursor.expectation_error("a query, or VALUES")
     if by_name and columns:
         raise statement.error(
             "BY NAME uses the column names of the query: give BY NAME or columns in brackets, not both", start
@@ -147,11 +147,11 @@ class _Insertion:
     def _new(self, reading: Reading) -> RowPlan:
         fixed = self.clause.values(self.cursor, reading)
         if self.cursor.statement.engine is not None:
-            return self._queried(reading, self.cursor.statement.engine, fixed)
+            return self._plan_by_engine(reading, self.cursor.statement.engine, fixed)
         query, defaulted = without_defaults(self._query(reading, fixed))
         division: Division | Undivided = _WITH_DEFAULTS
         if not defaulted:
-            division = divided(self.target, query, reading.relations)
+            division = divide_query(self.target, query, reading.relations)
         if reading.explains:
             self._values(reading, fixed, columns_of(query, reading.relations).names)
             return RowPlan(lines=[division.line, *fetch_lines(query, reading.relations)])
@@ -166,14 +166,14 @@ class _Insertion:
                 if defaulted:  # by the numbers of rows of VALUES
                     values = replace(values, defaulted=defaulted)
                     batches = iter(pa.Table.from_batches(batches, rows.schema).combine_chunks().to_batches())
-                files, count = inserted(batches, values, reading.writer)
+                files, count = insert_rows(batches, values, reading.writer)
         engine = division.engine.name if isinstance(division, Division) else "local"
         plan = RowPlan(written=WrittenChange(tuple(files)), counts={"inserted": count}, engine=engine)
         return self._overwriting(reading, plan, fixed, files) if self.overwrites else plan
 
-    def _queried(self, reading: Reading, engine: QueryEngine, fixed: Sequence[PartitionValue]) -> RowPlan:
+    def _plan_by_engine(self, reading: Reading, engine: QueryEngine, fixed: Sequence[PartitionValue]) -> RowPlan:
         """Returns the files in which tasks of ``engine`` have written the rows of its query."""
-        rows = engine.queried(self.target, self._query(reading, fixed).text)
+        rows = engine.query_rows(self.target, self._query(reading, fixed).text)
         values = self._values(reading, fixed, rows.columns.names)
         if reading.explains:
             return RowPlan(lines=rows.lines)
@@ -245,7 +245,7 @@ def query_from(statement: Statement, start: Token, names: Sequence[Token] = ()) 
     return Statement.parse(text[:end] + re.sub(r"[^\n]", " ", text[end : start.start]) + query)
 
 
-def _replaced(cursor: Cursor) -> tuple[Token, ...]:
+def _read_replace_where(cursor: Cursor) -> tuple[Token, ...]:
     """Read ``[REPLACE WHERE condition]``, which ends before the query."""
     if cursor.word != "REPLACE" or cursor.word_ahead(1) != "WHERE":
         return ()
@@ -275,7 +275,7 @@ HANDLERS: Final = {
     ("INSERT", "INTO"): insert,
     ("INSERT", "OVERWRITE"): insert_overwrite,
     ("EXPLAIN", "WITH"): with_query,
-    ("EXPLAIN", "INSERT", "INTO"): lambda target, statement: insert(target, statement.explained()),
-    ("EXPLAIN", "INSERT", "OVERWRITE"): lambda target, statement: insert_overwrite(target, statement.explained()),
+    ("EXPLAIN", "INSERT", "INTO"): lambda target, statement: insert(target, statement.without_explain()),
+    ("EXPLAIN", "INSERT", "OVERWRITE"): lambda target, statement: insert_overwrite(target, statement.without_explain()),
 }
 """Handlers by the first words of their statements."""

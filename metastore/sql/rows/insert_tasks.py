@@ -19,7 +19,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.writes.conforming import conformed, require_storable
+from metastore.lake.writes.conforming import conform_columns, require_storable
 from metastore.lake.writes.distribution import by_partition, distribution
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.table_writer import TableWriter
@@ -65,7 +65,7 @@ class InsertValues:
         given.update({self.schema.fields[place].name: value.take(first) for place, value in self.fixed.items()})
         defaulted = {self.schema.fields[self.places[at]].name: own for at, own in self.defaulted.items()}
         try:
-            return conformed(given, self.schema, job.arrow_schema, rows.num_rows, defaulted)
+            return conform_columns(given, self.schema, job.arrow_schema, rows.num_rows, defaulted)
         except InvalidRequestError as error:
             raise InvalidRequestError(f"{self.place}: {error}" if self.place else str(error)) from error
 
@@ -89,7 +89,9 @@ class _Insert:
             yield from self.values.rows(self.job, batch).to_batches()
 
 
-def inserted(rows: Iterator[pa.RecordBatch], values: InsertValues, writer: TableWriter) -> tuple[list[DataFile], int]:
+def insert_rows(
+    rows: Iterator[pa.RecordBatch], values: InsertValues, writer: TableWriter
+) -> tuple[list[DataFile], int]:
     """Returns the files of this machine for ``rows`` of a query, which are read once, and the number of rows.
 
     Raises as :func:`insert_by_tasks`, and the errors of reading ``rows``.
@@ -112,9 +114,9 @@ def insert_by_tasks(division: Division, values: InsertValues, writer: TableWrite
         mode = "none"  # a task that runs again would deal other rows: some would be lost, others written twice
     work, parts, groups = _Insert(job, division.query, values), division.parts(), division.groups
     if mode == "none":
-        found = answers(division.engine, files, lambda able: able.run(parts, partial(_written, work), ANSWERS))
+        found = answers(division.engine, files, lambda able: able.run(parts, partial(_write_part, work), ANSWERS))
     else:
-        deal, gather = partial(_dealt, work, groups), partial(_gathered, job)
+        deal, gather = partial(_dealt, work, groups), partial(_write_batches, job)
         found = answers(division.engine, files, lambda able: able.shuffle(parts, deal, gather, groups, ANSWERS))
     return _files_of(found, files)
 
@@ -127,11 +129,11 @@ def insert_queried(rows: QueriedRows, values: InsertValues, writer: TableWriter)
     files = writer.files_of_tasks()
     job = files.job
     values.require_storable(job, rows.columns)
-    stored = partial(_stored, job, values)
+    stored = partial(_convert_rows, job, values)
     if distribution(job.name, job.properties, is_partitioned=bool(job.output_spec.fields)) == "none":
         found = answers(rows.engine, files, lambda _: rows.answers(partial(_written_as, stored, job), ANSWERS))
     else:
-        deal, gather = partial(_dealt_as, stored, job), partial(_gathered, job)
+        deal, gather = partial(_dealt_as, stored, job), partial(_write_batches, job)
         found = answers(rows.engine, files, lambda _: rows.dealt_answers(deal, gather, ANSWERS))
     return _files_of(found, files)
 
@@ -145,7 +147,7 @@ def _files_of(found: Iterator[Any], files: TaskFiles) -> tuple[list[DataFile], i
     return new, sum(file.record_count for file in new)
 
 
-def _stored(job: RewriteJob, values: InsertValues, batches: Rows) -> Rows:
+def _convert_rows(job: RewriteJob, values: InsertValues, batches: Rows) -> Rows:
     """Yields the table's rows for rows of a query."""
     for batch in batches:
         yield from values.rows(job, batch).to_batches()
@@ -153,7 +155,7 @@ def _stored(job: RewriteJob, values: InsertValues, batches: Rows) -> Rows:
 
 def _written_as(stored: Callable[[Rows], Rows], job: RewriteJob, batches: Rows) -> Rows:
     """The task that writes rows of a query."""
-    return _gathered(job, stored(batches))
+    return _write_batches(job, stored(batches))
 
 
 def _dealt_as(stored: Callable[[Rows], Rows], job: RewriteJob, batches: Rows) -> Iterator[Dealt]:
@@ -162,9 +164,9 @@ def _dealt_as(stored: Callable[[Rows], Rows], job: RewriteJob, batches: Rows) ->
         yield from by_partition(job, batch, _GROUPS)
 
 
-def _written(work: _Insert, part: TablePart) -> Iterator[pa.RecordBatch]:
+def _write_part(work: _Insert, part: TablePart) -> Iterator[pa.RecordBatch]:
     """The task that reads and writes rows."""
-    return _gathered(work.job, work.of_part(part))
+    return _write_batches(work.job, work.of_part(part))
 
 
 def _dealt(work: _Insert, groups: int, part: TablePart) -> Iterator[Dealt]:
@@ -173,7 +175,7 @@ def _dealt(work: _Insert, groups: int, part: TablePart) -> Iterator[Dealt]:
         yield from by_partition(work.job, batch, groups)
 
 
-def _gathered(job: RewriteJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _write_batches(job: RewriteJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The task that writes rows. Yields one answer. If it fails, its files are removed."""
     writer = TableWriter(job)
     try:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from sqlglot import Token
 
-from metastore.ground.quoting import backticked, double_quoted
+from metastore.ground.quoting import double_quoted, quote_for_spark
 from metastore.lake.writes.row_changes import FILE, ROW
 from metastore.lake.writes.written_change import RowPlan
 from metastore.sql.expressions import expression, positions_of
@@ -36,8 +36,8 @@ from metastore.sql.rows.merge_queried import addressed_table, merge_queried
 from metastore.sql.rows.merged_rows import MergedRows
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import MERGE_SOURCE, MERGE_TARGET, QueryEngine, StatementTarget
-from metastore.sql.tasks.change_tasks import SOURCE_ROW, changed_by_tasks, explained, planned
-from metastore.sql.tasks.division import Division, divided
+from metastore.sql.tasks.change_tasks import SOURCE_ROW, changed_by_tasks, explain_change, plan_change
+from metastore.sql.tasks.division import Division, divide_query
 from metastore.sql.tasks.row_writes import Reading, run_change
 
 _JOINS: Final = {(False, False): "JOIN", (True, False): "RIGHT JOIN", (False, True): "LEFT JOIN"}
@@ -63,7 +63,7 @@ def merge(target: StatementTarget, statement: Statement, branch: str | None = No
     while cursor.token is not None:
         clauses.append(merge_clause(cursor, named))
     if not clauses:
-        raise cursor.unexpected("WHEN")
+        raise cursor.expectation_error("WHEN")
     planner = _Merge(target, statement, cursor, named, source, on, clauses, engine).plan
     return run_change(
         target,
@@ -98,22 +98,24 @@ class _Merge:
         places = [self._places(clause, schema) for clause in self.clauses]
         merged = MergedRows(self.statement, self.clauses, places, schema, reading.job, self.on[0])
         if self.engine is not None:
-            return self._queried(reading, self.engine, merged, places)
+            return self._plan_by_engine(reading, self.engine, merged, places)
         if reading.explains:
-            return self._explained(reading, places)
+            return self._explain(reading, places)
         plan = self._with_held_source(reading, merged, places)
-        return plan or planned(self.target, self._query(places, schema), reading, merged)
+        return plan or plan_change(self.target, self._query(places, schema), reading, merged)
 
-    def _queried(self, reading: Reading, engine: QueryEngine, merged: MergedRows, places: list[list[int]]) -> RowPlan:
+    def _plan_by_engine(
+        self, reading: Reading, engine: QueryEngine, merged: MergedRows, places: list[list[int]]
+    ) -> RowPlan:
         """Returns what tasks of ``engine`` have written for the rows of its join."""
         asked = {token.text.lower() for token in self.statement.tokens}
         table = addressed_table(reading, self.named.table, asked)
         composed = self._query(places, merged.schema, of_engine=True)
         source = Composed(self.statement).add("SELECT * FROM").part(self.source.tokens)
         with source.errors():
-            given = engine.queried(self.target, source.query().text)
+            given = engine.query_rows(self.target, source.query().text)
         with composed.errors():
-            rows = engine.merged(table, given, composed.query().text)
+            rows = engine.merge_rows(table, given, composed.query().text)
         if reading.explains:
             return RowPlan(lines=rows.lines)
         return merge_queried(rows, reading, merged, composed)
@@ -152,18 +154,18 @@ class _Merge:
             return None
         return held_rows(Composed(self.statement).add("SELECT * FROM").part(self.source.tokens), reading.relations)
 
-    def _explained(self, reading: Reading, places: list[list[int]]) -> RowPlan:
+    def _explain(self, reading: Reading, places: list[list[int]]) -> RowPlan:
         source = self._held_source(reading)
         composed = self._query(places, reading.table.schema())
         if source is None:
-            return explained(self.target, composed, reading)
+            return explain_change(self.target, composed, reading)
         reading.relations.hold(
             MERGE_SOURCE, source.append_column(SOURCE_ROW, pa.array(range(source.num_rows), pa.int64()))
         )
         held = self._query(places, reading.table.schema(), "LEFT")
         with held.errors():
-            alone = divided(self.target, held.query(), reading.relations)
-        return explained(self.target, held if isinstance(alone, Division) else composed, reading)
+            alone = divide_query(self.target, held.query(), reading.relations)
+        return explain_change(self.target, held if isinstance(alone, Division) else composed, reading)
 
     def _places(self, clause: MergeClause, schema: Schema) -> list[int]:
         if clause.action == "delete":
@@ -185,7 +187,7 @@ class _Merge:
         With ``how``, the source is a held table, and its number is the last column. With ``of_engine``, the query is in
         the SQL of Spark, and the two sides have the names that an engine knows.
         """
-        quoted = backticked if of_engine else double_quoted
+        quoted = quote_for_spark if of_engine else double_quoted
         file, given, action, source = map(quoted, (FILE, "$given", "$action", self.source.alias))
         composed = Composed(self.statement).add(f"SELECT {file}, {quoted(ROW)}, CASE")
         when = {
@@ -223,6 +225,6 @@ class _Merge:
 
 HANDLERS: Final = {
     ("MERGE", "INTO"): merge,
-    ("EXPLAIN", "MERGE", "INTO"): lambda target, statement: merge(target, statement.explained()),
+    ("EXPLAIN", "MERGE", "INTO"): lambda target, statement: merge(target, statement.without_explain()),
 }
 """Handlers by the first words of their statements."""

@@ -48,7 +48,7 @@ def merge_source(cursor: Cursor) -> MergeSource:
         closing = cursor.advance()
         alias = accept_alias(cursor, ("ON",))
         if alias is None:
-            raise cursor.unexpected("an alias of the query")
+            raise cursor.expectation_error("an alias of the query")
         if not cursor.accept(TokenType.L_PAREN):
             return MergeSource((opening, closing), alias.text)
         while not cursor.ahead(TokenType.R_PAREN):
@@ -81,7 +81,7 @@ def merge_clause(cursor: Cursor, named: NamedTable) -> MergeClause:
     if cursor.accept_word("DELETE"):
         return MergeClause(about, condition, "delete", token)
     if not cursor.accept_word("UPDATE"):
-        raise cursor.unexpected("UPDATE SET or DELETE")
+        raise cursor.expectation_error("UPDATE SET or DELETE")
     cursor.expect_word("SET")
     if about == "matched" and cursor.accept(TokenType.STAR):
         return MergeClause(about, condition, "update", token, takes_all=True)

@@ -59,7 +59,7 @@ def addressed_table(reading: Reading, table: TargetTable, asked: AbstractSet[str
     if stored is None:
         raise InvalidRequestError(f"{table} has rows that tasks cannot read; leave out the engine")
     schema = relation.part(columns)
-    return ReadRows(stored.parts(_PARTS), partial(_numbered, schema), schema)
+    return ReadRows(stored.parts(_PARTS), partial(_number_files, schema), schema)
 
 
 def merge_queried(rows: QueriedRows, reading: Reading, merged: MergedRows, composed: Composed) -> RowPlan:
@@ -74,7 +74,7 @@ def merge_queried(rows: QueriedRows, reading: Reading, merged: MergedRows, compo
     is_partitioned = bool(job.output_spec.fields)
     by_partition = distribution(job.name, job.properties, is_partitioned=is_partitioned) == "hash"
     deal = partial(_dealt, job, merged if by_partition else None)
-    found = answers(rows.engine, files, lambda _: rows.dealt_answers(deal, work.gathered, ANSWERS))
+    found = answers(rows.engine, files, lambda _: rows.dealt_answers(deal, work.change_files, ANSWERS))
     for made, (own, own_counts) in found:
         files.add(made)
         written += own
@@ -93,7 +93,7 @@ class _Merge:
     columns: pa.Schema
     composed: Composed
 
-    def gathered(self, batches: Rows) -> Iterator[pa.RecordBatch]:
+    def change_files(self, batches: Rows) -> Iterator[pa.RecordBatch]:
         """The task that changes files: all pairs of a file are in ``batches``, and new rows are last."""
         writer = TableWriter(self.job)
         written, counts = WrittenChange(), Counter[str]()
@@ -101,8 +101,8 @@ class _Merge:
         if first is None:
             return
         try:
-            for rows in by_files(self.composed, StreamedRows(first.schema, _chained(first, batches))):
-                own, own_counts = self._changed(writer, rows)
+            for rows in by_files(self.composed, StreamedRows(first.schema, _chain(first, batches))):
+                own, own_counts = self._change_rows(writer, rows)
                 written += own
                 counts.update(own_counts)
         except BaseException:
@@ -110,22 +110,22 @@ class _Merge:
             raise
         yield answer((written.new, (written, dict(counts))))
 
-    def _changed(self, writer: TableWriter, rows: pa.Table) -> tuple[WrittenChange, Counter[str]]:
+    def _change_rows(self, writer: TableWriter, rows: pa.Table) -> tuple[WrittenChange, Counter[str]]:
         """Write the change of the files whose pairs are ``rows``, numbered in them as in the table."""
         numbers = pc.unique(rows.column(0).drop_null())
         local: Any = pc.index_in(rows.column(0), numbers).cast(pa.int64())
         known = [int(each) for each in numbers.to_numpy()]
         plan = self.merged.plan(rows.set_column(0, FILE, local))
         written = write_change(writer, self.live.part(known), plan, self.mode)
-        return written.numbered(known), Counter(plan.counts or {})
+        return written.with_numbers(known), Counter(plan.counts or {})
 
 
-def _chained(first: pa.RecordBatch, batches: Rows) -> Rows:
+def _chain(first: pa.RecordBatch, batches: Rows) -> Rows:
     yield first
     yield from batches
 
 
-def _numbered(schema: pa.Schema, part: AddressedFiles) -> Rows:
+def _number_files(schema: pa.Schema, part: AddressedFiles) -> Rows:
     """The task that reads files of the table: addresses have the files' numbers in the table."""
     numbers: Any = pa.array(part.numbers, pa.int64())
     place = schema.get_field_index(FILE)

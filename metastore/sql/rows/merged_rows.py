@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 from sqlglot import Token
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.writes.conforming import conformed, conformed_column, default_column
+from metastore.lake.writes.conforming import conform_columns, conformed_column, default_column
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.row_changes import FILE, ROW, RowChanges, Update
 from metastore.lake.writes.written_change import RowPlan
@@ -59,7 +59,7 @@ class MergedRows:
             with self.statement.at(clause.token):
                 if clause.action == "insert":
                     given = {self.schema.fields[place].name: values for place, values in zip(own, columns, strict=True)}
-                    inserted.append(conformed(given, self.schema, self.job.arrow_schema, found.num_rows))
+                    inserted.append(conform_columns(given, self.schema, self.job.arrow_schema, found.num_rows))
                     continue
                 addresses = found.select([0, 1]).rename_columns([FILE, ROW])
                 if clause.action == "delete":

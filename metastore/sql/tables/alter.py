@@ -143,7 +143,7 @@ def _answer(changed: bool, summary: str) -> pa.Table:
 HANDLERS: Final = {
     ("ALTER", "TABLE"): alter_table,
     ("COMMENT", "ON"): comment,
-    ("EXPLAIN", "ALTER", "TABLE"): lambda target, statement: alter_table(target, statement.explained()),
+    ("EXPLAIN", "ALTER", "TABLE"): lambda target, statement: alter_table(target, statement.without_explain()),
 }
 """Handlers by the first words of their statements."""
 
@@ -230,7 +230,7 @@ def _change(cursor: Cursor, token: Token | None) -> tuple[Change, str]:
         case "WRITE":
             cursor.advance()
             return write_order(cursor)
-    raise cursor.unexpected(
+    raise cursor.expectation_error(
         "WRITE, ADD, DROP, REPLACE, RENAME, ALTER COLUMN, CHANGE, SET PROPERTIES or UNSET PROPERTIES"
     )
 

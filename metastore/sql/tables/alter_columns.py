@@ -24,7 +24,7 @@ def add_columns(cursor: Cursor, token: Token | None) -> tuple[Change, str]:
     if not cursor.accept_word("COLUMN"):
         cursor.accept_word("COLUMNS")
     if_not_exists = _accept_words(cursor, "IF", "NOT", "EXISTS")
-    return _each(cursor, lambda: _added(cursor, token, if_not_exists=if_not_exists))
+    return _each(cursor, lambda: _add_column(cursor, token, if_not_exists=if_not_exists))
 
 
 def _each(cursor: Cursor, read: Callable[[], tuple[Change, str]], *, several: bool = False) -> tuple[Change, str]:
@@ -43,21 +43,21 @@ def _each(cursor: Cursor, read: Callable[[], tuple[Change, str]], *, several: bo
     return change, "; ".join(summary for _, summary in found)
 
 
-def _added(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> tuple[Change, str]:
+def _add_column(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> tuple[Change, str]:
     names = cursor.names("the name of a column")
     column = column_definition(cursor)
     move = _place(cursor)
     columns = Columns(cursor.statement)
 
     def change(transaction: Transaction) -> None:
-        if if_not_exists and columns.known(transaction, names):
+        if if_not_exists and columns.exists(transaction, names):
             return
         require_type(transaction.table_metadata.format_version, column)
         if column.given is not None:
             require_defaults(transaction.table_metadata.format_version, column.given)
         elif column.required and transaction.table_metadata.snapshots:
             raise cursor.statement.error(
-                f"{_shown(names)} cannot be NOT NULL: existing rows have no value for it; give it a DEFAULT", token
+                f"{_join_names(names)} cannot be NOT NULL: existing rows have no value for it; give it a DEFAULT", token
             )
         columns.require_new(transaction, names[:-1], names[-1])
         path = (*columns.path(transaction, names[:-1]), names[-1].text) if names[1:] else (names[0].text,)
@@ -68,29 +68,29 @@ def _added(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> tuple
             if move is not None:
                 move(transaction, update, path)
 
-    return change, f"column {_shown(names)} is added"
+    return change, f"column {_join_names(names)} is added"
 
 
 def drop_columns(cursor: Cursor) -> tuple[Change, str]:
     """Read the columns after DROP; returns the change, and its description."""
     several = not cursor.accept_word("COLUMN") and cursor.accept_word("COLUMNS")
     if_exists = _accept_words(cursor, "IF", "EXISTS")
-    return _each(cursor, lambda: _dropped(cursor, if_exists=if_exists), several=several)
+    return _each(cursor, lambda: _drop_column(cursor, if_exists=if_exists), several=several)
 
 
-def _dropped(cursor: Cursor, *, if_exists: bool) -> tuple[Change, str]:
+def _drop_column(cursor: Cursor, *, if_exists: bool) -> tuple[Change, str]:
     names = cursor.names("the name of a column")
     columns = Columns(cursor.statement)
 
     def change(transaction: Transaction) -> None:
-        if if_exists and not columns.known(transaction, names):
+        if if_exists and not columns.exists(transaction, names):
             return
         path = columns.path(transaction, names)
         columns.require_unused(transaction, names)
         with transaction.update_schema() as update:
             update.delete_column(path)
 
-    return change, f"column {_shown(names)} is dropped"
+    return change, f"column {_join_names(names)} is dropped"
 
 
 def rename_column(cursor: Cursor) -> tuple[Change, str]:
@@ -98,10 +98,10 @@ def rename_column(cursor: Cursor) -> tuple[Change, str]:
     cursor.accept_word("COLUMN")
     names = cursor.names("the name of a column")
     cursor.expect_word("TO")
-    return _renamed(cursor, names, cursor.name("the new name"))
+    return _rename_column(cursor, names, cursor.name("the new name"))
 
 
-def _renamed(cursor: Cursor, names: list[Name], new: Name) -> tuple[Change, str]:
+def _rename_column(cursor: Cursor, names: list[Name], new: Name) -> tuple[Change, str]:
     columns = Columns(cursor.statement)
 
     def change(transaction: Transaction) -> None:
@@ -109,7 +109,7 @@ def _renamed(cursor: Cursor, names: list[Name], new: Name) -> tuple[Change, str]
         with transaction.update_schema() as update:
             update.rename_column(columns.path(transaction, names), new.text)
 
-    return change, f"column {_shown(names)} is renamed to {new.text}"
+    return change, f"column {_join_names(names)} is renamed to {new.text}"
 
 
 def alter_column(cursor: Cursor) -> tuple[Change, str]:
@@ -117,10 +117,10 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
     names = cursor.names("the name of a column")
     columns = Columns(cursor.statement)
     token = cursor.token
-    shown = _shown(names)
+    shown = _join_names(names)
     move = _place(cursor)
     if move is not None:
-        return _moved(cursor, names, move), f"column {shown} is moved"
+        return _move_column(cursor, names, move), f"column {shown} is moved"
     if cursor.accept_word("COMMENT"):
         return comment_of(cursor, names, cursor.expect(TokenType.STRING, "a comment").text)
     if cursor.accept_word("DROP"):
@@ -140,7 +140,7 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
         return _default(cursor, names, given), f"column {shown} is {given.shown} in new rows without a value"
     if sets and _accept_words(cursor, "NOT", "NULL"):
 
-        def required(transaction: Transaction) -> None:
+        def set_not_null(transaction: Transaction) -> None:
             path = columns.path(transaction, names)
             if transaction.table_metadata.snapshots:
                 raise cursor.statement.error(
@@ -151,7 +151,7 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
             with transaction.update_schema(allow_incompatible_changes=True) as update:
                 update.update_column(path, required=True)
 
-        return required, f"column {shown} is NOT NULL"
+        return set_not_null, f"column {shown} is NOT NULL"
     cursor.accept_word("DATA")
     cursor.expect_word("TYPE")
     return _set_type(cursor, names, token)
@@ -164,11 +164,11 @@ def comment_of(cursor: Cursor, names: list[Name], text: str | None) -> tuple[Cha
         return lambda transaction: apply_properties(transaction, {"comment": text or None}), summary
     columns = Columns(cursor.statement)
 
-    def commented(transaction: Transaction) -> None:
+    def set_comment(transaction: Transaction) -> None:
         with transaction.update_schema() as update:
             update.update_column(columns.path(transaction, names), doc=text or "")
 
-    return commented, f"column {_shown(names)} has {'a' if text else 'no'} comment"
+    return set_comment, f"column {_join_names(names)} has {'a' if text else 'no'} comment"
 
 
 def change_column(cursor: Cursor) -> tuple[Change, str]:
@@ -181,9 +181,9 @@ def change_column(cursor: Cursor) -> tuple[Change, str]:
         changes.append(comment_of(cursor, names, cursor.expect(TokenType.STRING, "a comment").text))
     move = _place(cursor)
     if move is not None:
-        changes.append((_moved(cursor, names, move), f"column {_shown(names)} is moved"))
+        changes.append((_move_column(cursor, names, move), f"column {_join_names(names)} is moved"))
     if new.text != names[-1].text:
-        changes.append(_renamed(cursor, names, new))
+        changes.append(_rename_column(cursor, names, new))
 
     def change(transaction: Transaction) -> None:
         for each, _ in changes:
@@ -199,7 +199,8 @@ def _default(cursor: Cursor, names: list[Name], given: Constant | None) -> Chang
     def change(transaction: Transaction) -> None:
         if names[1:] and not isinstance(columns.field(transaction, names[:-1]).field_type, StructType):
             raise cursor.statement.error(
-                f"{_shown(names)} is a part of a list or map: only columns and fields of structs have default values",
+                f"{_join_names(names)} is a part of a list or map: only columns and fields of structs have default "
+                "values",
                 names[0].token,
             )
         field = columns.field(transaction, names)
@@ -215,9 +216,9 @@ def _default(cursor: Cursor, names: list[Name], given: Constant | None) -> Chang
 def _set_type(cursor: Cursor, names: list[Name], token: Token | None) -> tuple[Change, str]:
     kind = column_type(cursor)
     columns = Columns(cursor.statement)
-    shown = _shown(names)
+    shown = _join_names(names)
 
-    def widened(transaction: Transaction) -> None:
+    def widen_type(transaction: Transaction) -> None:
         present = columns.field(transaction, names).field_type
         if isinstance(kind, DecimalType) and isinstance(present, DecimalType) and kind.scale != present.scale:
             # PyIceberg allows this change. But bounds are stored as digits without a point, so they would mean other
@@ -230,13 +231,13 @@ def _set_type(cursor: Cursor, names: list[Name], token: Token | None) -> tuple[C
         with transaction.update_schema() as update:
             update.update_column(columns.path(transaction, names), kind)
 
-    return widened, f"column {shown} is {kind} now"
+    return widen_type, f"column {shown} is {kind} now"
 
 
 _Move = Callable[[Transaction, UpdateSchema, tuple[str, ...]], object]
 
 
-def _moved(cursor: Cursor, names: list[Name], move: _Move) -> Change:
+def _move_column(cursor: Cursor, names: list[Name], move: _Move) -> Change:
     def change(transaction: Transaction) -> None:
         with transaction.update_schema() as update:
             move(transaction, update, Columns(cursor.statement).path(transaction, names))
@@ -270,5 +271,5 @@ def _accept_words(cursor: Cursor, first: str, *rest: str) -> bool:
     return True
 
 
-def _shown(names: list[Name]) -> str:
+def _join_names(names: list[Name]) -> str:
     return ".".join(name.text for name in names)

@@ -62,7 +62,7 @@ def require_type(version: int, column: ColumnDefinition) -> None:
     """Raises InvalidRequestError, at the type, if tables of the format version do not have it."""
     first = _first_version(column.kind)
     if version < first:
-        raise column.statement.error(f"{column.kind} needs {_upgraded(first, version)}", column.token)
+        raise column.statement.error(f"{column.kind} needs {_how_to_upgrade(first, version)}", column.token)
 
 
 def _first_version(kind: IcebergType) -> int:
@@ -81,7 +81,7 @@ def _inner(kind: IcebergType) -> list[IcebergType]:
     return []
 
 
-def _upgraded(first: int, version: int) -> str:
+def _how_to_upgrade(first: int, version: int) -> str:
     return (
         f"format version {first}, and the table has version {version}: before, run CALL "
         f"catalog.system.upgrade_format_version or ALTER TABLE … SET PROPERTIES format_version = {first}; in CREATE "
@@ -92,4 +92,4 @@ def _upgraded(first: int, version: int) -> str:
 def require_defaults(version: int, given: Constant) -> None:
     """Raises InvalidRequestError, at the constant, if tables of the format version have no default values."""
     if version < VERSION_OF_DEFAULTS:
-        raise given.statement.error(f"default values need {_upgraded(VERSION_OF_DEFAULTS, version)}", given.token)
+        raise given.statement.error(f"default values need {_how_to_upgrade(VERSION_OF_DEFAULTS, version)}", given.token)

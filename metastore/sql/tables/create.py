@@ -43,7 +43,7 @@ from metastore.lake.iceberg.catalogs.iceberg_private import pending, schema_of_c
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.lake.iceberg.snapshots.valid_updates import require_valid
-from metastore.lake.writes.publication import publish_creation, unchanged
+from metastore.lake.writes.publication import publish_creation, require_unchanged
 from metastore.lake.writes.table_writer import TableWriter, job_of
 from metastore.procedures.files.guards import require_written_version
 from metastore.sql.queries.column_types import VERSION_OF_NANOSECONDS
@@ -51,13 +51,13 @@ from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.select import fetch_lines, streamed_rows
 from metastore.sql.rows.insert import query_from
-from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, inserted
+from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, insert_rows
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.new_table import NewTable, new_table
 from metastore.sql.tables.replacement import replaced_table, replacing, with_ids_of
-from metastore.sql.tables.schemas import accept_condition, done
+from metastore.sql.tables.schemas import accept_condition, answer_row
 from metastore.sql.target import StatementTarget
-from metastore.sql.tasks.division import Division, columns_of, divided
+from metastore.sql.tasks.division import Division, columns_of, divide_query
 
 _Write = Callable[[InsertValues, TableWriter], tuple[list[DataFile], int]]
 """Writes the rows of a query; returns the files, and the number of rows."""
@@ -81,14 +81,14 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
         if made.columns:
             raise statement.error("the columns of CREATE TABLE AS are those of the query", names[0].token)
     elif not made.columns:
-        raise cursor.unexpected("columns in brackets, or AS and a query")
+        raise cursor.expectation_error("columns in brackets, or AS and a query")
     place = place_of(target, cursor, names)
     with statement.at(names[0].token):
         _require_schema(target, place)
         replaced = None
         if not creates or place.newest_pointer() is not None:
             if if_not_exists:
-                return done(False, f"{place}: exists already")
+                return answer_row(False, f"{place}: exists already")
             if not replaces:
                 raise InvalidRequestError(f"table {place} exists already")
             replaced = target.catalogs.table(place.catalog_name, place.schema_name, place.name).load()
@@ -98,7 +98,7 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
             place.require_new_name()
     creation = _Creation(target, cursor, names, place, made, replaced)
     if statement.explains:
-        return creation.explained(None if query is None else query_from(statement, query), query)
+        return creation.explain(None if query is None else query_from(statement, query), query)
     if query is None or not has_rows:
         return creation.empty(None if query is None else query_from(statement, query), query)
     return creation.of_query(query_from(statement, query), query)
@@ -141,37 +141,37 @@ class _Creation:
             columns = (
                 columns_of(query, Relations(self._target))
                 if engine is None
-                else engine.queried(self._target, query.text).columns
+                else engine.query_rows(self._target, query.text).columns
             )
-            schema = self._schema(self._stored(columns), token)
+            schema = self._schema(self._to_stored_types(columns), token)
         assert schema is not None
         if self._replaced is not None:
             _, updates = self._replacement(self._replaced, self._arguments(schema))
             try:
-                self._place.commit(self._replaced, unchanged(self._replaced), updates)
+                self._place.commit(self._replaced, require_unchanged(self._replaced), updates)
             except CommitFailedException as error:
-                raise self._lost() from error
-            return done(True, f"{self._place}: is replaced")
+                raise self._conflict_error() from error
+            return answer_row(True, f"{self._place}: is replaced")
         source, arguments = self._place.source, self._arguments(schema)
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
-                source.opened.create_table(self._place.identifier, **arguments)
+                source.catalog.create_table(self._place.identifier, **arguments)
             except _REFUSED as error:
-                raise self._refused(error) from error
-        return done(True, f"{self._place}: is created")
+                raise self._translate_error(error) from error
+        return answer_row(True, f"{self._place}: is created")
 
-    def explained(self, query: Statement | None, token: Token | None) -> pa.Table:
+    def explain(self, query: Statement | None, token: Token | None) -> pa.Table:
         """Returns the lines of EXPLAIN: where ``query`` runs, the new table, and what is fetched from each table."""
         schema, lines = self._made.schema, ["Run on this machine: only the table's metadata is written"]
         if query is not None and token is not None:
             self._require_one_commit(token)
         if query is not None and token is not None and (engine := self._cursor.statement.engine) is not None:
-            rows = engine.queried(self._target, query.text)
-            schema, lines = self._schema(self._stored(rows.columns), token), list(rows.lines)
+            rows = engine.query_rows(self._target, query.text)
+            schema, lines = self._schema(self._to_stored_types(rows.columns), token), list(rows.lines)
         elif query is not None and token is not None:
             relations = Relations(self._target)
-            schema = self._schema(self._stored(columns_of(query, relations)), token)
-            lines = [divided(self._target, query, relations).line, *fetch_lines(query, relations)]
+            schema = self._schema(self._to_stored_types(columns_of(query, relations)), token)
+            lines = [divide_query(self._target, query, relations).line, *fetch_lines(query, relations)]
         assert schema is not None
         self._arguments(schema)
         columns = ", ".join(f"{field.name} {field.field_type}" for field in schema.fields)
@@ -181,15 +181,15 @@ class _Creation:
         """Create it with the rows of ``query``."""
         self._require_one_commit(token)
         if (engine := self._cursor.statement.engine) is not None:
-            rows = engine.queried(self._target, query.text)
-            return self._created(rows.columns, partial(insert_queried, rows), token, f", by {rows.engine.name}")
+            rows = engine.query_rows(self._target, query.text)
+            return self._create(rows.columns, partial(insert_queried, rows), token, f", by {rows.engine.name}")
         relations = Relations(self._target)
-        division = divided(self._target, query, relations)
+        division = divide_query(self._target, query, relations)
         if isinstance(division, Division):
             write = partial(insert_by_tasks, division)
-            return self._created(division.columns, write, token, f", by tasks of the engine {division.engine.name}")
+            return self._create(division.columns, write, token, f", by tasks of the engine {division.engine.name}")
         with streamed_rows(query, relations) as streamed:
-            return self._created(streamed.schema, partial(inserted, streamed.batches), token)
+            return self._create(streamed.schema, partial(insert_rows, streamed.batches), token)
 
     def _replacement(self, replaced: Table, arguments: dict[str, Any]) -> tuple[Table, Sequence[TableUpdate]]:
         """Returns the table that replaces ``replaced``, and the updates that make it."""
@@ -204,22 +204,22 @@ class _Creation:
         )
         return replaced_table(replaced, updates), updates
 
-    def _staged(self, arguments: dict[str, Any]) -> tuple[Table, Sequence[TableUpdate]]:
+    def _stage(self, arguments: dict[str, Any]) -> tuple[Table, Sequence[TableUpdate]]:
         """Returns the table with ``arguments``, and the updates that create it, or replace the present one."""
         if self._replaced is not None:
             return self._replacement(self._replaced, arguments)
         source = self._place.source
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
-                transaction = source.opened.create_table_transaction(self._place.identifier, **arguments)
+                transaction = source.catalog.create_table_transaction(self._place.identifier, **arguments)
             except _REFUSED as error:
-                raise self._refused(error) from error
+                raise self._translate_error(error) from error
         staged = transaction._table  # noqa: SLF001 - the transaction offers no other access to the table that it stages
         return staged, pending(transaction)[1]
 
-    def _created(self, columns: pa.Schema, write: _Write, token: Token, by: str = "") -> pa.Table:
-        stored = self._stored(columns)
-        staged, updates = self._staged(self._arguments(self._schema(stored, token)))
+    def _create(self, columns: pa.Schema, write: _Write, token: Token, by: str = "") -> pa.Table:
+        stored = self._to_stored_types(columns)
+        staged, updates = self._stage(self._arguments(self._schema(stored, token)))
         writer = TableWriter(job_of(str(self._place), staged.metadata, staged.io))
         schema = staged.metadata.schema()
         values = InsertValues(schema, range(len(schema.fields)), {}, "", stored)
@@ -231,15 +231,15 @@ class _Creation:
         except CommitFailedException as error:
             writer.remove()
             if self._replaced is not None or self._place.newest_pointer() is None:
-                raise self._lost() from error
+                raise self._conflict_error() from error
             raise self._cursor.statement.error(f"table {self._place} exists already", self._token) from error
         except BaseException:
             writer.remove()
             raise
         done_so = "created" if self._replaced is None else "replaced"
-        return done(True, f"{self._place}: is {done_so} with {count} rows{by}")
+        return answer_row(True, f"{self._place}: is {done_so} with {count} rows{by}")
 
-    def _lost(self) -> ConflictError:
+    def _conflict_error(self) -> ConflictError:
         change = "created" if self._replaced is None else "replaced"
         return ConflictError(f"{self._place} was not {change}, because another writer was faster; try again")
 
@@ -250,7 +250,7 @@ class _Creation:
                 f"{source} cannot create a table and its rows at once: CREATE TABLE first, then INSERT INTO", token
             )
 
-    def _stored(self, columns: pa.Schema) -> pa.Schema:
+    def _to_stored_types(self, columns: pa.Schema) -> pa.Schema:
         """Returns the columns of a query in types that the table's format version has, none of them narrower."""
         nanoseconds = self._made.format_version >= VERSION_OF_NANOSECONDS
         return pa.schema([each.with_type(_stored_type(each.type, nanoseconds=nanoseconds)) for each in columns])
@@ -295,7 +295,7 @@ class _Creation:
             "properties": properties,
         }
 
-    def _refused(self, error: Exception) -> MetastoreError:
+    def _translate_error(self, error: Exception) -> MetastoreError:
         if isinstance(error, MetastoreError):
             return error
         if isinstance(error, TableAlreadyExistsError):
@@ -343,7 +343,7 @@ HANDLERS: Final = {
     ("CREATE", "OR", "REPLACE", "TABLE"): create_table,
     ("REPLACE", "TABLE"): create_table,
     **{
-        ("EXPLAIN", *words, "TABLE"): lambda target, statement: create_table(target, statement.explained())
+        ("EXPLAIN", *words, "TABLE"): lambda target, statement: create_table(target, statement.without_explain())
         for words in (("CREATE",), ("CREATE", "OR", "REPLACE"), ("REPLACE",))
     },
 }

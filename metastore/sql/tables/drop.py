@@ -35,7 +35,7 @@ from metastore.procedures.files.known_tables import inline_manifests, manifest_l
 from metastore.procedures.files.proof import Judgement, Proof
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Statement
-from metastore.sql.tables.schemas import accept_condition, done, drop_entry
+from metastore.sql.tables.schemas import accept_condition, answer_row, drop_entry
 from metastore.sql.target import StatementTarget
 
 
@@ -50,16 +50,16 @@ def drop_table(target: StatementTarget, statement: Statement) -> pa.Table:
     with statement.at(names[0].token):
         pointer = place.newest_pointer()
         if pointer is None and if_exists:
-            return done(False, f"{place}: does not exist")
+            return answer_row(False, f"{place}: does not exist")
         if pointer is None:
             target.catalogs.table(place.catalog_name, place.schema_name, place.name)
         if place.source.settings.type == "filesystem":
             raise InvalidRequestError(f"{place.source} has no entries to drop: a table there is its folder")
         if not purge:
             drop_entry(place)
-            return done(True, f"{place}: is dropped; its files stay, with the metadata {pointer}")
+            return answer_row(True, f"{place}: is dropped; its files stay, with the metadata {pointer}")
         purging = _Purge(target, place, Spelling())
-        return done(True, f"{place}: is dropped; {purging.run()}")
+        return answer_row(True, f"{place}: is dropped; {purging.run()}")
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class _Purge:
         inventory = Inventory(document.io, self.target.engine_for)
         found: dict[str, int | None] = dict.fromkeys(named_files(document))
         manifests: list[TableFile] = inline_manifests(document)
-        for location, file in inventory.listed(manifest_lists(document), must_stand=True):
+        for location, file in inventory.list_manifests(manifest_lists(document), must_stand=True):
             found[location] = file.size
             if file.kind in MANIFESTS:
                 manifests.append(file)

@@ -22,7 +22,7 @@ def set_identifier_fields(cursor: Cursor) -> tuple[Change, str]:
     def change(transaction: Transaction) -> None:
         _set(transaction, {_path(cursor, transaction, names) for names in columns})
 
-    return change, f"rows are identified by {_shown(columns)}"
+    return change, f"rows are identified by {_join_columns(columns)}"
 
 
 def drop_identifier_fields(cursor: Cursor) -> tuple[Change, str]:
@@ -39,7 +39,7 @@ def drop_identifier_fields(cursor: Cursor) -> tuple[Change, str]:
             kept = kept - {path}
         _set(transaction, kept)
 
-    return change, f"rows are not identified by {_shown(columns)} any more"
+    return change, f"rows are not identified by {_join_columns(columns)} any more"
 
 
 def _columns(cursor: Cursor) -> list[list[Name]]:
@@ -59,5 +59,5 @@ def _set(transaction: Transaction, paths: set[str]) -> None:
             update.set_identifier_fields(*sorted(paths))
 
 
-def _shown(columns: list[list[Name]]) -> str:
+def _join_columns(columns: list[list[Name]]) -> str:
     return ", ".join(".".join(name.text for name in names) for names in columns)

@@ -189,7 +189,7 @@ def _column(cursor: Cursor, made: NewTable) -> NestedField:
 def _clause(cursor: Cursor, made: NewTable) -> None:
     if cursor.accept_word("USING"):
         if cursor.word != "ICEBERG":
-            raise cursor.unexpected("ICEBERG")
+            raise cursor.expectation_error("ICEBERG")
         cursor.advance()
     elif _accept_partitioned_by(cursor):
         cursor.expect(TokenType.L_PAREN, "(")
@@ -205,7 +205,7 @@ def _clause(cursor: Cursor, made: NewTable) -> None:
         cursor.advance()
         _properties(cursor, made)
     else:
-        raise cursor.unexpected("PARTITIONED BY, COMMENT, LOCATION, TBLPROPERTIES, WITH, AS or the end")
+        raise cursor.expectation_error("PARTITIONED BY, COMMENT, LOCATION, TBLPROPERTIES, WITH, AS or the end")
 
 
 def _accept_partitioned_by(cursor: Cursor) -> bool:

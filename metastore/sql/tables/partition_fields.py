@@ -110,16 +110,16 @@ class Columns:
 
         Raises InvalidRequestError at the first one that does not exist.
         """
-        return self._found(transaction, names)[0]
+        return self._find(transaction, names)[0]
 
     def field(self, transaction: Transaction, names: list[Name] | tuple[Name, ...]) -> NestedField:
         """Returns the column. Raises as :meth:`path`."""
-        return self._found(transaction, names)[1]
+        return self._find(transaction, names)[1]
 
-    def known(self, transaction: Transaction, names: list[Name]) -> bool:
+    def exists(self, transaction: Transaction, names: list[Name]) -> bool:
         """Whether the column exists."""
         try:
-            self._found(transaction, names)
+            self._find(transaction, names)
         except InvalidRequestError:
             return False
         return True
@@ -163,7 +163,7 @@ class Columns:
                 f"{names[-1].text} cannot be dropped: it is part of the table's sort order", names[0].token
             )
 
-    def _found(
+    def _find(
         self, transaction: Transaction, names: list[Name] | tuple[Name, ...]
     ) -> tuple[tuple[str, ...], NestedField]:
         schema: Schema = transaction.table_metadata.schema()
@@ -235,7 +235,7 @@ class PartitionChange:
             if named:
                 return named[0]
         columns = Columns(self.statement)
-        if columns.known(transaction, list(term.names)):
+        if columns.exists(transaction, list(term.names)):
             name = present.get((columns.field(transaction, term.names).field_id, term.transform))
             if name is not None:
                 return name

@@ -105,6 +105,6 @@ def _number(cursor: Cursor) -> tuple[int, Token]:
 def _time(cursor: Cursor, count: int, token: Token) -> tuple[int, Token]:
     unit = _MILLISECONDS.get(cursor.word.removesuffix("S"))
     if unit is None:
-        raise cursor.unexpected("DAYS, HOURS or MINUTES")
+        raise cursor.expectation_error("DAYS, HOURS or MINUTES")
     cursor.advance()
     return count * unit, token

@@ -76,7 +76,7 @@ def _rename(table: TargetTable, new: TargetTable) -> None:
     source = table.source
     with failures_of(source, *_REFUSED), source.turn:
         try:
-            source.opened.rename_table(table.identifier, new.identifier)
+            source.catalog.rename_table(table.identifier, new.identifier)
         except TableAlreadyExistsError as error:
             raise InvalidRequestError(f"table {new} exists already") from error
         except (NoSuchNamespaceError, NoSuchTableError) as error:

@@ -32,7 +32,7 @@ from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.ground.quoting import text_constant
 from metastore.lake.iceberg.catalogs.catalog_errors import failures_of
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.redaction import shown
+from metastore.redaction import redact_value
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.table_properties import property_key, property_value
 from metastore.sql.target import StatementTarget
@@ -64,8 +64,8 @@ def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
         except NoSuchNamespaceError as error:
             raise NotFoundError(f"{statement.place(names[0].token)}: {error}") from error
     if known and not if_not_exists:
-        raise statement.error(f"schema {_shown(place)} exists already", names[0].token)
-    return done(not known, f"{_shown(place)}: {'exists already' if known else 'is created'}")
+        raise statement.error(f"schema {_full_name(place)} exists already", names[0].token)
+    return answer_row(not known, f"{_full_name(place)}: {'exists already' if known else 'is created'}")
 
 
 def drop_schema(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -82,8 +82,8 @@ def drop_schema(target: StatementTarget, statement: Statement) -> pa.Table:
         known = target.catalogs.schemas(place.catalog_name)
         if place.schema_name not in known:
             if if_exists:
-                return done(False, f"{_shown(place)}: does not exist")
-            raise NotFoundError(f"schema {_shown(place)} does not exist")
+                return answer_row(False, f"{_full_name(place)}: does not exist")
+            raise NotFoundError(f"schema {_full_name(place)} does not exist")
         inner = [each for each in known if each.startswith(f"{place.schema_name}.")]
         inner += target.catalogs.views_in(place.catalog_name, place.identifier[:-1]) or []
         tables = target.catalogs.tables(place.catalog_name, place.schema_name)
@@ -92,7 +92,7 @@ def drop_schema(target: StatementTarget, statement: Statement) -> pa.Table:
                 f"the schemas and views {', '.join(inner)}" if inner else f"{len(tables)} tables, such as {tables[0]}"
             )
             way = "drop them first" if inner else "drop them first, or add CASCADE, which keeps their files"
-            raise InvalidRequestError(f"schema {_shown(place)} has {what}: {way}")
+            raise InvalidRequestError(f"schema {_full_name(place)} has {what}: {way}")
         if tables and place.source.settings.type == "filesystem":
             raise InvalidRequestError(f"{place.source} has no entries to drop: a table there is its folder")
         for table in tables:
@@ -100,41 +100,41 @@ def drop_schema(target: StatementTarget, statement: Statement) -> pa.Table:
                 drop_entry(target.catalogs.target(place.catalog_name, place.schema_name, table))
         _drop(place)
     dropped = f", with {len(tables)} tables, whose files stay" if tables else ""
-    return done(True, f"{_shown(place)}: is dropped{dropped}")
+    return answer_row(True, f"{_full_name(place)}: is dropped{dropped}")
 
 
 def _drop(place: TargetTable) -> None:
     """Drop the empty schema. Raises InvalidRequestError if another writer has put something into it."""
     with failures_of(place.source, NamespaceNotEmptyError, NoSuchNamespaceError, OSError), place.source.turn:
         try:
-            place.source.opened.drop_namespace(place.identifier[:-1])
+            place.source.catalog.drop_namespace(place.identifier[:-1])
         except NoSuchNamespaceError as error:
-            raise NotFoundError(f"schema {_shown(place)} does not exist any more") from error
+            raise NotFoundError(f"schema {_full_name(place)} does not exist any more") from error
         except (NamespaceNotEmptyError, OSError) as error:
-            raise InvalidRequestError(f"schema {_shown(place)} is not empty, and stays: {error}") from error
+            raise InvalidRequestError(f"schema {_full_name(place)} is not empty, and stays: {error}") from error
 
 
 def drop_entry(place: TargetTable) -> None:
     """Take the table out of its catalog; every file stays. Raises NotFoundError if it is not there any more."""
     with failures_of(place.source, NoSuchTableError), place.source.turn:
         try:
-            place.source.opened.drop_table(place.identifier)
+            place.source.catalog.drop_table(place.identifier)
         except NoSuchTableError as error:
             raise NotFoundError(f"table {place} does not exist any more") from error
 
 
 def describe_schema(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns names and values of what the catalog knows of a schema; secrets are masked."""
-    place, properties = _described(target, Cursor(statement, 2))
+    place, properties = _read_schema(target, Cursor(statement, 2))
     found = {"Catalog Name": place.catalog_name, "Namespace Name": place.schema_name, **properties}
     return pa.table({"info_name": pa.array(list(found), pa.string()), "info_value": pa.array(found.values())})
 
 
 def show_create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns the statement that creates a schema like this one."""
-    place, properties = _described(target, Cursor(statement, 3))
+    place, properties = _read_schema(target, Cursor(statement, 3))
     given = ", ".join(f"{text_constant(key)} = {text_constant(value)}" for key, value in properties.items())
-    text = f"CREATE SCHEMA {_shown(place)}{f' WITH ({given})' if given else ''}"
+    text = f"CREATE SCHEMA {_full_name(place)}{f' WITH ({given})' if given else ''}"
     return pa.table({"create_statement": pa.array([text], pa.string())})
 
 
@@ -145,22 +145,22 @@ def rename_schema(target: StatementTarget, statement: Statement) -> pa.Table:
         place = _place(target, names)
     raise statement.error(
         f"{place.source} does not rename or change schemas: run CREATE SCHEMA, then ALTER TABLE … RENAME TO for each "
-        f"table of {_shown(place)}, and DROP SCHEMA",
+        f"table of {_full_name(place)}, and DROP SCHEMA",
         names[0].token,
     )
 
 
-def _described(target: StatementTarget, cursor: Cursor) -> tuple[TargetTable, dict[str, str]]:
+def _read_schema(target: StatementTarget, cursor: Cursor) -> tuple[TargetTable, dict[str, str]]:
     """Read the name of a schema; returns its place, and its properties. Raises NotFoundError."""
     names = _names(cursor)
     cursor.end()
     with cursor.statement.at(names[0].token):
         place = _place(target, names)
         if place.schema_name not in target.catalogs.schemas(place.catalog_name):
-            raise NotFoundError(f"schema {_shown(place)} does not exist")
+            raise NotFoundError(f"schema {_full_name(place)} does not exist")
         with failures_of(place.source), place.source.turn:
-            properties = place.source.opened.load_namespace_properties(place.identifier[:-1])
-    return place, {key: shown(key, str(value)) for key, value in sorted(properties.items())}
+            properties = place.source.catalog.load_namespace_properties(place.identifier[:-1])
+    return place, {key: redact_value(key, str(value)) for key, value in sorted(properties.items())}
 
 
 def _properties(cursor: Cursor) -> dict[str, str]:
@@ -190,7 +190,7 @@ def _place(target: StatementTarget, names: list[Name]) -> TargetTable:
     return target.catalogs.target(names[0].text, ".".join(name.text for name in names[1:]), "_")
 
 
-def _shown(place: TargetTable) -> str:
+def _full_name(place: TargetTable) -> str:
     return f"{place.catalog_name}.{place.schema_name}"
 
 
@@ -203,7 +203,7 @@ def accept_condition(cursor: Cursor, *between: str) -> bool:
     return True
 
 
-def done(changed: bool, summary: str) -> pa.Table:
+def answer_row(changed: bool, summary: str) -> pa.Table:
     """Returns the one row of a statement about a table or schema."""
     return pa.Table.from_pylist([{"ok": changed, "summary": summary}], pa.schema(_DONE))
 

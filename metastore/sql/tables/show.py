@@ -50,7 +50,7 @@ def show_schemas(target: StatementTarget, statement: Statement) -> pa.Table:
         names = _texts(InformationSchema(target.metastore).schemata(["SCHEMA_NAME"]))
     else:
         with statement.at(catalog[0].token):
-            names = [f"{_dotted(catalog)}.{each}" for each in target.catalogs.schemas(_dotted(catalog))]
+            names = [f"{_join_names(catalog)}.{each}" for each in target.catalogs.schemas(_join_names(catalog))]
     return pa.table({"SCHEMA_NAME": pa.array(_matching(names, pattern), pa.string())})
 
 
@@ -80,11 +80,11 @@ def show_views(target: StatementTarget, statement: Statement) -> pa.Table:
             namespace = tuple(part.text for part in schema[1:])
             views = target.catalogs.views_in(schema[0].text, namespace)
             if views is None:
-                raise NotFoundError(f"schema {_dotted(schema)} does not exist")
-        return _schemas_and_names([(_dotted(schema), each) for each in views], pattern)
+                raise NotFoundError(f"schema {_join_names(schema)} does not exist")
+        return _schemas_and_names([(_join_names(schema), each) for each in views], pattern)
     known = InformationSchema(target.metastore).views(["TABLE_SCHEMA", "TABLE_NAME"]).to_pylist()
     pairs = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in known]
-    return _schemas_and_names([pair for pair in pairs if schema is None or pair[0] == _dotted(schema)], pattern)
+    return _schemas_and_names([pair for pair in pairs if schema is None or pair[0] == _join_names(schema)], pattern)
 
 
 def _schemas_and_names(pairs: Iterable[tuple[str, str]], pattern: re.Pattern[str] | None) -> pa.Table:
@@ -205,7 +205,7 @@ def _matching(names: Iterable[str], pattern: re.Pattern[str] | None) -> list[str
     return sorted(name for name in names if pattern is None or pattern.fullmatch(name))
 
 
-def _dotted(name: Iterable[Name]) -> str:
+def _join_names(name: Iterable[Name]) -> str:
     return ".".join(part.text for part in name)
 
 

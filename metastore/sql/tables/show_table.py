@@ -31,7 +31,7 @@ from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.select import rows_of
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.show import described_columns, like
-from metastore.sql.tables.table_definition import quoted, table_definition
+from metastore.sql.tables.table_definition import quote_name, table_definition
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.division import columns_of
 
@@ -39,7 +39,7 @@ from metastore.sql.tasks.division import columns_of
 def show_create_table(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns one row: the statement that creates the table."""
     table = _table(target, Cursor(statement, 3), "DESCRIBE shows its columns")
-    name = ".".join(quoted(part) for part in (table.catalog_name, *table.schema_name.split("."), table.name))
+    name = ".".join(quote_name(part) for part in (table.catalog_name, *table.schema_name.split("."), table.name))
     return pa.table({"CREATE_TABLE": pa.array([table_definition(name, table.load())], pa.string())})
 
 

@@ -80,7 +80,7 @@ def write_order(cursor: Cursor) -> tuple[Change, str]:
     locally = cursor.accept_word("LOCALLY")
     ordered = cursor.accept_word("ORDERED")
     if not ordered and (locally or not by_partition):
-        raise cursor.unexpected("ORDERED BY" if locally else "ORDERED BY, LOCALLY, DISTRIBUTED BY or UNORDERED")
+        raise cursor.expectation_error("ORDERED BY" if locally else "ORDERED BY, LOCALLY, DISTRIBUTED BY or UNORDERED")
     terms: list[_OrderTerm] = []
     if ordered:
         cursor.expect_word("BY")

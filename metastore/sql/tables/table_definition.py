@@ -40,7 +40,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted, text_constant
 from metastore.lake.iceberg.columns.type_spellings import VariantType
 from metastore.procedures.tables.set_property import require_settable
-from metastore.redaction import shown
+from metastore.redaction import redact_value
 from metastore.sql.rows.default_values import constant_text
 from metastore.sql.tables.new_table import field_name
 
@@ -79,7 +79,7 @@ def table_definition(name: str, table: Table) -> str:
     if _COMMENT in metadata.properties:
         lines.append(f"COMMENT {text_constant(metadata.properties[_COMMENT])}")
     lines.append(f"LOCATION {text_constant(metadata.location)}")
-    properties = {"format-version": str(metadata.format_version), **dict(_repeated(metadata.properties))}
+    properties = {"format-version": str(metadata.format_version), **dict(_settable_properties(metadata.properties))}
     texts = ",\n".join(f"  {text_constant(key)} = {text_constant(value)}" for key, value in properties.items())
     lines.append(f"TBLPROPERTIES (\n{texts}\n)")
     order = table.sort_order().fields
@@ -89,7 +89,7 @@ def table_definition(name: str, table: Table) -> str:
     return "\n".join([*lines, *(f"-- {note}" for note in _notes(name, table))])
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Returns a name as SQL takes it: in double quotes unless it is a word."""
     return name if _WORD.fullmatch(name) else double_quoted(name)
 
@@ -114,7 +114,7 @@ def type_text(kind: IcebergType) -> str:
 
 def _field(field: NestedField) -> str:
     required, comment = _required_and_comment(field)
-    return f"{quoted(field.name)}: {type_text(field.field_type)}{required}{comment}"
+    return f"{quote_name(field.name)}: {type_text(field.field_type)}{required}{comment}"
 
 
 def _required_and_comment(field: NestedField) -> tuple[str, str]:
@@ -126,7 +126,7 @@ def _column(field: NestedField) -> str:
     required, comment = _required_and_comment(field)
     given = _default_text(field, field.initial_default)
     default = "" if given is None else f" DEFAULT {given}"
-    return f"{quoted(field.name)} {type_text(field.field_type)}{required}{default}{comment}"
+    return f"{quote_name(field.name)} {type_text(field.field_type)}{required}{default}{comment}"
 
 
 def _default_text(field: NestedField, value: object) -> str | None:
@@ -139,8 +139,8 @@ def _path(schema: Schema, field_id: int) -> str:
     if field_id not in schema.field_ids:
         return double_quoted(str(field_id))
     if any(field.field_id == field_id for field in schema.fields):
-        return quoted(schema.find_field(field_id).name)
-    return ".".join(map(quoted, (schema.find_column_name(field_id) or "").split(".")))
+        return quote_name(schema.find_field(field_id).name)
+    return ".".join(map(quote_name, (schema.find_column_name(field_id) or "").split(".")))
 
 
 def _term(schema: Schema, field_id: int, transform: str) -> str:
@@ -159,7 +159,7 @@ def _key(schema: Schema, field: SortField, *, quoted: bool = True) -> str:
     return f"{path} {way} NULLS {'FIRST' if field.null_order == NullOrder.NULLS_FIRST else 'LAST'}"
 
 
-def _repeated(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _settable_properties(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the properties that CREATE TABLE can set."""
     for key, value in sorted(properties.items()):
         if key != _COMMENT and _why_left_out(key, value) is None:
@@ -171,7 +171,7 @@ def _why_left_out(key: str, value: str) -> str | None:
         require_settable(key)
     except InvalidRequestError:
         return "is not set by statements"
-    return None if shown(key, value) == value else "holds a secret"
+    return None if redact_value(key, value) == value else "holds a secret"
 
 
 def _notes(name: str, table: Table) -> Iterator[str]:

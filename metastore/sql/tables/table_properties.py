@@ -148,7 +148,7 @@ def property_value(cursor: Cursor) -> str | None:
     sign = "-" if cursor.accept(TokenType.DASH) else ""
     if cursor.ahead(TokenType.NUMBER):
         return sign + cursor.advance().text
-    raise cursor.unexpected("a text, a number, TRUE, FALSE or DEFAULT")
+    raise cursor.expectation_error("a text, a number, TRUE, FALSE or DEFAULT")
 
 
 def checked_value(cursor: Cursor, key: str) -> str | None:

@@ -28,7 +28,7 @@ from metastore.sql.queries.divided_query import DividedQuery
 from metastore.sql.queries.row_parts import AddressedFiles
 from metastore.sql.queries.select import fetch_lines, streamed_rows
 from metastore.sql.target import StatementTarget
-from metastore.sql.tasks.division import Division, TablePart, divided
+from metastore.sql.tasks.division import Division, TablePart, divide_query
 from metastore.sql.tasks.row_writes import Reading
 from metastore.sql.tasks.statement_tasks import ANSWERS, answer, answers
 
@@ -61,14 +61,14 @@ class Change:
     to_plan: RowsToPlan
     mode: RowMode
 
-    def answered(self, writer: TableWriter, part: AddressedFiles, rows: pa.Table) -> pa.RecordBatch:
+    def write_and_answer(self, writer: TableWriter, part: AddressedFiles, rows: pa.Table) -> pa.RecordBatch:
         """Write the change of ``part`` for the rows that were found in it; returns the answer of the task."""
         plan = self.to_plan.plan(rows)
         written = write_change(writer, part.live, plan, self.mode)
         source_rows = np.empty(0, dtype=np.int64)
         if SOURCE_ROW in rows.column_names:
             source_rows = np.unique(rows.column(SOURCE_ROW).drop_null().to_numpy())
-        return answer((written.new, (written.numbered(part.numbers), dict(plan.counts or {}), source_rows)))
+        return answer((written.new, (written.with_numbers(part.numbers), dict(plan.counts or {}), source_rows)))
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,13 @@ class TaskChanges:
     source_rows: Numbers
 
 
-def planned(target: StatementTarget, composed: Composed, reading: Reading, to_plan: RowsToPlan) -> RowPlan:
+def plan_change(target: StatementTarget, composed: Composed, reading: Reading, to_plan: RowsToPlan) -> RowPlan:
     """Returns the plan of a statement whose rows the query ``composed`` finds: here, or by tasks that write it.
 
     Raises the errors of the query and of ``to_plan``.
     """
     if reading.explains:
-        return explained(target, composed, reading)
+        return explain_change(target, composed, reading)
     found = changed_by_tasks(target, composed, reading, to_plan)
     if found is not None:
         return found.plan
@@ -141,25 +141,25 @@ def by_files(composed: Composed, rows: StreamedRows) -> Iterator[pa.Table]:
     yield pa.Table.from_batches(held, rows.schema)
 
 
-def explained(target: StatementTarget, composed: Composed, reading: Reading) -> RowPlan:
+def explain_change(target: StatementTarget, composed: Composed, reading: Reading) -> RowPlan:
     """Returns the lines that EXPLAIN prints: where the query runs, and which part of each table it fetches."""
     with composed.errors():
-        line = divided(target, composed.query(), reading.relations).line
+        line = divide_query(target, composed.query(), reading.relations).line
         return RowPlan(lines=[line, *fetch_lines(composed.query(), reading.relations)])
 
 
 def changed_by_tasks(
     target: StatementTarget, composed: Composed, reading: Reading, to_plan: RowsToPlan
 ) -> TaskChanges | None:
-    """Returns what tasks have written; None if the statement runs on this machine. Raises as :func:`planned`."""
+    """Returns what tasks have written; None if the statement runs on this machine. Raises as :func:`plan_change`."""
     with composed.errors():
-        division = divided(target, composed.query(), reading.relations)
+        division = divide_query(target, composed.query(), reading.relations)
     if not isinstance(division, Division):
         return None
     to_plan.plan(division.columns.empty_table())  # a type that does not fit is refused here
     files = reading.writer.files_of_tasks()
     work = Change(files.job, division.query, division.columns, composed, to_plan, reading.mode)
-    parts, task = division.parts(), partial(_changed, work)
+    parts, task = division.parts(), partial(_run_change, work)
     written, counts = WrittenChange(), Counter[str]()
     numbers = [np.empty(0, dtype=np.int64)]
 
@@ -174,7 +174,7 @@ def changed_by_tasks(
     return TaskChanges(plan, np.unique(np.concatenate(numbers)))
 
 
-def _changed(work: Change, part: TablePart) -> Iterator[pa.RecordBatch]:
+def _run_change(work: Change, part: TablePart) -> Iterator[pa.RecordBatch]:
     """The task: writes the change of its files. If it fails, its files are removed."""
     assert isinstance(part.rows, AddressedFiles)
     with work.composed.errors():
@@ -182,7 +182,7 @@ def _changed(work: Change, part: TablePart) -> Iterator[pa.RecordBatch]:
     rows = pa.Table.from_batches(found, found[0].schema if found else work.columns)
     writer = TableWriter(work.job)
     try:
-        yield work.answered(writer, part.rows, rows)
+        yield work.write_and_answer(writer, part.rows, rows)
     except BaseException:
         writer.remove()
         raise

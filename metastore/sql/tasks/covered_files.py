@@ -58,7 +58,7 @@ def covered_files(negated: Composed, reading: Reading) -> list[int]:
     A file with deletes is covered only if they are one deletion vector, which says how many rows it takes away.
     """
     live, metadata = reading.live, reading.table.metadata
-    asked = _asked(negated, metadata)
+    asked = _read_condition(negated, metadata)
     if asked is None or not isinstance(asked.condition, Condition):
         return []
     if not all(map(is_plain, asked.condition.tree.walk())):
@@ -87,11 +87,11 @@ def covered_files(negated: Composed, reading: Reading) -> list[int]:
 def implied_condition(selected: Composed, reading: Reading) -> BooleanExpression | None:
     """Return what is true of every row that the query ``selected`` finds; None if it depends on other rows, too."""
     metadata = reading.table.metadata
-    asked = _asked(selected, metadata)
+    asked = _read_condition(selected, metadata)
     return None if asked is None else _expression(asked, metadata)
 
 
-def _asked(selected: Composed, metadata: TableMetadata) -> AskedRows | None:
+def _read_condition(selected: Composed, metadata: TableMetadata) -> AskedRows | None:
     """Return the condition of a query on one table as the one reader of conditions has it; None for other queries."""
     try:
         with Duck() as duck:

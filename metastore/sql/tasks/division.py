@@ -87,24 +87,24 @@ class Undivided:
         return f"Run on this machine: {self.reason}"
 
 
-def divided(target: StatementTarget, statement: Statement, relations: Relations) -> Division | Undivided:
+def divide_query(target: StatementTarget, statement: Statement, relations: Relations) -> Division | Undivided:
     """Returns how the query ``statement``, whose names mean ``relations``, runs. It does not run here.
 
     Raises the errors of preparing the query:
     InvalidRequestError and NotFoundError, with line and column.
     """
-    found = _divided(target, statement, relations)
+    found = _divide(target, statement, relations)
     _log.info("%s", found.line)
     return found
 
 
-def _divided(target: StatementTarget, statement: Statement, relations: Relations) -> Division | Undivided:
+def _divide(target: StatementTarget, statement: Statement, relations: Relations) -> Division | Undivided:
     if not target.engine_for_statement(sys.maxsize, sys.maxsize).capabilities.runs_statements:
         return Undivided("the session has no engine that runs statements by tasks")
     prepared = prepared_query(statement, relations)
     try:
         columns = prepared_columns(prepared)
-        chosen = Choice(target, prepared).made()
+        chosen = Choice(target, prepared).choose()
     except Failure:
         return Undivided("DuckDB shows no plan of the query")
     except Whole as whole:
@@ -120,7 +120,7 @@ def _divided(target: StatementTarget, statement: Statement, relations: Relations
 
 
 def columns_of(statement: Statement, relations: Relations) -> pa.Schema:
-    """Returns the columns of a query's rows. It does not run. Raises as :func:`divided`."""
+    """Returns the columns of a query's rows. It does not run. Raises as :func:`divide_query`."""
     prepared = prepared_query(statement, relations)
     try:
         return prepared_columns(prepared)

@@ -18,7 +18,7 @@ from metastore.duck.queries import Duck
 from metastore.duck.query_plans import why_not_alone
 from metastore.engines.engine import Engine
 from metastore.lake.writes.row_changes import FILE
-from metastore.sql.queries.divided_query import MOST_HELD_BYTES, held, register
+from metastore.sql.queries.divided_query import MOST_HELD_BYTES, hold_rows, register
 from metastore.sql.queries.row_parts import HeldRows, RowsOnStore
 from metastore.sql.queries.select import PreparedQuery, QueryTable
 from metastore.sql.queries.statement_functions import ONE_VALUE, RANDOM, called_functions
@@ -65,7 +65,7 @@ class Choice:
         self._stored = {number: rows for number, rows in stored.items() if rows is not None}
         self._changing = _changing(prepared, [n for n in self._stored if FILE in self._tables[n].asked.columns])
 
-    def made(self) -> Chosen:
+    def choose(self) -> Chosen:
         """Returns the choice. Raises Whole, and :class:`metastore.duck.queries.Failure` if DuckDB refuses the query."""
         if not self._stored:
             raise Whole("the query reads no table in files")
@@ -96,7 +96,7 @@ class Choice:
             if number in divided:
                 continue
             if number not in self._held:
-                self._held[number] = held(table, MOST_HELD_BYTES)
+                self._held[number] = hold_rows(table, MOST_HELD_BYTES)
             rows = self._held[number]
             room -= len(rows.content) if rows is not None else room + 1
             if rows is None or room < 0:
@@ -119,23 +119,23 @@ class Choice:
         )
 
     @cached_property
-    def _called(self) -> set[str]:
+    def _called_functions(self) -> set[str]:
         return called_functions(self._prepared)
 
     @property
     def _is_random(self) -> bool:
-        return bool(self._called & RANDOM)
+        return bool(self._called_functions & RANDOM)
 
     def _why_not_alone(self, divided: Sequence[int]) -> str | None:
         """Returns why the rows of these tables do not pass through the query alone; None if they do."""
-        if self._called & ONE_VALUE:
-            return f"{min(self._called & ONE_VALUE)} has one value for the whole statement"
+        if self._called_functions & ONE_VALUE:
+            return f"{min(self._called_functions & ONE_VALUE)} has one value for the whole statement"
         with Duck(plans=True) as duck:
             register(duck, self._prepared, divided)
             plan = duck.plan(self._prepared.text)
         reason = why_not_alone(plan, len(divided))
         if reason is None and self._is_random and any(len(each.inputs) > 1 for each in plan.walk()):
-            called = min(self._called & RANDOM)
+            called = min(self._called_functions & RANDOM)
             return f"{called} may be of another table, whose values every task would compute anew"
         return reason
 

@@ -86,7 +86,7 @@ def run_change(
     """
     change = _Change(target, table, planner, kind, branch, makes_branch=makes_branch)
     if explains:
-        return pa.table({"plan": pa.array(change.explained(table.load()), pa.string())})
+        return pa.table({"plan": pa.array(change.explain(table.load()), pa.string())})
     try:
         row = until_won(table, target.settings.iceberg.commit.timeout, change.attempt)
     except BaseException:
@@ -134,10 +134,10 @@ class _Change:
         require_written_version(loaded, self._table)
         head = self._head(loaded)
         mode = self._mode(loaded)
-        work = self._kept(head.read(loaded), mode)
+        work = self._reuse_work(head.read(loaded), mode)
         if work is None:
             self.remove()
-            work = self._work = self._written(loaded, mode)
+            work = self._work = self._plan_and_write(loaded, mode)
         counts = {name: (work.plan.counts or {}).get(name, 0) for name in _COUNTS}
         if not work.new and not work.gone:
             return {**counts, "snapshot_id": None, "engine": work.plan.engine}
@@ -164,7 +164,7 @@ class _Change:
         metadata = loaded.metadata
         return RowMode.of(str(self._table), metadata.properties, metadata.format_version, self._kind)
 
-    def _kept(self, loaded: Table, mode: RowMode) -> _Work | None:
+    def _reuse_work(self, loaded: Table, mode: RowMode) -> _Work | None:
         """Returns the work of the previous attempt as it fits ``loaded``; None if the statement is planned again."""
         work, metadata = self._work, loaded.metadata
         if work is None or not is_written_alike(work.base, metadata):
@@ -178,7 +178,7 @@ class _Change:
         fits = adds_no_match(work.live, now, metadata, loaded.io, work.plan.condition)
         return replace(work, gone=gone) if fits or not mode.is_serializable else None
 
-    def _written(self, loaded: Table, mode: RowMode) -> _Work:
+    def _plan_and_write(self, loaded: Table, mode: RowMode) -> _Work:
         """Plan on ``loaded``, and write the new files."""
         reading = self._reading(loaded, mode)
         self._writer, live, metadata = reading.writer, reading.live, loaded.metadata
@@ -191,7 +191,7 @@ class _Change:
         gone += {each.place: each for each in (*plan.dropped_deletes, *replaced)}.values()
         return _Work(metadata, live, plan, written.new, gone, touched)
 
-    def explained(self, loaded: Table) -> list[str]:
+    def explain(self, loaded: Table) -> list[str]:
         """Returns how the statement would run on ``loaded``."""
         require_written_version(loaded, self._table)
         plan = self._planner(replace(self._reading(loaded, self._mode(loaded)), explains=True))

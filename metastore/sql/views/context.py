@@ -43,7 +43,7 @@ class ViewSession(Protocol):
 
 def names_of(session: ViewSession) -> Names:
     """Returns the meaning of names in ``session``, of tables that nobody has analyzed, too."""
-    return Names(session.metastore, session.tables.unstored)
+    return Names(session.metastore, session.tables.describe_unstored)
 
 
 def workspace_of(session: ViewSession, view: TableInfo) -> Workspace:

@@ -147,12 +147,12 @@ def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) ->
     sql = definition.sql.strip()
     if definition.columns and not _has_names(tree, definition.columns, names, dialect, path):
         if any(item.is_star for item in tree.selects):
-            _require_width(definition.columns, len(_bound(tree, names, dialect, path).columns))
+            _require_width(definition.columns, len(_bind(tree, names, dialect, path).columns))
         else:
             _require_width(definition.columns, len(tree.selects))
-        tree = _renamed(tree, definition.columns)
+        tree = _rename_columns(tree, definition.columns)
         sql = tree.sql(dialect)
-    bound = _bound(tree, names, dialect, path)
+    bound = _bind(tree, names, dialect, path)
     schema = bound.schema
     if not schema.columns:
         raise InvalidRequestError("the query gives no columns: a view needs one at least")
@@ -161,14 +161,14 @@ def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) ->
     return _Checked(sql, dialect, schema, path, dependencies, contract_of(bound, names.schema))
 
 
-def _bound(tree: exp.Query, names: Names, dialect: str, path: Sequence[str]) -> Bound:
+def _bind(tree: exp.Query, names: Names, dialect: str, path: Sequence[str]) -> Bound:
     return bind_query(tree, names, dialect=dialect, schema_path=path).bound
 
 
 def _has_names(tree: exp.Query, columns: Sequence[str], names: Names, dialect: str, path: Sequence[str]) -> bool:
     """Whether the query's columns already have these names, so that its text can stay as it was written."""
     try:
-        return [column.name for column in _bound(tree, names, dialect, path).columns] == [*columns]
+        return [column.name for column in _bind(tree, names, dialect, path).columns] == [*columns]
     except InvalidRequestError:  # for example a column without a name, which is about to get one
         return False
 
@@ -178,7 +178,7 @@ def _require_width(columns: Sequence[str], width: int) -> None:
         raise InvalidRequestError(f"{len(columns)} column names for {width} columns: {', '.join(columns)}")
 
 
-def _renamed(tree: exp.Query, columns: Sequence[str]) -> exp.Query:
+def _rename_columns(tree: exp.Query, columns: Sequence[str]) -> exp.Query:
     """Returns ``tree`` with other names for its columns."""
     names = [exp.to_identifier(name, quoted=True) for name in columns]
     renamed = tree.copy()

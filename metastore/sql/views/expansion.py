@@ -52,7 +52,7 @@ def expand(
     column, for SQL that cannot be parsed, for a name that is too short, and for views that lead back to themselves.
     """
     tree = parse_query(query, dialect) if isinstance(query, str) else query.copy()
-    return _expanded(tree, lookup, schema_path, (), pins=pins or {})
+    return _expand_query(tree, lookup, schema_path, (), pins=pins or {})
 
 
 def tables_of(expanded: exp.Query) -> list[TableInfo]:
@@ -60,7 +60,7 @@ def tables_of(expanded: exp.Query) -> list[TableInfo]:
     return sorted({info_of(table) for table in references(expanded)})
 
 
-def _expanded(
+def _expand_query(
     query: exp.Query,
     lookup: Lookup,
     path: Sequence[str],
@@ -86,10 +86,10 @@ def _expanded(
         else:
             body = parse_query(view.sql, view.dialect)
             replacement = exp.Subquery(
-                this=_expanded(body, lookup, view.schema_path, (*above, info), place or place_of(table), view.pins)
+                this=_expand_query(body, lookup, view.schema_path, (*above, info), place or place_of(table), view.pins)
             )
         if info in pins:
-            replacement = _projected(replacement, pins[info])
+            replacement = _project(replacement, pins[info])
         for key, value in table.args.items():
             if key not in ("this", "db", "catalog"):
                 replacement.set(key, value)
@@ -100,7 +100,7 @@ def _expanded(
     return query
 
 
-def _projected(source: exp.Table | exp.Subquery, columns: Sequence[str]) -> exp.Subquery:
+def _project(source: exp.Table | exp.Subquery, columns: Sequence[str]) -> exp.Subquery:
     """Returns a query that reads only these columns of ``source``, in this order."""
     source.set("alias", exp.TableAlias(this=exp.to_identifier("pinned")))
     items = [exp.column(exp.to_identifier(name, quoted=True)) for name in columns]

@@ -151,7 +151,7 @@ class Folder:
         store, root = self._open()
         try:
             with store.open_input_file(f"{root}/{SOURCES}") as file:
-                limit = self.workspace.limits.named("file_list")
+                limit = self.workspace.limits.limit_of("file_list")
                 limit.require(f"{root}/{SOURCES}", file.size())
                 rows = parquet_rows(file, f"{root}/{SOURCES}", limit).to_pylist()
         except (OSError, pa.ArrowException):
@@ -216,7 +216,7 @@ def views_with_folders(tables: Iterable[TableInfo]) -> set[TableInfo]:
     return found
 
 
-def unneeded(workspace: Workspace, view: str, needed: Collection[str], before_ms: int) -> list[Folder]:
+def find_unneeded(workspace: Workspace, view: str, needed: Collection[str], before_ms: int) -> list[Folder]:
     """Returns folders of refreshes of ``view`` that began before ``before_ms`` and are not ``needed``.
 
     ``needed`` holds data locations.

@@ -148,13 +148,13 @@ def columns_read(table: Meaning, names: Collection[str]) -> dict[str, str]:
     text, and declarations about the table.
     """
     schema = table.schema
-    found = {column.name: _declared(column.type, column.properties) for column in schema.columns}
+    found = {column.name: _type_with_properties(column.type, column.properties) for column in schema.columns}
     used = {name: state for name, state in found.items() if name.lower() in names}
     found_by = " ".join(filter(None, (table.format, table.text_options)))
-    return {**used, "": _declared(found_by, schema.properties)}
+    return {**used, "": _type_with_properties(found_by, schema.properties)}
 
 
-def _declared(type_: str, properties: Mapping[str, str]) -> str:
+def _type_with_properties(type_: str, properties: Mapping[str, str]) -> str:
     declared = {name: value for name, value in properties.items() if name not in _OF_FILES}
     return f"{type_} {json.dumps(declared, sort_keys=True)}" if declared else type_
 

@@ -78,12 +78,12 @@ def _move(condition: exp.Expr, grouped: Scope, keys: Mapping[str, exp.Expr]) -> 
     if not columns or not columns <= keys.keys() or condition.find(exp.Query, exp.AggFunc, exp.Window) is not None:
         return False
 
-    def replaced(node: exp.Expr) -> exp.Expr:
+    def replace(node: exp.Expr) -> exp.Expr:
         return keys[node.sql()].copy() if isinstance(node, exp.Column) else node
 
     select = grouped.expression
     assert isinstance(select, exp.Select)
-    select.where(condition.transform(replaced), copy=False)
+    select.where(condition.transform(replace), copy=False)
     condition.replace(exp.true())
     return True
 

@@ -82,7 +82,7 @@ def export_view(
     read; NotFoundError for a namespace that does not exist; StorageError.
     """
     path = tuple(unit.workspace_schema_path or ())
-    texts = {d: _renamed(sql, d, path, tables) for d, sql in (unit.representations or {}).items()}
+    texts = {d: _rename_tables(sql, d, path, tables) for d, sql in (unit.representations or {}).items()}
     schema = _schema(unit)
     namespace = tuple(identifier.split(".")[:-1])
     version = ViewVersion(
@@ -119,7 +119,7 @@ def import_view(catalog: Catalog, identifier: str, *, dialects: Sequence[str], t
     fields = view.schema().fields
     comments = {field.name: field.doc for field in fields if field.doc}
     return Definition(
-        _renamed(texts[dialect], dialect, path, tables, complete=False),
+        _rename_tables(texts[dialect], dialect, path, tables, complete=False),
         dialect,
         # Spark keeps a view's list of columns only there, not in the text.
         columns=[field.name for field in fields],
@@ -136,7 +136,9 @@ def list_views(catalog: Catalog, namespace: str) -> list[str]:
         return sorted(".".join(name) for name in catalog.list_views(namespace))
 
 
-def _renamed(sql: str, dialect: str, path: Sequence[str], tables: Mapping[str, str], *, complete: bool = True) -> str:
+def _rename_tables(
+    sql: str, dialect: str, path: Sequence[str], tables: Mapping[str, str], *, complete: bool = True
+) -> str:
     """Returns ``sql`` with the tables renamed; with ``complete``, all other tables get their full names."""
     tree = parse_query(sql, dialect)
     changed = False

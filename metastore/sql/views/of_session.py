@@ -120,7 +120,7 @@ class DefinedViews(Views):
         """
         source = self._session.source(_info(name))
         path = path_of(source.location)
-        limit = ReadLimits(self._session.metastore.settings.limits).named("view_file")
+        limit = ReadLimits(self._session.metastore.settings.limits).limit_of("view_file")
         return self.define(source.table, definition_of(read_file(path, source.options, limit), path), replace=replace)
 
     def to_iceberg(

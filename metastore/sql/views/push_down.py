@@ -48,7 +48,7 @@ def asked_of_tables(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[
         pushed = pushdown_predicates(sealed.of(bound.query), dialect=DEFAULT_DIALECT)
         while below_groups(pushed, schema_of):
             pushed = pushdown_predicates(pushed, dialect=DEFAULT_DIALECT)
-        query = sealed.opened(pushed)
+        query = sealed.unseal(pushed)
     except SqlglotError:  # conditions only save time: without them the result is the same
         query = bound.query
     found: dict[str, list[exp.Expr]] = {}
@@ -62,7 +62,7 @@ def asked_of_tables(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[
             if key not in schema_of or not may_go_first(table, select):  # a common table expression, or an outer join
                 continue
             spelled = {column.name.lower(): column.name for column in schema_of[key].columns}
-            own = [_unqualified(part, spelled) for part in parts if _speaks_of(part, alias, spelled)]
+            own = [_unqualify(part, spelled) for part in parts if _speaks_of(part, alias, spelled)]
             if own:
                 found[key] = own
     return found
@@ -87,7 +87,7 @@ class _Sealed:
                 function.set("expressions", parts)
         return tree
 
-    def opened(self, query: exp.Query) -> exp.Query:
+    def unseal(self, query: exp.Query) -> exp.Query:
         """Returns ``query`` with its comparisons restored, over the current meaning of their columns."""
         # Bottom-up: a subquery within a comparison may hold others.
         for function in reversed([each for each in query.find_all(exp.Anonymous) if each.name == _SEALED]):
@@ -139,7 +139,7 @@ def _speaks_of(condition: exp.Expr, alias: str, spelled: Mapping[str, str]) -> b
     return all(column.table == alias and column.name in spelled for column in columns)
 
 
-def _unqualified(condition: exp.Expr, spelled: Mapping[str, str]) -> exp.Expr:
+def _unqualify(condition: exp.Expr, spelled: Mapping[str, str]) -> exp.Expr:
     """Returns ``condition`` over the table's own columns."""
     plain: exp.Expr = condition.copy()
     for column in plain.find_all(exp.Column):

@@ -29,7 +29,7 @@ from sqlglot import exp
 
 from metastore.analyze.changes import state_of_files
 from metastore.components.materialized_views import MaterializedViews
-from metastore.duck.limits import limited, limits_or
+from metastore.duck.limits import limit_queries, limits_or
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
 from metastore.lake.formats.source_file import Fingerprint
 from metastore.model.identity import TableInfo
@@ -44,7 +44,7 @@ from metastore.sql.views import fields
 from metastore.sql.views.bound_query import bind_query
 from metastore.sql.views.context import ViewSession, files_of, names_of, workspace_of
 from metastore.sql.views.expansion import tables_of
-from metastore.sql.views.folders import Folder, SourceFiles, Workspace, unneeded
+from metastore.sql.views.folders import Folder, SourceFiles, Workspace, find_unneeded
 from metastore.sql.views.freshness import (
     Refreshed,
     SourceState,
@@ -121,7 +121,7 @@ def refresh(
     folder = run.new_folder()
     folder.require_new()
     try:
-        with limited(limits_or(session.metastore.settings.sql)):
+        with limit_queries(limits_or(session.metastore.settings.sql)):
             engine = run.write(decision, folder)
             step_done("written")
             rows, schema = run.analyze(folder)
@@ -158,7 +158,7 @@ def remove_unneeded(
     component = session.metastore.materialized_views
     before = session.metastore.clock.now_ms() - keep_for // timedelta(milliseconds=1)
     current = _named_locations(component, workspace, [component.metadata.version])
-    candidates = unneeded(workspace, view.name, current, before)
+    candidates = find_unneeded(workspace, view.name, current, before)
     if not candidates:
         return []
     kept = _named_locations(component, workspace, [version.version for version in component.metadata.history()])

@@ -60,7 +60,7 @@ def create_statement(unit: ViewMetadataUnit | MaterializedViewMetadataUnit) -> s
         kind, comment, dialect = "VIEW", unit.comment, unit.dialect or DEFAULT_DIALECT
     else:
         kind, comment, dialect = "MATERIALIZED VIEW", additional(unit).get(COMMENT), DEFAULT_DIALECT
-    lines = [f"CREATE {kind} {_quoted(unit.info)}"]
+    lines = [f"CREATE {kind} {_quote_table(unit.info)}"]
     if comments:
         columns = TupleSchema.from_json(unit.schema or "{}").columns
         listed = [_identifier(c.name) + _comment(comments.get(c.name)) for c in columns]
@@ -99,7 +99,7 @@ def rows_of_columns_left_out(reasons: Mapping[str, str]) -> list[dict[str, str |
     ]
 
 
-def _quoted(info: TableInfo) -> str:
+def _quote_table(info: TableInfo) -> str:
     return ".".join(_identifier(part) for part in (info.storage_plugin, info.workspace, info.name))
 
 

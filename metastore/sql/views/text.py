@@ -34,7 +34,7 @@ def require_dialect(name: str) -> str:
     return name.lower()
 
 
-def padded(text: str, start: int, end: int | None = None) -> str:
+def pad_to_place(text: str, start: int, end: int | None = None) -> str:
     """Returns only ``text`` from ``start`` to ``end``, padded so that its lines and columns stay the same."""
     return _NOT_SPACE.sub(" ", text[:start]) + text[start:end]
 

@@ -109,11 +109,11 @@ def type_of(node: exp.Expr, column: TypeOf) -> str:
             inner = parse_type(type_of(node.this, column))
             return "DOUBLE" if inner.name in INTEGER_TYPES or inner.name in ("FLOAT", "DOUBLE") else UNKNOWN
         case exp.Coalesce():
-            return _agreed([type_of(each, column) for each in (node.this, *node.expressions)])
+            return _common_type([type_of(each, column) for each in (node.this, *node.expressions)])
         case exp.Case():
             values = [branch.args["true"] for branch in node.args["ifs"]]
             other = node.args.get("default")
-            return _agreed([type_of(each, column) for each in (*values, *([other] if other else []))])
+            return _common_type([type_of(each, column) for each in (*values, *([other] if other else []))])
         case exp.Add() | exp.Sub() | exp.Mul():
             return _arithmetic(type_of(node.this, column), type_of(node.expression, column))
         case _:
@@ -163,7 +163,7 @@ def _literal(node: exp.Literal) -> str:
     return "INT" if -(2**31) <= int(node.name) < 2**31 else "BIGINT"
 
 
-def _agreed(types: list[str]) -> str:
+def _common_type(types: list[str]) -> str:
     return types[0] if len(set(types)) == 1 else UNKNOWN
 
 

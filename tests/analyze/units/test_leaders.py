@@ -51,7 +51,7 @@ def test_no_other_segment_reaches_further(segments: dict[str, ColumnStatistics],
     assert bool(leaders.lows) == bool(leaders.highs) == any(one.min is not None for one in segments.values())
     for gone, come in steps:
         segments = {key: one for key, one in segments.items() if key not in gone} | come
-        leaders = leaders.exchanged(gone | come.keys(), come, "INT")
+        leaders = leaders.exchange_segments(gone | come.keys(), come, "INT")
         assert_lead(leaders, segments)
     event(f"still known: {bool(leaders.lows)}")
 
@@ -62,7 +62,7 @@ def test_the_next_one_leads_until_all_are_gone() -> None:
     leaders = Leaders.of_all(days, "INT")
     first = []
     for key in days:
-        leaders = leaders.exchanged({key}, {}, "INT")
+        leaders = leaders.exchange_segments({key}, {}, "INT")
         first.append(leaders.lows[0].key if leaders.lows else None)
     assert first == ["day=1", "day=2", "day=3", *[None] * 6]
     assert [leader.key for leader in Leaders.of_all(days, "INT").highs] == ["day=8", "day=7", "day=6", "day=5"]
@@ -74,7 +74,7 @@ def test_the_order_of_arrival_does_not_matter(arrived: list[tuple[str, int]]) ->
     segments = {key: known(bound, bound) for key, bound in arrived}
     leaders = Leaders.of_all(segments, "INT")
     assert leaders == Leaders.of_all(dict(sorted(segments.items())), "INT")
-    assert leaders.exchanged({"a", "g"}, segments, "INT") == leaders.exchanged(
+    assert leaders.exchange_segments({"a", "g"}, segments, "INT") == leaders.exchange_segments(
         {"a", "g"}, dict(sorted(segments.items())), "INT"
     )
 
@@ -83,7 +83,7 @@ def test_one_that_comes_has_no_place_below_the_last_that_is_known() -> None:
     """Others that are not known may lie between. Beside the last one it has a place, if it is as exact."""
     leaders = Leaders.of_all({key: known(number, number) for number, key in enumerate("abcdef")}, "INT")
     for low, exact, expected in ((2, True, "bcdx"), (3, True, "bcdx"), (3, False, "bcd"), (4, True, "bcd")):
-        found = leaders.exchanged({"a"}, {"x": known(low, low, min_exact=exact)}, "INT")
+        found = leaders.exchange_segments({"a"}, {"x": known(low, low, min_exact=exact)}, "INT")
         assert {leader.key for leader in found.lows} == set(expected)
 
 
@@ -104,7 +104,7 @@ def test_moments_without_a_common_order_have_no_leaders() -> None:
     in_utc = moment.replace(tzinfo=dt.timezone.utc)
     zoned = known(in_utc, in_utc, "TIMESTAMP")
     assert Leaders.of_all({"a": local, "b": zoned}, "TIMESTAMP") == Leaders()
-    assert Leaders.of_all({"a": local}, "TIMESTAMP").exchanged({"b"}, {"b": zoned}, "TIMESTAMP") == Leaders()
+    assert Leaders.of_all({"a": local}, "TIMESTAMP").exchange_segments({"b"}, {"b": zoned}, "TIMESTAMP") == Leaders()
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def segments(draw: st.DrawFn, directory: str, kind: Kind) -> Part:
         }
         modified = draw(st.integers(1, kind.newest))
         parts.append(Part((directory,), schema, known, rows, modified, [f"/t/{directory}/{number}"]))
-    return replace(Part.added((directory,), parts), whole=kind.tidy or draw(st.integers(0, 29)) > 0)
+    return replace(Part.sum_of((directory,), parts), whole=kind.tidy or draw(st.integers(0, 29)) > 0)
 
 
 @st.composite
@@ -103,10 +103,10 @@ def assert_same(found: Total, expected: Total) -> None:
 def test_an_exchange_gives_what_adding_up_does(exchange: tuple[list[Part], list[Part], list[Part]]) -> None:
     """Whatever goes and comes and is unknown: where an answer is given, it is that of all segments."""
     stay, gone, come = exchange
-    found = Total.added([*stay, *gone]).exchanged(gone, come)
+    found = Total.sum_of([*stay, *gone]).exchange_segments(gone, come)
     event(f"answered: {found is not None}")
     if found is not None:
-        assert_same(found, Total.added([*stay, *come]))
+        assert_same(found, Total.sum_of([*stay, *come]))
 
 
 @settings(max_examples=200)
@@ -115,17 +115,17 @@ def test_many_exchanges_give_what_adding_up_does(data: st.DataObject) -> None:
     """One after the other, each on top of what the one before came to, and of what is stored of it."""
     kind = Kind([data.draw(st.sampled_from(SCHEMAS))], (0, 9), 5, data.draw(st.booleans()))
     table = {name: data.draw(segments(name, kind)) for name in "abcdefgh"}
-    total = Total.added(list(table.values()))
+    total = Total.sum_of(list(table.values()))
     for answered in range(8):
         names = data.draw(st.sets(st.sampled_from([*table, "new"]), max_size=2))
         gone = [table.pop(name) for name in names if name in table]
         come = [data.draw(segments(name, kind)) for name in sorted(names) if not table or data.draw(st.integers(0, 3))]
-        found = total.exchanged(gone, come) if table else None
+        found = total.exchange_segments(gone, come) if table else None
         table |= {part.directories[0]: part for part in come}
         if found is None:
             event(f"answered: {answered}")
             break
-        assert_same(found, Total.added(list(table.values())))
+        assert_same(found, Total.sum_of(list(table.values())))
         kept = json.loads(json.dumps(found.segment_states({}).leaders))
         assert leaders_in(kept) == found.leaders
         total = found
@@ -161,9 +161,9 @@ LOWEST, MIDDLE, HIGHEST = segment("a", 0, 5), segment("b", 4, 6), segment("c", 5
 def test_what_others_settle_is_answered(gone: Sequence[Part], come: Sequence[Part]) -> None:
     """Without the other segments, in what days bring: a segment changed, a new one, one that is gone."""
     everything = [LOWEST, MIDDLE, HIGHEST]
-    found = Total.added(everything).exchanged(gone, come)
+    found = Total.sum_of(everything).exchange_segments(gone, come)
     stay = [part for part in everything if part not in gone]
-    expected = Total.added([*stay, *come])
+    expected = Total.sum_of([*stay, *come])
     assert found is not None
     assert (found.part.statistics, found.part.rows) == (expected.part.statistics, expected.part.rows)
 
@@ -183,29 +183,29 @@ MORE, OTHER = TupleSchema((A_INT, B)), TupleSchema((A_DOUBLE,))
 def test_what_only_others_know_is_not_answered(gone: Sequence[Part], come: Sequence[Part]) -> None:
     """A bound, a column, a time that went with a segment, and what cannot be subtracted."""
     stay = [part for part in (LOWEST, MIDDLE, HIGHEST) if part.directories not in {one.directories for one in gone}]
-    assert Total.added([*stay, *gone]).exchanged(gone, come) is None
+    assert Total.sum_of([*stay, *gone]).exchange_segments(gone, come) is None
 
 
 def test_nobody_leads_where_an_earlier_release_kept_the_total() -> None:
     """Its bounds might have gone with the segment, so the others are asked, and lead from then on."""
-    total = replace(Total.added([LOWEST, MIDDLE, HIGHEST]), leaders={})
-    assert total.exchanged([MIDDLE], [segment("b", 3, 7)]) is None
+    total = replace(Total.sum_of([LOWEST, MIDDLE, HIGHEST]), leaders={})
+    assert total.exchange_segments([MIDDLE], [segment("b", 3, 7)]) is None
 
 
 @pytest.mark.parametrize("change", [{"whole": False}, {"descriptions": {"`a`": Description.of_nulls(2)}}])
 def test_nobody_leads_where_nothing_can_be_subtracted(change: dict[str, Any]) -> None:
     """The table's unit keeps nothing that no run will use."""
-    assert Total.added([LOWEST, HIGHEST]).leaders.keys() == {"`a`", "lastModifiedTime"}
-    assert Total.added([LOWEST, replace(HIGHEST, **change)]).leaders == {}
+    assert Total.sum_of([LOWEST, HIGHEST]).leaders.keys() == {"`a`", "lastModifiedTime"}
+    assert Total.sum_of([LOWEST, replace(HIGHEST, **change)]).leaders == {}
 
 
 def test_a_segment_may_only_leave_segments_that_are_alike() -> None:
     """Its columns may leave with it, or come in another order."""
     wide = segment("b", 4, 6, schema=TupleSchema((A_INT, SchemaColumn("x", "INT"))))
-    assert Total.added([LOWEST, MIDDLE, HIGHEST]).exchanged([MIDDLE], []) is not None
-    assert Total.added([LOWEST, wide, HIGHEST]).exchanged([wide], []) is None
-    assert Total.added([LOWEST, wide, HIGHEST]).exchanged([MIDDLE], []) is None
-    assert Total.added([LOWEST, wide, HIGHEST]).exchanged([wide], [wide]) is not None
+    assert Total.sum_of([LOWEST, MIDDLE, HIGHEST]).exchange_segments([MIDDLE], []) is not None
+    assert Total.sum_of([LOWEST, wide, HIGHEST]).exchange_segments([wide], []) is None
+    assert Total.sum_of([LOWEST, wide, HIGHEST]).exchange_segments([MIDDLE], []) is None
+    assert Total.sum_of([LOWEST, wide, HIGHEST]).exchange_segments([wide], [wide]) is not None
 
 
 FLOATS = TupleSchema((B,))
@@ -249,12 +249,12 @@ def test_columns_are_exchanged_one_by_one(
     stays: ColumnStatistics, goes: ColumnStatistics, comes: ColumnStatistics, answered: bool
 ) -> None:
     """What is known of one column when a segment changes, and whether the other one must be asked."""
-    found = Total.added([of("a", stays), of("b", goes)]).exchanged([of("b", goes)], [of("b", comes)])
+    found = Total.sum_of([of("a", stays), of("b", goes)]).exchange_segments([of("b", goes)], [of("b", comes)])
     assert (found is not None) is answered
     if found is not None:
-        assert found.part.statistics == Total.added([of("a", stays), of("b", comes)]).part.statistics
+        assert found.part.statistics == Total.sum_of([of("a", stays), of("b", comes)]).part.statistics
 
 
 def test_other_columns_of_statistics_need_the_others() -> None:
     """Statistics that one segment has and another one lacks are unknown, not absent."""
-    assert Total.added([of("a", WIDE), of("b", NARROW)]).exchanged([of("b", NARROW)], [of("b")]) is None
+    assert Total.sum_of([of("a", WIDE), of("b", NARROW)]).exchange_segments([of("b", NARROW)], [of("b")]) is None

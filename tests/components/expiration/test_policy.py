@@ -11,7 +11,7 @@ from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.types import NestedField, StringType
 
-from metastore.components.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, outdated
+from metastore.components.expiration.policy import LAST_RUN, ExpirationPolicy, is_due, versions_to_expire
 
 SECOND = 1_000
 NOW = 100 * SECOND
@@ -75,12 +75,12 @@ def test_a_version_goes_when_nothing_keeps_it(
 ) -> None:
     """Beyond the last ones and older than the minimum age, which a version of exactly that age is not."""
     policy = ExpirationPolicy(None, retain_last, None if min_age is None else timedelta(seconds=min_age))
-    assert outdated(policy, table(LINE), NOW) == expected
+    assert versions_to_expire(policy, table(LINE), NOW) == expected
 
 
 def test_nothing_is_outdated_in_an_empty_table() -> None:
     """There is no version at all."""
-    assert outdated(ExpirationPolicy(None), table([]), NOW) == []
+    assert versions_to_expire(ExpirationPolicy(None), table([]), NOW) == []
 
 
 def test_heads_of_branches_and_tags_are_kept() -> None:
@@ -89,7 +89,7 @@ def test_heads_of_branches_and_tags_are_kept() -> None:
         SnapshotRef(snapshot_id=1, snapshot_ref_type=SnapshotRefType.BRANCH),
         SnapshotRef(snapshot_id=2, snapshot_ref_type=SnapshotRefType.TAG),
     )
-    assert outdated(ExpirationPolicy(None), table(LINE, audit=branch, release=tag), NOW) == [3]
+    assert versions_to_expire(ExpirationPolicy(None), table(LINE, audit=branch, release=tag), NOW) == [3]
 
 
 def test_retain_last_counts_along_each_branch() -> None:
@@ -99,21 +99,21 @@ def test_retain_last_counts_along_each_branch() -> None:
     branch = SnapshotRef(snapshot_id=6, snapshot_ref_type=SnapshotRefType.BRANCH)
     tag = SnapshotRef(snapshot_id=6, snapshot_ref_type=SnapshotRefType.TAG)
     policy = ExpirationPolicy(None, retain_last=2)
-    assert outdated(policy, table(fork, main=main, other=branch), NOW) == [1, 2]
-    assert outdated(policy, table(fork, main=main, other=tag), NOW) == [1, 2, 5]
+    assert versions_to_expire(policy, table(fork, main=main, other=branch), NOW) == [1, 2]
+    assert versions_to_expire(policy, table(fork, main=main, other=tag), NOW) == [1, 2, 5]
 
 
 def test_a_branch_may_keep_more_for_itself() -> None:
     """Iceberg's own setting on the branch is obeyed beside ours; the larger one holds."""
     main = SnapshotRef(snapshot_id=4, snapshot_ref_type=SnapshotRefType.BRANCH, min_snapshots_to_keep=3)
-    assert outdated(ExpirationPolicy(None), table(LINE, main=main), NOW) == [1]
-    assert outdated(ExpirationPolicy(None, retain_last=4), table(LINE, main=main), NOW) == []
+    assert versions_to_expire(ExpirationPolicy(None), table(LINE, main=main), NOW) == [1]
+    assert versions_to_expire(ExpirationPolicy(None, retain_last=4), table(LINE, main=main), NOW) == []
 
 
 def test_versions_off_every_branch_go() -> None:
     """A rollback left them; nothing leads to them."""
     rolled_back = SnapshotRef(snapshot_id=2, snapshot_ref_type=SnapshotRefType.BRANCH)
-    assert outdated(ExpirationPolicy(None, retain_last=9), table(LINE, main=rolled_back), NOW) == [3, 4]
+    assert versions_to_expire(ExpirationPolicy(None, retain_last=9), table(LINE, main=rolled_back), NOW) == [3, 4]
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_an_empty_metastore_has_its_own_tables_only(metastore: InformationSchema
 def test_earlier_versions_are_as_they_were(session: Session, known: InformationSchema) -> None:
     """By version and by time; a version that is not kept is said so."""
     before = session.tables.metadata.version
-    pinned = known.pinned()
+    pinned = known.pin()
     session.drop_metadata(TableInfo("dfs", "shop", "sales"))
     assert known.files(where=OF_SALES).num_rows == 0
     assert known.at(before).files(where=OF_SALES).num_rows == 3

@@ -34,7 +34,7 @@ from metastore.components.information_schema import InformationSchema
 from metastore.components.information_schema.conditions import for_units
 from metastore.components.information_schema.relations import RELATIONS
 from metastore.model.mapping.arrow import plain_arrow_schema
-from metastore.model.mapping.filters import bound, compiled
+from metastore.model.mapping.filters import bind_filter, to_arrow_filter
 from metastore.model.mapping.schema import iceberg_schema
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import Session
@@ -189,7 +189,7 @@ def test_what_is_passed_on_holds_for_every_unit_of_a_matching_row(
     schema = plain_arrow_schema(TableMetadataUnit)
     every = pa.Table.from_pylist([dict.fromkeys(schema.names) | unit for unit in units], schema)
     test = bind(relation.iceberg_schema, condition, case_sensitive=True)
-    passed = every.filter(compiled(bound(iceberg_schema(TableMetadataUnit), for_units(source, test))))
-    exact = source.rows(every, relation.schema).filter(compiled(test)).to_pylist()
-    narrowed = source.rows(passed, relation.schema).filter(compiled(test)).to_pylist()
+    passed = every.filter(to_arrow_filter(bind_filter(iceberg_schema(TableMetadataUnit), for_units(source, test))))
+    exact = source.rows(every, relation.schema).filter(to_arrow_filter(test)).to_pylist()
+    narrowed = source.rows(passed, relation.schema).filter(to_arrow_filter(test)).to_pylist()
     assert narrowed == exact

@@ -14,7 +14,7 @@ import pytest
 from support.integrity_site import Site
 
 from metastore.components.catalogs import Catalogs
-from metastore.components.integrity.check import checked
+from metastore.components.integrity.check import check_metastore
 from metastore.components.integrity.findings import Finding, some
 from metastore.components.metastore import Metastore
 from metastore.errors import StorageError
@@ -135,7 +135,7 @@ def test_an_expiration_that_is_overdue(site: Site) -> None:
         now_ms = Clock().now_ms() + int(days * 86_400_000)
         clock = Clock(now_ms=partial(int, now_ms))
         with Metastore.open(site.settings, clock=clock) as metastore:
-            report = checked(Catalogs(metastore), metastore.clock.now_ms())
+            report = check_metastore(Catalogs(metastore), metastore.clock.now_ms())
         assert [finding.next_step for finding in report.findings] == (["metastore expire"] if overdue else [])
 
 
@@ -171,7 +171,7 @@ def test_further_checks_are_handed_in(site: Site) -> None:
     """What other parts know of a configuration, such as policies that match no table."""
     finding = Finding("warning", "policies", 'tables."lake.a.b" matches no table', "correct the name")
     with Metastore.open(site.settings) as metastore:
-        report = checked(Catalogs(metastore), metastore.clock.now_ms(), more=[lambda _: [finding]])
+        report = check_metastore(Catalogs(metastore), metastore.clock.now_ms(), more=[lambda _: [finding]])
     assert report.findings == (finding,)
 
 

@@ -14,7 +14,7 @@ from metastore.components.metastore import Metastore
 from metastore.errors import FormatError
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.lake.iceberg.manifests import manifest_writer
-from metastore.lake.iceberg.manifests.avro_file import encode, encoded
+from metastore.lake.iceberg.manifests.avro_file import encode, encoded_bytes
 from metastore.lake.iceberg.manifests.manifest_reader import read_list, read_live_entries
 from metastore.lake.iceberg.manifests.manifest_writer import is_settled
 from metastore.lake.iceberg.manifests.manifests import Manifests, existing
@@ -105,12 +105,12 @@ def test_a_writer_that_has_just_opened_encodes_what_it_changes(
 def test_bytes_of_another_schema_are_not_carried_over(table: Table) -> None:
     """A record that was read from a file of version 2 is encoded anew for one of version 1."""
     manifest = read_list(table.io, newest_list(table))[0]
-    before = encoded(manifest)
+    before = encoded_bytes(manifest)
     assert before is not None
     schema, writer = manifest_writer._list_writer(1)
     anew = manifest_writer._once(manifest, schema, lambda one: encode(writer, one))
     assert anew != before.content
-    kept = encoded(manifest)
+    kept = encoded_bytes(manifest)
     assert kept is not None
     assert kept.schema is schema
 
@@ -121,7 +121,7 @@ def test_an_entry_that_inherits_is_not_carried_over_as_it_stood(table: Table, po
     entries = [entry for one in read_list(table.io, newest_list(table)) for entry in read_live_entries(table.io, one)]
     entry = next(entry for entry in entries if entry.status == ManifestEntryStatus.EXISTING)
     assert is_settled(entry)
-    assert encoded(entry) is not None
+    assert encoded_bytes(entry) is not None
     entry[position] = None  # snapshot, sequence number, that of the file
     assert not is_settled(entry)
     assert existing(entry) is not entry

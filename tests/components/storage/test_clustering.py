@@ -115,7 +115,7 @@ class Store:
         ]
         self.rewritten = len(self.manifests) - len(result.untouched)
         self.manifests = [*written, *result.untouched]
-        return sorted(entry.data_file.file_path for entry in result.removed)
+        return sorted(entry.data_file.file_path for entry in result.removed_entries)
 
     @property
     def leaves(self) -> list[list[PartitionKey]]:

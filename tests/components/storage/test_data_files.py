@@ -18,11 +18,11 @@ from pyiceberg.expressions import AlwaysTrue, EqualTo
 from pyiceberg.io import FileIO
 
 from metastore.components.storage import data_files
-from metastore.components.storage.data_files import FilesToRead, PlannedFile, batches_of, grouped
+from metastore.components.storage.data_files import FilesToRead, PlannedFile, batches_of, group_files
 from metastore.config.reading import ReadSettings
 from metastore.lake.stores.local import LocalFileIO
 from metastore.model.mapping.arrow import plain_arrow_schema
-from metastore.model.mapping.filters import bound
+from metastore.model.mapping.filters import bind_filter
 from metastore.model.mapping.row_test import RowTest
 from metastore.model.mapping.schema import iceberg_schema
 from metastore.model.table_unit import TableMetadataUnit
@@ -55,7 +55,7 @@ def files(tmp_path: Path) -> list[str]:
 
 def key_is(key: str) -> RowTest:
     """Tests rows for their metadata key."""
-    return RowTest(bound(iceberg_schema(TableMetadataUnit), EqualTo("metadataKey", key)))
+    return RowTest(bind_filter(iceberg_schema(TableMetadataUnit), EqualTo("metadataKey", key)))
 
 
 def rows(paths: Sequence[str], *, tiny: bool, test: RowTest) -> pa.Table:
@@ -88,7 +88,7 @@ def test_groups_are_files_in_a_row_within_both_limits(sizes: list[tuple[int, int
     """All files, in their order; one that is over a limit stands alone, and no group could take in the next file."""
     files = [PlannedFile(f"/{number}", *size) for number, size in enumerate(sizes)]
     by_path = {file.path: file for file in files}
-    groups = list(grouped(files, LIMITS))
+    groups = list(group_files(files, LIMITS))
     assert [path for group in groups for path in group.paths] == list(by_path)
     for group, following in zip_longest(groups, groups[1:]):
         of_group = [by_path[path] for path in group.paths]
@@ -144,9 +144,9 @@ def test_a_tiny_file_is_one_request_for_all_its_bytes(files: list[str], monkeypa
 def test_only_files_that_are_all_tiny_are_fetched_whole() -> None:
     """One large file among them, or one of very many rows, is read by a dataset."""
     tiny, large, long = PlannedFile("a", 10, 4_000), PlannedFile("b", 10, 70_000), PlannedFile("c", 20_000, 4_000)
-    assert [group.tiny for group in grouped([tiny, tiny], LIMITS)] == [True]
-    assert [group.tiny for group in grouped([tiny, large], LIMITS)] == [False]
-    assert [(group.paths, group.tiny) for group in grouped([tiny, long, tiny], LIMITS)] == [
+    assert [group.tiny for group in group_files([tiny, tiny], LIMITS)] == [True]
+    assert [group.tiny for group in group_files([tiny, large], LIMITS)] == [False]
+    assert [(group.paths, group.tiny) for group in group_files([tiny, long, tiny], LIMITS)] == [
         (("a",), True),
         (("c",), False),
         (("a",), True),

@@ -22,7 +22,7 @@ from pyiceberg.types import NestedField, StringType
 
 from metastore.components.metastore import Metastore
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
-from metastore.lake.iceberg.catalogs.next_metadata import updated
+from metastore.lake.iceberg.catalogs.next_metadata import apply_updates
 from metastore.model.table_unit import TableMetadataUnit
 
 PLACE = "/t/metadata/v1.metadata.json"
@@ -59,7 +59,7 @@ def test_the_outcome_is_that_of_the_whole_history(tmp_path: Path) -> None:
     steps = [added(ours, 1), added(ours, 2), (head("old", 1),), added(ours, 3)]
     for step in steps:
         updates = added(ours, step[0].snapshot.snapshot_id) if isinstance(step[0], AddSnapshotUpdate) else step
-        ours = updated(ours, updates, PLACE)
+        ours = apply_updates(ours, updates, PLACE)
         theirs = update_table_metadata(theirs, updates, metadata_location=PLACE)
         # PyIceberg reads the clock where no snapshot brings its time.
         theirs = theirs.model_copy(update={"last_updated_ms": ours.last_updated_ms})

@@ -25,7 +25,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, StringType
 
 from metastore.components.storage.key_range import KeyRange, Required, SplitFilter, may_hold, split
-from metastore.model.mapping.filters import bound
+from metastore.model.mapping.filters import bind_filter
 
 COLUMNS = ("plugin", "table")
 SCHEMA = Schema(*(NestedField(n, name, StringType(), required=False) for n, name in enumerate(COLUMNS, 1)))
@@ -62,8 +62,8 @@ def test_both_parts_of_a_filter_are_the_filter(
     columns = [pa.array(column, pa.string()) for column in zip(*keys, strict=True)]
     table = pa.table([*columns, pa.array(range(len(keys)))], names=[*COLUMNS, "position"])
     wanted = split(expression, SPEC)
-    rest = table.filter(expression_to_pyarrow(bound(SCHEMA, wanted.rest)))["position"].to_pylist()
-    whole = table.filter(expression_to_pyarrow(bound(SCHEMA, expression)))["position"].to_pylist()
+    rest = table.filter(expression_to_pyarrow(bind_filter(SCHEMA, wanted.rest)))["position"].to_pylist()
+    whole = table.filter(expression_to_pyarrow(bind_filter(SCHEMA, expression)))["position"].to_pylist()
     assert [position for position in wanted.among(keys) if position in rest] == whole  # type: ignore[arg-type]
 
 
@@ -82,7 +82,7 @@ def test_no_manifest_with_a_matching_key_is_left_out(
     """Whatever the filter, against Arrow's answer over the keys themselves."""
     columns = list(zip(*keys, strict=True))
     table = pa.table([pa.array(column) for column in columns], names=list(COLUMNS))
-    matching = table.filter(expression_to_pyarrow(bound(SCHEMA, expression))).num_rows
+    matching = table.filter(expression_to_pyarrow(bind_filter(SCHEMA, expression))).num_rows
     held = KeyRange(tuple(map(min, columns)), tuple(map(max, columns)))
     assert may_hold(held, required_values(expression)) or not matching
 

@@ -8,14 +8,14 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore.lake.formats.arrow_reader import opened
+from metastore.lake.formats.arrow_reader import open_parquet
 
 
 def test_columns_are_read_by_number() -> None:
     """A column with a dot in its name and the field of a struct are told apart."""
     buffer = io.BytesIO()
     pq.write_table(pa.table({"a.b": [1], "a": [{"b": 2}]}), buffer)
-    reader = opened(pa.BufferReader(buffer.getvalue()))
+    reader = open_parquet(pa.BufferReader(buffer.getvalue()))
     assert reader.read_row_group(0, column_indices=[0]).to_pylist() == [{"a.b": 1}]
     assert reader.read_row_group(0, column_indices=[1]).to_pylist() == [{"a": {"b": 2}}]
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import orc
 from support.tables_of_kinds import settings_of_kinds
 
-from metastore.lake.formats.casts import rounded
+from metastore.lake.formats.casts import cast_to_nearest
 from metastore.session import connect
 
 Write = Callable[[Path, list[Any], Any], None]
@@ -41,8 +41,8 @@ def neighbours(single: float) -> list[float]:
 def test_a_decimal_becomes_the_nearest_float(value: Decimal) -> None:
     """Of 64 bits as Python rounds it, and of 32 bits as no neighbour is nearer."""
     stored: Any = pa.array([value, None], pa.decimal128(38, 10))
-    assert rounded(stored, pa.float64()).to_pylist() == [float(value), None]
-    single = rounded(stored, pa.float32())[0].as_py()
+    assert cast_to_nearest(stored, pa.float64()).to_pylist() == [float(value), None]
+    single = cast_to_nearest(stored, pa.float32())[0].as_py()
     if single and value:
         own = distance(Fraction(value), single)
         assert all(own <= distance(Fraction(value), each) for each in neighbours(single))
@@ -52,7 +52,7 @@ def test_a_decimal_becomes_the_nearest_float(value: Decimal) -> None:
 def test_an_integer_becomes_the_nearest_float(value: int) -> None:
     """As Python rounds it."""
     stored: Any = pa.array([value], pa.int64())
-    assert rounded(stored, pa.float64()).to_pylist() == [float(value)]
+    assert cast_to_nearest(stored, pa.float64()).to_pylist() == [float(value)]
 
 
 def _parquet(path: Path, values: list[Any], type_: Any) -> None:

@@ -20,10 +20,10 @@ from support.tables_of_kinds import settings_of_kinds
 from thrift.Thrift import TType
 
 from metastore.errors import FormatError
-from metastore.lake.formats.claims import believed, believed_nans, limits_of
+from metastore.lake.formats.claims import believed_nans, check_claims, limits_of
 from metastore.lake.formats.orc.orc_facts import read_orc
 from metastore.lake.formats.orc.protobuf import varint
-from metastore.lake.formats.parquet.thrift_structs import decoded, encoded
+from metastore.lake.formats.parquet.thrift_structs import decode_struct, encode_struct
 from metastore.session import Session, connect
 
 ROWS: Final = pa.table(
@@ -42,7 +42,7 @@ Lie = Callable[[Path], None]
 )
 def test_what_is_believed_agrees(low: int | None, high: int | None, nulls: int | None, rows: int) -> None:
     """Each number comes back unchanged or unknown, and those that come back can be true together."""
-    found_low, found_high, found_nulls, values = believed(low, high, nulls, rows, (-3, 3))
+    found_low, found_high, found_nulls, values = check_claims(low, high, nulls, rows, (-3, 3))
     assert (found_low, found_high, found_nulls) == (
         found_low and low,
         found_high and high,
@@ -57,7 +57,7 @@ def test_what_is_believed_agrees(low: int | None, high: int | None, nulls: int |
 
 def test_nans_are_values_and_no_bounds() -> None:
     """More NaNs than values, bounds beside nothing but NaNs, and bounds that are NaN say nothing."""
-    assert believed(math.nan, 1.0, 0, 3) == (None, None, 0, 3)
+    assert check_claims(math.nan, 1.0, 0, 3) == (None, None, 0, 3)
     assert [believed_nans(nans, None, None, 2) for nans in (-1, 0, 2, 3, None)] == [None, 0, 2, None, None]
     assert believed_nans(2, 1.0, 2.0, 2) is None
 
@@ -159,7 +159,7 @@ def _of_parquet(**changed: Callable[[Mapping[str, Any]], Any]) -> Lie:
         pq.write_table(ROWS, path, use_dictionary=False)
         content = path.read_bytes()
         length = int.from_bytes(content[-8:-4], "little")
-        footer = decoded(content[-8 - length : -8])
+        footer = decode_struct(content[-8 - length : -8])
         for group in footer[4][1][1]:
             for chunk in group[1][1][1]:
                 statistics = chunk[3][1][12][1]
@@ -169,7 +169,7 @@ def _of_parquet(**changed: Callable[[Mapping[str, Any]], Any]) -> Lie:
                 for name, change in changed.items():
                     number, kind = numbers[name]
                     statistics[number] = (kind, change(own))
-        new = encoded(footer)
+        new = encode_struct(footer)
         path.write_bytes(content[: -8 - length] + new + len(new).to_bytes(4, "little") + b"PAR1")
 
     return lie

@@ -17,7 +17,7 @@ from metastore.lake.formats.parquet.parquet_facts import ParquetFooters
 from metastore.lake.formats.parquet.parquet_footer import read_footer
 from metastore.lake.formats.parquet.parquet_plans import Plan, arrow_schema_of
 from metastore.lake.formats.parquet.refused_footers import require_no_unread
-from metastore.lake.formats.parquet.thrift_structs import Struct, decoded
+from metastore.lake.formats.parquet.thrift_structs import Struct, decode_struct
 
 OF_NO_SHAPE = (
     "list_of_value",
@@ -60,7 +60,7 @@ def test_a_footer_is_changed_only_where_arrow_refuses_it(odd: Path, kind: str) -
         return
     with pytest.raises((pa.ArrowInvalid, OSError)):
         pq.ParquetFile(path)
-    before, after = decoded(footer.content), decoded(footer.accepted.content)
+    before, after = decode_struct(footer.content), decode_struct(footer.accepted.content)
     assert {**before, SCHEMA: None} == {**after, SCHEMA: None}
     assert [leaf_of(each) for each in before[SCHEMA][1][1]] == [leaf_of(each) for each in after[SCHEMA][1][1]]
 

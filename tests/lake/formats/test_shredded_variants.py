@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from metastore.errors import FormatError
 from metastore.lake.formats.parquet.marked_footer import FooterHeld, variant_mark
-from metastore.lake.formats.parquet.shredded_variants import unshredded
+from metastore.lake.formats.parquet.shredded_variants import assemble_variants
 
 KINDS = {
     "boolean": "i % 2 = 0",
@@ -67,7 +67,7 @@ def rewritten(rows: pa.Table, path: Path) -> None:
     """Write the column ``v`` as metadata and value."""
     column: Any = rows["v"].combine_chunks()
     names = [pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")]
-    made = pa.StructArray.from_arrays([*unshredded(column)], fields=names, mask=column.is_null())
+    made = pa.StructArray.from_arrays([*assemble_variants(column)], fields=names, mask=column.is_null())
     schema = pa.schema([pa.field("v", made.type, metadata={"PARQUET:field_id": "1"}), rows.schema.field("i")])
     with path.open("wb") as stream:
         held: Any = FooterHeld(stream)
@@ -153,19 +153,19 @@ def _object(name: str) -> Any:
 def test_what_is_no_variant_is_refused(column: Any, message: str) -> None:
     """Nothing is guessed."""
     with pytest.raises(FormatError, match=message):
-        unshredded(column)
+        assemble_variants(column)
 
 
 def test_a_variant_without_a_value_is_null() -> None:
     """As the specification says; other rows have theirs. Values of files without a column ``value`` are read, too."""
     typed = pa.array([7, None], pa.int8())
     column = pa.StructArray.from_arrays([pa.array([NAMES] * 2), typed], ["metadata", "typed_value"])
-    _, values = unshredded(column)
+    _, values = assemble_variants(column)
     assert values.to_pylist() == [b"\x0c\x07", b"\x00"]
 
 
 def test_a_shredded_field_wins_over_the_same_field_of_the_value() -> None:
     """A writer must not store both; then the typed one is read."""
     inner = b"\x02\x01\x00\x00\x02\x0c\x01"  # {"a": 1}
-    _, values = unshredded(_column(NAMES, inner, _object("a")))
+    _, values = assemble_variants(_column(NAMES, inner, _object("a")))
     assert values.to_pylist() == [b"\x02\x01\x00\x00\x09\x18" + (7).to_bytes(8, "little")]

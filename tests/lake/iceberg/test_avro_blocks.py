@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType
 
-from metastore.lake.iceberg.manifests.avro_blocks import CHECKSUM, CheckedDecoder, opened, schema_of
+from metastore.lake.iceberg.manifests.avro_blocks import CHECKSUM, CheckedDecoder, open_blocks, schema_of
 from metastore.lake.iceberg.manifests.avro_file import avro_file, encode, schema_text
 
 SCHEMA = Schema(
@@ -47,7 +47,7 @@ def without_checksum(content: bytes) -> bytes:
 
 def records(content: bytes, reader: Reader = READER) -> list[Record]:
     """All records of the file."""
-    return [record for block in opened(content)[1] for record in block.records(reader)]
+    return [record for block in open_blocks(content)[1] for record in block.records(reader)]
 
 
 def records_if_any(content: bytes) -> list[Record] | None:

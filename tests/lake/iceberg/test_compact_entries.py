@@ -28,7 +28,7 @@ from pyiceberg.types import (
 from metastore.lake.iceberg.manifests.compact_entries import CompactEntry, compact_entries, metrics_of
 from metastore.lake.iceberg.manifests.manifest_reader import content_of, read_live_entries
 from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
-from metastore.lake.iceberg.manifests.manifests import deleted, existing
+from metastore.lake.iceberg.manifests.manifests import deleted_entry, existing
 from metastore.lake.stores.new_files import NewFiles
 
 MOST = 1 << 26
@@ -123,7 +123,7 @@ def test_they_are_carried_over_as_decoded_ones_are(tmp_path: Path, entries: list
     assert mine is not None
     found = []
     for some in (mine, read_live_entries(IO, manifest)):
-        carried = [existing(entry) if place % 2 else deleted(entry, 9) for place, entry in enumerate(some)]
+        carried = [existing(entry) if place % 2 else deleted_entry(entry, 9) for place, entry in enumerate(some)]
         if carried:
             again = written(tmp_path, carried)
             found.append((fields(again), list(map(fields, read_live_entries(IO, again)))))

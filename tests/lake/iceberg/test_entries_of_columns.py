@@ -16,10 +16,10 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DoubleType, LongType, NestedField, StringType
 
-from metastore.lake.iceberg.manifests.avro_blocks import opened
+from metastore.lake.iceberg.manifests.avro_blocks import open_blocks
 from metastore.lake.iceberg.manifests.entries_of_columns import ColumnMetrics, FilesInColumns, entries_of_columns
 from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
-from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.manifests.manifests import added_entry
 from metastore.lake.stores.new_files import NewFiles
 
 SCHEMA = Schema(
@@ -71,7 +71,7 @@ def _by_pyiceberg(file: Any) -> ManifestEntry:
         split_offsets=splits or None,
     )
     made.spec_id = 0
-    return added(made, 77)
+    return added_entry(made, 77)
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -90,6 +90,6 @@ def test_the_bytes_are_those_of_pyiceberg(
         place = str(folder / name)
         made = write_manifest_file(NewFiles(PyArrowFileIO()), place, version, SPEC, SCHEMA, 77, entries)
         listed.append([made.added_files_count, made.added_rows_count, repr(made.partitions)])
-        contents.append([block.content for block in opened(Path(place).read_bytes())[1]])
+        contents.append([block.content for block in open_blocks(Path(place).read_bytes())[1]])
     assert contents[0] == contents[1]
     assert listed[0] == listed[1]

@@ -14,7 +14,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
 from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
-from metastore.lake.iceberg.manifests.manifests import added
+from metastore.lake.iceberg.manifests.manifests import added_entry
 from metastore.lake.stores.new_files import NewFiles
 
 
@@ -32,7 +32,7 @@ def test_ids_of_equality_deletes_are_ints(tmp_path: Path) -> None:
     schema = Schema(NestedField(1, "n", LongType(), required=False))
     place, deletes = str(tmp_path / "m.avro"), ManifestContent.DELETES
     spec = UNPARTITIONED_PARTITION_SPEC
-    made = write_manifest_file(NewFiles(PyArrowFileIO()), place, 2, spec, schema, 5, [added(file, 5)], deletes)
+    made = write_manifest_file(NewFiles(PyArrowFileIO()), place, 2, spec, schema, 5, [added_entry(file, 5)], deletes)
     with open(place, "rb") as stream:
         found: Any = fastavro.reader(stream)
         described = next(each for each in found.writer_schema["fields"] if each["name"] == "data_file")["type"][

@@ -39,7 +39,7 @@ def test_near_tables_are_those_with_files_in_a_folder_of_candidates(
         index.add_table(("lake", "s", name), TableReach(str(number), at(*folders), Reach()))
         if not is_kept:
             del model[name]
-            assert index.outdated({("lake", "s", each): "?" for each in model}, {"lake"}) == [
+            assert index.find_outdated({("lake", "s", each): "?" for each in model}, {"lake"}) == [
                 ("lake", "s", each) for each in model
             ]
     found = {name for _, _, name in index.near(sought(*wanted))}
@@ -64,7 +64,7 @@ def test_the_least_recently_read_tables_are_read_again_when_there_are_too_many()
     tables = [("lake", "s", str(number)) for number in range(20)]
     for table in tables:
         index.add_table(table, TableReach("p", at(table[2]), Reach()))
-    unknown = index.outdated(dict.fromkeys(tables, "p"), {"lake"})
+    unknown = index.find_outdated(dict.fromkeys(tables, "p"), {"lake"})
     assert len(unknown) == 15
     assert {*unknown, *index.near(sought(*(name for _, _, name in tables)))} == set(tables)
 

@@ -30,13 +30,13 @@ from metastore.config.limits import LimitSettings
 from metastore.config.settings import Settings
 from metastore.errors import ConfigError, FormatError
 from metastore.lake.iceberg.catalogs.version_files import HINT
-from metastore.lake.iceberg.manifests.avro_blocks import opened
+from metastore.lake.iceberg.manifests.avro_blocks import open_blocks
 from metastore.lake.iceberg.manifests.avro_file import avro_file
 from metastore.lake.stores.arrow_io import BoundedArrowFileIO
 from metastore.lake.stores.bounded_reading import (
     Limit,
     ReadLimits,
-    gunzipped,
+    gunzip,
     parquet_rows,
     table_metadata,
     unpacked_block,
@@ -169,10 +169,10 @@ class TestUncompressing:
         packed, plain = b"".join(map(gzip.compress, members)), b"".join(members)
         limit = Limit("backup", most)
         if len(plain) <= most:
-            assert gunzipped(packed, "x", limit) == plain == gzip.decompress(packed)
+            assert gunzip(packed, "x", limit) == plain == gzip.decompress(packed)
         else:
             with pytest.raises(FormatError, match=r"x holds more than"):
-                gunzipped(packed, "x", limit)
+                gunzip(packed, "x", limit)
 
     @given(st.binary(min_size=20, max_size=300), st.data())
     def test_a_cut_gzip_file(self, plain: bytes, data: st.DataObject) -> None:
@@ -180,7 +180,7 @@ class TestUncompressing:
         packed = gzip.compress(plain)
         cut = data.draw(st.integers(1, len(packed) - 1))
         with pytest.raises((EOFError, zlib.error)):
-            gunzipped(packed[:cut], "x", Limit("backup", 10_000))
+            gunzip(packed[:cut], "x", Limit("backup", 10_000))
 
     @pytest.mark.parametrize("name", ["deflate", "bzip2", "zstandard", "snappy"])
     def test_blocks_of_avro(self, name: str) -> None:
@@ -205,8 +205,8 @@ class TestUncompressing:
         schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "a", "type": "string", "field-id": 1}]})
         file = avro_file(schema, {}, [b"\x02a"] * 100)
         with pytest.raises(ValueError, match="more than 199 bytes"):
-            list(opened(file, 199)[1])
-        assert len(list(opened(file, 200)[1])) == 1
+            list(open_blocks(file, 199)[1])
+        assert len(list(open_blocks(file, 200)[1])) == 1
 
     def test_lists_in_parquet(self, tmp_path: Path) -> None:
         """A few bytes may stand for many rows of the same value."""

@@ -109,7 +109,7 @@ def test_only_what_was_created_is_discarded(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         new.stream(f"{tmp_path}/theirs")
     assert new.discard([f"{tmp_path}/theirs", f"{tmp_path}/a"]).removed == 1
-    assert new.created == [f"{tmp_path}/b", f"{tmp_path}/c"]
+    assert new.created_files == [f"{tmp_path}/b", f"{tmp_path}/c"]
     assert new.discard().removed == 2
     assert files(tmp_path) == {tmp_path / "theirs"}
 

@@ -38,12 +38,12 @@ def test_refusals_halve_what_is_in_flight() -> None:
     """Down to one; answers raise it slowly, up to the limit."""
     pace = RequestPace(8, lambda _: None)
     pace.ask(failing(1))
-    assert pace.allowed == 4
+    assert pace.most_at_once == 4
     pace.ask(failing(6))
-    assert pace.allowed == 2  # one refusal more than there are halves: the answer counts as well
+    assert pace.most_at_once == 2  # one refusal more than there are halves: the answer counts as well
     for _ in range(100):
         pace.ask(failing(0))
-    assert pace.allowed == 8
+    assert pace.most_at_once == 8
 
 
 def test_no_more_are_in_flight_than_allowed() -> None:

@@ -22,7 +22,7 @@ from pyiceberg.types import (
 )
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.writes.conforming import conformed
+from metastore.lake.writes.conforming import conform_columns
 
 
 def test_columns_that_are_left_out_have_their_write_default() -> None:
@@ -33,17 +33,17 @@ def test_columns_that_are_left_out_have_their_write_default() -> None:
         NestedField(3, "k", StringType(), write_default="x"),
         NestedField(4, "m", LongType()),
     )
-    rows = conformed({"id": pa.array([1, 2]), "k": pa.array([None, "y"])}, schema, schema_to_pyarrow(schema), 2)
+    rows = conform_columns({"id": pa.array([1, 2]), "k": pa.array([None, "y"])}, schema, schema_to_pyarrow(schema), 2)
     assert rows.to_pylist() == [{"id": 1, "n": 7, "k": None, "m": None}, {"id": 2, "n": 7, "k": "y", "m": None}]
 
 
 def test_a_required_column_with_a_default_may_be_left_out() -> None:
     """Without one it may not."""
     given = Schema(NestedField(1, "n", LongType(), required=True, write_default=7))
-    assert conformed({}, given, schema_to_pyarrow(given), 1)["n"].to_pylist() == [7]
+    assert conform_columns({}, given, schema_to_pyarrow(given), 1)["n"].to_pylist() == [7]
     without = Schema(NestedField(1, "n", LongType(), required=True))
     with pytest.raises(InvalidRequestError, match="column n is required"):
-        conformed({}, without, schema_to_pyarrow(without), 1)
+        conform_columns({}, without, schema_to_pyarrow(without), 1)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_required_column_with_a_default_may_be_left_out() -> None:
 def test_defaults_are_read_from_json(kind: Any, written: str, value: Any) -> None:
     """As the specification writes them."""
     schema = Schema(NestedField(1, "d", kind, write_default=written))
-    assert conformed({}, schema, schema_to_pyarrow(schema), 2)["d"].to_pylist() == [value, value]
+    assert conform_columns({}, schema, schema_to_pyarrow(schema), 2)["d"].to_pylist() == [value, value]
 
 
 def test_decimals_become_the_nearest_doubles_and_integers_stay_whole() -> None:
@@ -66,9 +66,9 @@ def test_decimals_become_the_nearest_doubles_and_integers_stay_whole() -> None:
     schema = Schema(NestedField(1, "d", DoubleType()))
     wanted = schema_to_pyarrow(schema)
     amounts = pa.array([Decimal("840.06"), Decimal("7771.98")], pa.decimal128(6, 2))
-    assert conformed({"d": amounts}, schema, wanted, 2)["d"].to_pylist() == [840.06, 7771.98]
+    assert conform_columns({"d": amounts}, schema, wanted, 2)["d"].to_pylist() == [840.06, 7771.98]
     with pytest.raises(InvalidRequestError, match="column d is double"):
-        conformed({"d": pa.array([2**53 + 1], pa.int64())}, schema, wanted, 1)
+        conform_columns({"d": pa.array([2**53 + 1], pa.int64())}, schema, wanted, 1)
 
 
 VALUES: dict[str, Any] = {
@@ -101,6 +101,6 @@ def test_a_type_fits_whether_there_are_rows_or_not(kind: Any, given: str) -> Non
 def _said(schema: Schema, values: Any) -> str:
     """The refusal of a column, or its types."""
     try:
-        return str(conformed({"c": values}, schema, schema_to_pyarrow(schema), len(values)).schema.types)
+        return str(conform_columns({"c": values}, schema, schema_to_pyarrow(schema), len(values)).schema.types)
     except InvalidRequestError as error:
         return str(error)

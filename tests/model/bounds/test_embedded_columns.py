@@ -17,8 +17,8 @@ from support.random_statistics import VALUES, containers, told
 
 from metastore.errors import FormatError
 from metastore.model.bounds.embedded_columns import EmbeddedBatches
-from metastore.model.bounds.embedded_place import Embedded, EmbeddedPlace, PackedSchema, opened, packed
-from metastore.model.bounds.embedding import embedded
+from metastore.model.bounds.embedded_place import Embedded, EmbeddedPlace, PackedSchema, pack_batch, unpack_content
+from metastore.model.bounds.embedding import embed_partitions
 from metastore.model.bounds.fact_columns import KIND
 from metastore.model.bounds.portion_columns import PortionColumns
 from metastore.model.bounds.units import TablePortion
@@ -138,12 +138,12 @@ def partitions(draw: st.DrawFn) -> list[TableMetadataUnit]:
 def test_columns_of_data_files_say_what_their_json_says(some: list[list[TableMetadataUnit]]) -> None:
     """Every type, forms that do not fit (they are left to JSON), files together whose columns have other forms."""
     asked = ("`a`", "`b`.`c`", "`never`")
-    written = embedded([to_arrow(TableMetadataUnit, units) for units in some])
+    written = embed_partitions([to_arrow(TableMetadataUnit, units) for units in some])
     assert None not in written
     has_all, found = read([one for one in written if one is not None], asked)
     left = [units for units, has in zip(some, has_all, strict=True) if not has]
     parts = [*found, *(from_json(units, asked) for units in left)]
-    together = said(PortionColumns.joined(parts), asked)
+    together = said(PortionColumns.join(parts), asked)
     apart = [said(from_json(units, asked), asked) for units in some]
     for mine, one_by_one in zip(together, zip(*apart, strict=True), strict=True):
         assert sorted(map(repr, mine)) == sorted(repr(row) for rows in one_by_one for row in rows)
@@ -153,16 +153,16 @@ def test_columns_of_data_files_say_what_their_json_says(some: list[list[TableMet
 @given(units=partitions())
 def test_columns_that_older_releases_wrote_are_read(units: list[TableMetadataUnit]) -> None:
     """They hold files and row groups alone, and no facts."""
-    [written] = embedded([to_arrow(TableMetadataUnit, units)])
+    [written] = embed_partitions([to_arrow(TableMetadataUnit, units)])
     assert written is not None
-    stored = opened(written.at(0), pa.py_buffer(written.content))
+    stored = unpack_content(written.at(0), pa.py_buffer(written.content))
     schema = pa.ipc.read_schema(pa.py_buffer(stored.schema))
     batch = pa.ipc.read_record_batch(stored.content, schema)
     lower = sum(unit.metadata_type in (MetadataType.FILE, MetadataType.ROW_GROUP) for unit in units)
     of_facts = (KIND, "location", "cut", "identifier", "place", "modified", "rowCount", "start", "fileCount", "column")
     names = [name for name in schema.names if name not in (*of_facts, "partitionValues")]
     kept = batch.slice(0, lower).select(names).replace_schema_metadata(schema.metadata)
-    older = packed(kept, PackedSchema.of(kept.schema), has_facts=False)
+    older = pack_batch(kept, PackedSchema.of(kept.schema), has_facts=False)
     assert older is not None
     asked = [name for name in ("`a`", "`b`.`c`") if f"={name}" in names]
     mine, others = (read([each], asked) for each in (written, older))
@@ -178,7 +178,7 @@ def test_forms_of_arrays_are_the_same() -> None:
         "`t`": ColumnStatistics("VARCHAR", "", "\U0001f600"),
     }
     units = [file(0, values), row_group(0, 0, values)]
-    [written] = embedded([to_arrow(TableMetadataUnit, units)])
+    [written] = embed_partitions([to_arrow(TableMetadataUnit, units)])
     assert written is not None
     has_all, [found] = read([written], tuple(values))
     assert has_all == [True]
@@ -193,7 +193,7 @@ def test_forms_of_arrays_are_the_same() -> None:
 def test_a_form_that_arrow_has_not_is_left_to_json() -> None:
     """Bounds beyond 64 bits: the other column is here, and who asks for both reads JSON."""
     known: Columns = {"`n`": ColumnStatistics("BIGINT", 0, 1), "`d`": ColumnStatistics("UINT8", 2**63, 2**64 - 1)}
-    [written] = embedded([to_arrow(TableMetadataUnit, [file(0, known)])])
+    [written] = embed_partitions([to_arrow(TableMetadataUnit, [file(0, known)])])
     assert written is not None
     assert read([written], ["`n`"])[0] == [True]
     for asked in (["`d`"], ["`n`", "`d`"], ["`never`"]):
@@ -203,7 +203,7 @@ def test_a_form_that_arrow_has_not_is_left_to_json() -> None:
 def test_of_wide_tables_the_first_columns_are_here() -> None:
     """What is asked of others is read from JSON."""
     known: Columns = {f"`c{number}`": ColumnStatistics("INT", number, number) for number in range(80)}
-    [written] = embedded([to_arrow(TableMetadataUnit, [file(0, known)])])
+    [written] = embed_partitions([to_arrow(TableMetadataUnit, [file(0, known)])])
     assert written is not None
     here = [name for name in known if read([written], [name])[0] == [True]]
     assert len(here) == 64
@@ -221,13 +221,13 @@ def test_of_wide_tables_the_first_columns_are_here() -> None:
 )
 def test_what_is_no_file_of_a_table_has_no_columns(units: list[TableMetadataUnit]) -> None:
     """The commit goes on as ever, and who reads gets what JSON gives."""
-    assert embedded([to_arrow(TableMetadataUnit, units)]) == [None]
+    assert embed_partitions([to_arrow(TableMetadataUnit, units)]) == [None]
 
 
 @pytest.mark.parametrize("place", range(0, 400, 37))
 def test_damage_is_an_error(place: int) -> None:
     """A byte that differs, wherever it is, and an end that is missing."""
-    [written] = embedded([to_arrow(TableMetadataUnit, [file(0, {"`n`": ColumnStatistics("BIGINT", 0, 1)})])])
+    [written] = embed_partitions([to_arrow(TableMetadataUnit, [file(0, {"`n`": ColumnStatistics("BIGINT", 0, 1)})])])
     assert written is not None
     content = bytearray(written.content)
     content[place % len(content)] ^= 4

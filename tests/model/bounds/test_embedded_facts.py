@@ -13,7 +13,7 @@ from pyiceberg.expressions import AlwaysTrue
 from metastore.model.bounds.embedded_columns import EmbeddedBatches
 from metastore.model.bounds.embedded_facts import FactBatches
 from metastore.model.bounds.embedded_place import EmbeddedPlace
-from metastore.model.bounds.embedding import embedded
+from metastore.model.bounds.embedding import embed_partitions
 from metastore.model.bounds.portion_columns import PortionColumns
 from metastore.model.bounds.unit_facts import FACTS, columns_for, facts_of_rows
 from metastore.model.mapping.row_test import RowTest
@@ -94,7 +94,7 @@ def test_facts_of_bytes_are_those_of_rows(some: list[list[TableMetadataUnit]], w
     batches = FactBatches(wanted)
     expected = []
     partitions = [to_arrow(TableMetadataUnit, own) for own in some]
-    for own, rows, written in zip(some, partitions, embedded(partitions), strict=True):
+    for own, rows, written in zip(some, partitions, embed_partitions(partitions), strict=True):
         assert written is not None
         if written.has_facts:
             key = (own[0].storage_plugin, own[0].workspace, own[0].table_name, own[0].metadata_key)
@@ -110,7 +110,7 @@ def test_units_with_facts_only_do_not_change_what_planning_sees(own: list[TableM
     lower = [unit for unit in own if unit.metadata_type in LOWER]
     planned: list[list[PortionColumns]] = []
     for each in (own, lower):
-        [written] = embedded([to_arrow(TableMetadataUnit, each)])
+        [written] = embed_partitions([to_arrow(TableMetadataUnit, each)])
         assert written is not None
         batches = EmbeddedBatches(())
         assert batches.add(written.at(0), pa.py_buffer(written.content))
@@ -135,7 +135,7 @@ def test_units_without_identifier_have_no_facts() -> None:
         TableMetadataUnit(metadata_type="ROW_GROUP", path="/a"),
         TableMetadataUnit(metadata_type="SEGMENT", path="/a", metadata_identifier="a", last_modified_time=2**63 - 1),
     ):
-        [written] = embedded([to_arrow(TableMetadataUnit, [file, other])])
+        [written] = embed_partitions([to_arrow(TableMetadataUnit, [file, other])])
         assert written is not None
         assert not written.has_facts
         place = written.at(7)

@@ -37,7 +37,7 @@ from support.random_statistics import UTC, VALUES, containers, told
 
 from metastore.errors import FormatError
 from metastore.model.bounds.statistics_columns import StatisticsColumns
-from metastore.model.bounds.statistics_texts import decoded
+from metastore.model.bounds.statistics_texts import decode_texts
 from metastore.model.drill_types import FLOAT_TYPES, DrillType
 from metastore.model.statistics import ColumnStatistics, parse_many
 from metastore.predicates.columns import PredicateColumn
@@ -84,7 +84,7 @@ def test_texts_that_are_decoded_together_say_what_each_says(of: str, data: st.Da
     """JSON of every type, as it is written here, beside the reader of one text."""
     known = data.draw(containers(of))
     texts = [None if each is None else each.to_json() for each in known]
-    assert told(decoded(pa.array(texts, pa.string()))) == [says(each) for each in parse_many(texts)]
+    assert told(decode_texts(pa.array(texts, pa.string()))) == [says(each) for each in parse_many(texts)]
 
 
 TEXT = '{"statistics":[{"statisticsValue":%s,"statisticsKind":{"exact":true,"name":"minValue"}}],"type":"%s"}'
@@ -139,7 +139,7 @@ COUNTED = (
 def test_what_other_programs_write_is_read_by_the_same_rule(text: str) -> None:
     """Spellings that the pattern takes, and those that it must leave to the reader of one text."""
     texts = [TEXT % ("1", "INT"), text, None]
-    assert told(decoded(pa.array(texts, pa.string()))) == [says(each) for each in parse_many(texts)]
+    assert told(decode_texts(pa.array(texts, pa.string()))) == [says(each) for each in parse_many(texts)]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_what_other_programs_write_is_read_by_the_same_rule(text: str) -> None:
 def test_a_damaged_text_is_no_statistics(text: str) -> None:
     """Beside good ones too."""
     with pytest.raises(FormatError):
-        decoded(pa.array([TEXT % ("1", "INT"), text]))
+        decode_texts(pa.array([TEXT % ("1", "INT"), text]))
 
 
 SAME_ORDER = {"VARCHAR": frozenset({"VARCHAR"}), "FLOAT": FLOAT_TYPES, "DOUBLE": FLOAT_TYPES}

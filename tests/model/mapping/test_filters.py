@@ -28,7 +28,14 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import NestedField, StringType, StructType
 
 from metastore.errors import InvalidRequestError
-from metastore.model.mapping.filters import all_of, bound, columns_read, compiled, partition_schema, projected
+from metastore.model.mapping.filters import (
+    all_of,
+    bind_filter,
+    columns_read,
+    partition_schema,
+    project_on_partitions,
+    to_arrow_filter,
+)
 from metastore.model.mapping.rows import by_partition, to_arrow
 from metastore.model.mapping.schema import iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
@@ -49,15 +56,15 @@ class TestBound:
     def test_an_unknown_column_is_named(self, name: str) -> None:
         """Beside those that there are; the case of letters counts."""
         with pytest.raises(InvalidRequestError, match=f"{name}.*does not fit the columns .storagePlugin, .*hostAff"):
-            bound(SCHEMA, And(EqualTo("owner", "a"), EqualTo(name, "b")))
+            bind_filter(SCHEMA, And(EqualTo("owner", "a"), EqualTo(name, "b")))
 
     def test_columns_read_are_those_at_the_top(self) -> None:
         """Each once; what is always true reads none, and a field within a column reads the column."""
         asked = Or(EqualTo("owner", "a"), And(NotNull("owner"), GreaterThan("lastModifiedTime", 1)))
-        assert columns_read(SCHEMA, bound(SCHEMA, asked)) == {"owner", "lastModifiedTime"}
+        assert columns_read(SCHEMA, bind_filter(SCHEMA, asked)) == {"owner", "lastModifiedTime"}
         assert columns_read(SCHEMA, AlwaysTrue()) == frozenset()
         nested = Schema(NestedField(1, "outer", StructType(NestedField(2, "inner", StringType()))))
-        assert columns_read(nested, bound(nested, EqualTo("outer.inner", "a"))) == {"outer"}
+        assert columns_read(nested, bind_filter(nested, EqualTo("outer.inner", "a"))) == {"outer"}
 
 
 def test_all_of_nothing_is_everything() -> None:
@@ -93,14 +100,14 @@ _expressions = st.recursive(
 @given(_expressions)
 def test_projection_never_excludes_a_partition_with_a_matching_row(expression: BooleanExpression) -> None:
     """Whatever is asked of whichever columns; and asked of partition columns alone, it excludes all others."""
-    required = projected(SCHEMA, SPEC, expression)
+    required = project_on_partitions(SCHEMA, SPEC, expression)
     may_match = expression_evaluator(partition_schema(SCHEMA, SPEC), required, case_sensitive=True)
-    row_filter = compiled(bound(SCHEMA, expression))
+    row_filter = to_arrow_filter(bind_filter(SCHEMA, expression))
     groups = by_partition(TableMetadataUnit, ROWS)
     holding = {group.key for group in groups if group.rows.filter(row_filter).num_rows}
     passing = {group.key for group in groups if may_match(Record(*group.key))}
     assert holding <= passing
-    if "owner" not in columns_read(SCHEMA, bound(SCHEMA, expression)):
+    if "owner" not in columns_read(SCHEMA, bind_filter(SCHEMA, expression)):
         assert holding == passing
 
 

@@ -18,7 +18,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from metastore.model.fields import ColumnType, Unit, column_names, stored_as
 from metastore.model.mapping.arrow import arrow_schema, plain_arrow_schema
-from metastore.model.mapping.schema import added_fields, evolved, iceberg_schema, partition_spec
+from metastore.model.mapping.schema import added_fields, evolve_schema, iceberg_schema, partition_spec
 from metastore.model.table_unit import TableMetadataUnit
 
 FULL = iceberg_schema(TableMetadataUnit)
@@ -104,7 +104,7 @@ class TestEvolution:
         """Whichever are missing, and however many ids were used before: what stands is left as it is."""
         old = Schema(*(f for f in FULL.fields if f.name not in missing), schema_id=3)
         last = FULL.highest_field_id + gap
-        new = evolved(old, last, TableMetadataUnit)
+        new = evolve_schema(old, last, TableMetadataUnit)
         in_order = [name for name in column_names(TableMetadataUnit) if name in missing]
         assert [c.name for c in added_fields(old, TableMetadataUnit)] == in_order
         assert new.fields[: len(old.fields)] == old.fields
@@ -119,7 +119,7 @@ class TestEvolution:
     def test_columns_of_others_stay(self) -> None:
         """A column that the unit does not know keeps its place and id; new ones take none of its."""
         old = Schema(NestedField(1, "key", StringType()), NestedField(9, "theirs", LongType()))
-        new = evolved(old, 9, Grown)
+        new = evolve_schema(old, 9, Grown)
         assert [(f.field_id, f.name) for f in new.fields] == [
             (1, "key"),
             (9, "theirs"),
@@ -145,7 +145,9 @@ class TestArrow:
 
     def test_files_carry_the_ids_of_the_table_at_hand(self) -> None:
         """Not those of a new table; columns of others are not written."""
-        table = evolved(Schema(NestedField(5, "theirs", LongType()), NestedField(7, "key", StringType())), 20, Grown)
+        table = evolve_schema(
+            Schema(NestedField(5, "theirs", LongType()), NestedField(7, "key", StringType())), 20, Grown
+        )
         written = pyarrow_to_schema(arrow_schema(Grown, table))
         assert written.fields == tuple(table.find_field(name) for name in column_names(Grown))
 

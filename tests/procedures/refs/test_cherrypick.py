@@ -20,7 +20,7 @@ from support.snapshots import current as head_of
 
 from metastore.errors import ProcedureError
 from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
-from metastore.lake.iceberg.manifests.manifests import added, deleted, existing, write_list
+from metastore.lake.iceberg.manifests.manifests import added_entry, deleted_entry, existing, write_list
 from metastore.lake.stores.new_files import NewFiles
 from metastore.model.vocabulary import MetadataType
 from metastore.procedures.framework.model import CallContext
@@ -277,11 +277,11 @@ class _Overwrite:
         parent, metadata = table.current_snapshot(), table.metadata
         snapshot_id = metadata.new_snapshot_id()
         partitions = {file.partition for file in new}
-        entries = [added(file, snapshot_id) for file in new]
+        entries = [added_entry(file, snapshot_id) for file in new]
         for manifest in parent.manifests(table.io):
             for entry in manifest.fetch_manifest_entry(table.io):
                 replaced = entry.data_file.partition in partitions
-                entries.append(deleted(entry, snapshot_id) if replaced else existing(entry))
+                entries.append(deleted_entry(entry, snapshot_id) if replaced else existing(entry))
         folder = f"{metadata.location}/metadata"
         manifest = write_manifest_file(
             NewFiles(table.io),

@@ -55,7 +55,7 @@ from support.rewriting_lake import Lake
 from metastore.lake.iceberg.rows.projection import Projection
 from metastore.lake.writes.job import SortKey
 from metastore.lake.writes.ordering import Order, in_order
-from metastore.lake.writes.transforms import transformed
+from metastore.lake.writes.transforms import apply_transform
 
 INNER = StructType(
     NestedField(31, "x", StringType(), required=False),
@@ -397,7 +397,7 @@ def test_transforms_of_columns_are_those_of_values(
     column = pa.array(given_values, arrow_type)
     apply = transform.transform(kind)
     expected = [None if value is None else apply(_number(value)) for value in given_values]
-    assert [_number(each) for each in transformed(transform, kind, column).to_pylist()] == expected
+    assert [_number(each) for each in apply_transform(transform, kind, column).to_pylist()] == expected
 
 
 def _number(value: Any) -> Any:

@@ -32,7 +32,7 @@ from support.rewriting_lake import Lake
 from metastore.errors import InvalidRequestError
 from metastore.lake.writes.job import AlongCurve
 from metastore.lake.writes.ordering import Order, in_order
-from metastore.lake.writes.space_curves import Curve, along_hilbert, interleaved
+from metastore.lake.writes.space_curves import Curve, along_hilbert, interleave_bits
 
 SIDE = 64
 START = datetime(2021, 1, 1, tzinfo=timezone.utc)
@@ -120,7 +120,7 @@ def test_the_place_grows_with_every_column(rows: list[tuple[Any, ...]], sampled:
     table = pa.table(
         [pa.array(columns[0], pa.int64()), pa.array(columns[1], pa.float64()), pa.array(columns[2])], ["a", "b", "c"]
     )
-    order = Order(schema, [AlongCurve((1, 2, 3))]).fitted(table.slice(0, sampled))
+    order = Order(schema, [AlongCurve((1, 2, 3))]).fit(table.slice(0, sampled))
     places: list[Any] = order.ranks(table)[0].column(0).to_pylist()
 
     def key(value: Any) -> tuple[Any, ...]:
@@ -139,7 +139,7 @@ def test_the_place_grows_with_every_column(rows: list[tuple[Any, ...]], sampled:
 def test_neighbours_on_a_hilbert_curve_are_neighbours_in_space(dimensions: int, bits: int) -> None:
     """It goes through each point once, and moves by one in one dimension with each step."""
     points = np.stack(np.meshgrid(*[np.arange(1 << bits)] * dimensions), axis=-1).reshape(-1, dimensions)
-    places = interleaved(along_hilbert(list(points.T.copy()), bits), bits)
+    places = interleave_bits(along_hilbert(list(points.T.copy()), bits), bits)
     assert sorted(places.tolist()) == list(range(len(points)))
     steps = np.abs(np.diff(points[np.argsort(places)], axis=0))
     assert (steps.sum(axis=1) == 1).all()

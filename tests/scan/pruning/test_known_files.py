@@ -75,7 +75,7 @@ def test_a_join_of_columns_equals_a_comparison_file_by_file(
 ) -> None:
     """Counts, changed, unknown and missing files and the mask of unchanged files, over doubled units as well."""
     portions = [portion(batches, orphans) for batches, orphans in parts]
-    known = KnownFiles.compared(ListedFiles.of(listing), portions, ROOT)
+    known = KnownFiles.compare(ListedFiles.of(listing), portions, ROOT)
 
     units = [unit for batches, _ in parts for batch in batches for unit in batch]
     times = Counter(unit.path for unit in units)

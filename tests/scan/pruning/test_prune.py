@@ -42,7 +42,7 @@ def names(table: Any, paths: list[str]) -> list[str]:
 def test_levels_narrow_from_segment_to_row_group(table: TableOnDisk) -> None:
     """One segment, one file of it, one of its row groups: everything else is skipped, and the counts say so."""
     result = prune("big = 203", table.units, listing=ListedFiles.of(table.listing))
-    assert [(s.identifier, s.kept) for s in result.segments] == [
+    assert [(s.identifier, s.may_match) for s in result.segments] == [
         ("month=1", False),
         ("month=2", True),
         ("month=3", False),

@@ -76,7 +76,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[FileGroup]:
     """The groups of data files that were read, in their order, as rows or as columns."""
     found: list[FileGroup] = []
-    batches, embedded = FileGroup.batches, FileGroup.embedded
+    batches, embedded = FileGroup.batches, FileGroup.add_embedded
 
     def noted(self: FileGroup) -> Iterator[pa.RecordBatch]:
         found.append(self)
@@ -89,7 +89,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[FileGroup]:
         return has_all
 
     monkeypatch.setattr(FileGroup, "batches", noted)
-    monkeypatch.setattr(FileGroup, "embedded", noted_columns)
+    monkeypatch.setattr(FileGroup, "add_embedded", noted_columns)
     return found
 
 

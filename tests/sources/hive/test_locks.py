@@ -63,12 +63,12 @@ def test_the_living_keep_theirs_and_the_dead_do_not(hive: HiveMaker, hive_metast
     with HiveClient(hive_metastore, lock_polls=(0.01,)) as client:
         with (
             pytest.raises(ConflictError, match=f"process {process.pid}.*since 20.*hive.txn.timeout"),
-            client.locked(hive.database, name),
+            client.lock_table(hive.database, name),
         ):
             raise AssertionError
         process.kill()
         process.communicate()
-        with client.locked(hive.database, name):
+        with client.lock_table(hive.database, name):
             [lock] = hive.client.locks(hive.database, name)
             assert Holder.parse(lock.agentInfo) == Holder.this_process()
 
@@ -154,7 +154,7 @@ def test_no_lock_outlives_a_lost_answer(
         refused: AbstractContextManager[Any] = (
             nullcontext() if is_held else pytest.raises(StorageError, match="nothing was changed")
         )
-        with refused, client.locked(hive.database, name):
+        with refused, client.lock_table(hive.database, name):
             asked.append("held")
     assert ("held" in asked) == is_held
     assert hive.client.locks(hive.database, name) == []

@@ -289,13 +289,13 @@ class Meddler:
     """Somebody who does something just before the lock is taken."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-        locked = HiveClient.locked
+        locked = HiveClient.lock_table
 
         def meddled(client: Any, *place: str) -> Any:
             act()
             return locked(client, *place)
 
-        monkeypatch.setattr(HiveClient, "locked", meddled)
+        monkeypatch.setattr(HiveClient, "lock_table", meddled)
 
 
 def test_concurrent_changes_are_noticed(hive: HiveMaker, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +347,7 @@ def test_a_lock_of_somebody_else(hive: HiveMaker, call: Call, hive_metastore: st
     """It is respected, and no lock is left by either."""
     name = hive.table({"id": "bigint"})
     with HiveClient(hive_metastore) as other:
-        with other.locked(hive.database, name), pytest.raises(ConflictError, match="holds a lock"):
+        with other.lock_table(hive.database, name), pytest.raises(ConflictError, match="holds a lock"):
             call("migrate", name)
         assert call("migrate", name)["status"] == "migrated"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from metastore.errors import FormatError, InvalidRequestError
 from metastore.sources.directory_values import NULL_DIRECTORY
-from metastore.sources.hive.partitions import chosen, folder_value, partition_name, typed_value
+from metastore.sources.hive.partitions import folder_value, has_values, partition_name, typed_value
 from metastore.sources.hive.types import parse
 
 
@@ -88,7 +88,7 @@ def test_folders_as_hive_calls_them() -> None:
 def test_choosing_partitions() -> None:
     """By some of the columns, whose names have no case."""
     values = {"p": "1", "q": "x"}
-    assert chosen(values, {"P": "1"})
-    assert not chosen(values, {"p": "1", "q": "y"})
+    assert has_values(values, {"P": "1"})
+    assert not has_values(values, {"p": "1", "q": "y"})
     with pytest.raises(InvalidRequestError, match="the table has p, q"):
-        chosen(values, {"r": "1"})
+        has_values(values, {"r": "1"})

@@ -204,7 +204,7 @@ def test_a_commit_in_between(
     """It is noticed under the lock: nothing is changed."""
     name = partitioned(hive)
     call("migrate", name)
-    locked = HiveClient.locked
+    locked = HiveClient.lock_table
 
     def meddled(client: HiveClient, *place: str) -> Any:
         with load(name).transaction() as transaction:
@@ -212,7 +212,7 @@ def test_a_commit_in_between(
         return locked(client, *place)
 
     with monkeypatch.context() as patch:
-        patch.setattr(HiveClient, "locked", meddled)
+        patch.setattr(HiveClient, "lock_table", meddled)
         with pytest.raises(ConflictError, match="committed to"):
             call("revert_migration", name)
     assert set(load(name).scan().to_arrow()["id"].to_pylist()) == {0, 1}

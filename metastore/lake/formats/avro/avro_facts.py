@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.lake.formats.avro.avro_header import MAGIC, SYNC_BYTES, entries, signed
+from metastore.lake.formats.avro.avro_header import MAGIC, SYNC_BYTES, entries, read_number
 from metastore.lake.formats.avro.avro_schema import arrow_schema_of
 from metastore.lake.formats.facts import FileFacts, LeafFacts
 
@@ -51,7 +51,7 @@ class _File:
 
     def skip_block(self, sync: bytes) -> int:
         """Skip a block; returns the number of its rows."""
-        rows, length = signed(self.take), signed(self.take)
+        rows, length = read_number(self.take), read_number(self.take)
         self.at += length
         if rows < 0 or length < 0 or self.at + SYNC_BYTES > self._size:
             raise FormatError("a block is cut short")

@@ -60,7 +60,7 @@ def records(source: Source) -> Iterator[Mapping[str, Any]]:
     names: dict[str, Any] = {}
     _collect_names(reader.writer_schema, names)
     convert = converter(reader.writer_schema, names)
-    return _decoded(reader) if convert is None else map(convert, _decoded(reader))
+    return _decode_records(reader) if convert is None else map(convert, _decode_records(reader))
 
 
 def avro_rows(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -74,7 +74,7 @@ def _text_of(value: Any) -> str:
     raise FormatError(f"{value!r} is in a column whose type contains itself, which is not supported")
 
 
-def _decoded(reader: Any) -> Iterator[Mapping[str, Any]]:
+def _decode_records(reader: Any) -> Iterator[Mapping[str, Any]]:
     """Yields the records of fastavro, which decodes dates and times as Python's."""
     try:
         for block in reader:

@@ -27,12 +27,12 @@ class PlainHeader:
     def __init__(self, source: Any) -> None:
         self._source = source
         self._at = 0
-        if self._taken(len(MAGIC)) != MAGIC:
+        if self._take(len(MAGIC)) != MAGIC:
             raise FormatError("it does not begin as an Avro file does")
-        kept = [(key, value) for key, value in entries(self._taken) if key in _NEEDED]
+        kept = [(key, value) for key, value in entries(self._take) if key in _NEEDED]
         body = b"".join(_number(len(part)) + part for entry in kept for part in entry)
         count = _number(len(kept)) if kept else b""
-        self._head = BytesIO(MAGIC + count + body + b"\0" + self._taken(SYNC_BYTES))
+        self._head = BytesIO(MAGIC + count + body + b"\0" + self._take(SYNC_BYTES))
 
     def read(self, size: int = -1) -> bytes:
         """Returns the next ``size`` bytes, or all remaining ones."""
@@ -46,7 +46,7 @@ class PlainHeader:
         """Returns how many bytes were read."""
         return self._at
 
-    def _taken(self, count: int) -> bytes:
+    def _take(self, count: int) -> bytes:
         taken: bytes = self._source.read(count)
         if len(taken) != count:
             raise FormatError("it ends within its header")
@@ -69,14 +69,14 @@ def require_whole(block: Any) -> None:
 
 def entries(take: Callable[[int], bytes]) -> Iterator[tuple[bytes, bytes]]:
     """Yields the keys and values of the header that follows the magic bytes; ``take`` returns the next bytes."""
-    while count := signed(take):
+    while count := read_number(take):
         if count < 0:
-            signed(take)  # the length of the entries in bytes
+            read_number(take)  # the length of the entries in bytes
         for _ in range(abs(count)):
             yield _text(take), _text(take)
 
 
-def signed(take: Callable[[int], bytes]) -> int:
+def read_number(take: Callable[[int], bytes]) -> int:
     """Returns the next number in Avro's encoding. Raises FormatError if it has more bytes than a number may have."""
     result = 0
     for shift in range(0, 64, 7):
@@ -88,7 +88,7 @@ def signed(take: Callable[[int], bytes]) -> int:
 
 
 def _text(take: Callable[[int], bytes]) -> bytes:
-    length = signed(take)
+    length = read_number(take)
     if not 0 <= length <= _LONGEST:
         raise FormatError("its header is damaged")
     return take(length)

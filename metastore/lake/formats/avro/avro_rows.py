@@ -110,7 +110,7 @@ def _of_struct(type_: Any) -> _Decode | None:
 
 
 def _of_map(type_: Any) -> _Decode:
-    key, item = (_decoder(part) or _unchanged for part in (type_.key_type, type_.item_type))
+    key, item = (_decoder(part) or _keep_value for part in (type_.key_type, type_.item_type))
 
     def decode_pairs(stored: Any) -> Any:
         if stored is None:
@@ -121,7 +121,7 @@ def _of_map(type_: Any) -> _Decode:
     return decode_pairs
 
 
-def _unchanged(stored: Any) -> Any:
+def _keep_value(stored: Any) -> Any:
     return stored
 
 

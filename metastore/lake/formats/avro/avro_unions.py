@@ -97,12 +97,12 @@ def _of_record(inside: Mapping[str, _Convert]) -> _Convert | None:
 def _decimal_of(precision: int, scale: int) -> _Convert:
     """Returns a check: fastavro rounds a decimal of too many digits, which another exponent shows."""
 
-    def checked(value: Any) -> Any:
+    def check_scale(value: Any) -> Any:
         if isinstance(value, Decimal) and value.as_tuple().exponent != -scale:
             raise FormatError(f"it has a decimal of more digits than DECIMAL({precision}, {scale}) has; write it anew")
         return value
 
-    return checked
+    return check_scale
 
 
 def _of_many(each: _Convert) -> _Convert:

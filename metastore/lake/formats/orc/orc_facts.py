@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from metastore.errors import FormatError
 from metastore.ground.epoch import EPOCH, EPOCH_DAY
-from metastore.lake.formats.claims import Limits, believed, decimal_limits, limits_of
-from metastore.lake.formats.facts import ElementFacts, FileFacts, LeafFacts, trusted
+from metastore.lake.formats.claims import Limits, check_claims, decimal_limits, limits_of
+from metastore.lake.formats.facts import ElementFacts, FileFacts, LeafFacts, without_old_calendar
 from metastore.lake.formats.orc.protobuf import Message, varint
 from metastore.lake.formats.parquet.writer_faults import ORC, Doubt, Writer, WrittenColumn
 
@@ -74,7 +74,7 @@ def read_orc(source: pa.NativeFile, size: int) -> FileFacts:
     if needed > len(tail):
         tail = _read_tail(source, size, needed)
     packed = tail[len(tail) - needed : len(tail) - length - 1]
-    footer = Message(_unpacked(packed, postscript.number(2)))
+    footer = Message(_decompress_footer(packed, postscript.number(2)))
     try:
         return _Footer(footer, Writer.of_orc(footer.number(9, 0), postscript.number(6))).facts()
     except (IndexError, RecursionError) as error:
@@ -187,10 +187,15 @@ class _Footer:
         counted = Doubt.NULLS not in doubt and self._agrees_with(above[-1] if above else 0, statistics)
         nulls = self._rows - statistics.count(1) if counted else None
         low, high = (None, None) if Doubt.BOUNDS in doubt else _bounds(kind, statistics)
-        low, high, nulls, values = believed(low, high, nulls, self._rows, self._limits(column))
+        low, high, nulls, values = check_claims(low, high, nulls, self._rows, self._limits(column))
         is_exact = kind in _EXACT and not (kind in _TEXTS and _is_shortened(statistics))
         return LeafFacts(
-            size, None if values is None else self._rows, nulls, trusted(low), trusted(high), is_exact and counted
+            size,
+            None if values is None else self._rows,
+            nulls,
+            without_old_calendar(low),
+            without_old_calendar(high),
+            is_exact and counted,
         )
 
     def _agrees_with(self, struct: int, statistics: Message) -> bool:
@@ -214,10 +219,10 @@ class _Footer:
         doubt = self._writer.doubts(WrittenColumn(_MINOR_TYPES.get(kind, ""), in_struct=True), ORC)
         count = statistics.count(1)
         low, high = _bounds(kind, statistics) if kind in _EXACT and Doubt.BOUNDS not in doubt else (None, None)
-        low, high, nulls, _ = believed(low, high, 0, count, self._limits(column))
+        low, high, nulls, _ = check_claims(low, high, 0, count, self._limits(column))
         if count == 0:
             return ElementFacts(nulls is not None and Doubt.NULLS not in doubt)
-        low, high = trusted(low), trusted(high)
+        low, high = without_old_calendar(low), without_old_calendar(high)
         return ElementFacts(False) if low is None or high is None else ElementFacts(False, low, high)
 
 
@@ -242,7 +247,7 @@ _MINOR_TYPES: Final = {
 def _bounds(kind: int, statistics: Message) -> tuple[Any, Any]:
     try:
         if kind in _WHOLE and (found := statistics.message(2)):
-            return found.signed(1), found.signed(2)
+            return found.signed_number(1), found.signed_number(2)
         if kind in _TEXTS and (found := statistics.message(4)):
             low = found.text(1) if 1 in found else found.text(4)
             return low, found.text(2) if 2 in found else found.text(5)
@@ -250,9 +255,9 @@ def _bounds(kind: int, statistics: Message) -> tuple[Any, Any]:
             low, high = found.text(1), found.text(2)
             return (Decimal(low), Decimal(high)) if low and high else (None, None)
         if kind == 15 and (found := statistics.message(7)):
-            return _day(found.signed(1)), _day(found.signed(2))
+            return _day(found.signed_number(1)), _day(found.signed_number(2))
         if kind == 9 and (found := statistics.message(9)):
-            return _timestamps(found.signed(3), found.signed(4))
+            return _timestamps(found.signed_number(3), found.signed_number(4))
         if kind == 0 and (found := statistics.message(5)):
             true, values = found.numbers(1)[0], statistics.number(1)
             return (true == values, true > 0) if true <= values else (None, None)
@@ -297,7 +302,7 @@ def _read_tail(source: pa.NativeFile, size: int, count: int) -> bytes:
     return taken
 
 
-def _unpacked(data: bytes, codec: int) -> bytes:
+def _decompress_footer(data: bytes, codec: int) -> bytes:
     """Returns a footer decompressed; it is compressed block by block."""
     if codec == _NOT_COMPRESSED:
         return data
@@ -317,7 +322,7 @@ def _unpacked(data: bytes, codec: int) -> bytes:
     return b"".join(pieces)
 
 
-def _inflated(block: bytes) -> bytes:
+def _inflate(block: bytes) -> bytes:
     return zlib.decompress(block, wbits=-15)
 
 
@@ -361,4 +366,4 @@ def _lz4_length(block: bytes, at: int, first: int) -> tuple[int, int]:
     return length, at
 
 
-_CODECS: Final[Mapping[int, Callable[[bytes], bytes]]] = {1: _inflated, 2: _of_snappy, 4: _of_lz4, 5: _of_zstd}
+_CODECS: Final[Mapping[int, Callable[[bytes], bytes]]] = {1: _inflate, 2: _of_snappy, 4: _of_lz4, 5: _of_zstd}

@@ -61,12 +61,12 @@ def _statistics(name: str, type_: Any, leaf: LeafFacts) -> ColumnStatistics | No
         return ColumnStatistics(name, nulls=leaf.nulls, non_nulls=0)
     if not leaf.is_exact or leaf.low is None or leaf.high is None:
         return None
-    low, high = (_scaled(bound, type_) for bound in (leaf.low, leaf.high))
+    low, high = (_rescale_bound(bound, type_) for bound in (leaf.low, leaf.high))
     return ColumnStatistics(name, low, high, nulls=leaf.nulls, non_nulls=present)
 
 
 def _of_elements(name: str, type_: Any, known: ElementFacts) -> ColumnStatistics:
-    low, high = (_scaled(bound, type_) for bound in (known.low, known.high))
+    low, high = (_rescale_bound(bound, type_) for bound in (known.low, known.high))
     exact = low is None
     return ColumnStatistics(name, low, high, exact, exact, non_nulls=0 if known.is_empty else None)
 
@@ -83,7 +83,7 @@ def _some(name: str, type_: Any, leaf: LeafFacts, rows: int) -> ColumnStatistics
     return ColumnStatistics(name, low, high, low is None, high is None, leaf.nulls, present)
 
 
-def _scaled(bound: Any, type_: Any) -> Any:
+def _rescale_bound(bound: Any, type_: Any) -> Any:
     """Returns ``bound`` with its column's number of digits after the point."""
     return bound.quantize(Decimal(1).scaleb(-type_.scale), context=_DIGITS) if isinstance(bound, Decimal) else bound
 

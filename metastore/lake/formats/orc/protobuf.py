@@ -44,7 +44,7 @@ class Message:
             raise FormatError(f"field {field} in its footer claims {value} elements")
         return value
 
-    def signed(self, field: int) -> int | None:
+    def signed_number(self, field: int) -> int | None:
         """Returns a signed number in zigzag form; None if it is not set."""
         if field not in self._fields:
             return None

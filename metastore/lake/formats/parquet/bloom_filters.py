@@ -74,7 +74,7 @@ def _hashes(column: pq.ColumnSchema, values: Sequence[int | str]) -> list[int] |
     if not values or column.max_repetition_level:
         return None
     width = {"INT32": 4, "INT64": 8}.get(column.physical_type, 0)
-    is_plain = column.logical_type.type == "NONE" or json.loads(column.logical_type.to_json()) == _signed(8 * width)
+    is_plain = column.logical_type.type == "NONE" or json.loads(column.logical_type.to_json()) == _int_type(8 * width)
     hashes = []
     for value in values:
         if isinstance(value, str) and column.physical_type == "BYTE_ARRAY" and column.logical_type.type == "STRING":
@@ -86,7 +86,7 @@ def _hashes(column: pq.ColumnSchema, values: Sequence[int | str]) -> list[int] |
     return hashes
 
 
-def _signed(bits: int) -> Mapping[str, Any]:
+def _int_type(bits: int) -> Mapping[str, Any]:
     return {"Type": "Int", "bitWidth": bits, "isSigned": True}
 
 
@@ -159,7 +159,7 @@ def xxh64(data: bytes) -> int:
             for lane in range(4):
                 lanes[lane] = _round(lanes[lane], int.from_bytes(data[at : at + 8], "little"))
                 at += 8
-        found = sum(_rotated(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _ALL
+        found = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _ALL
         for lane in lanes:
             found = ((found ^ _round(0, lane)) * _P1 + _P4) & _ALL
     else:
@@ -167,23 +167,23 @@ def xxh64(data: bytes) -> int:
     found = (found + size) & _ALL
     while at + 8 <= size:
         found ^= _round(0, int.from_bytes(data[at : at + 8], "little"))
-        found = (_rotated(found, 27) * _P1 + _P4) & _ALL
+        found = (_rotate(found, 27) * _P1 + _P4) & _ALL
         at += 8
     if at + 4 <= size:
         found ^= int.from_bytes(data[at : at + 4], "little") * _P1 & _ALL
-        found = (_rotated(found, 23) * _P2 + _P3) & _ALL
+        found = (_rotate(found, 23) * _P2 + _P3) & _ALL
         at += 4
     for byte in data[at:]:
         found ^= byte * _P5 & _ALL
-        found = _rotated(found, 11) * _P1 & _ALL
+        found = _rotate(found, 11) * _P1 & _ALL
     found = (found ^ found >> 33) * _P2 & _ALL
     found = (found ^ found >> 29) * _P3 & _ALL
     return found ^ found >> 32
 
 
 def _round(lane: int, word: int) -> int:
-    return _rotated((lane + word * _P2) & _ALL, 31) * _P1 & _ALL
+    return _rotate((lane + word * _P2) & _ALL, 31) * _P1 & _ALL
 
 
-def _rotated(word: int, bits: int) -> int:
+def _rotate(word: int, bits: int) -> int:
     return (word << bits | word >> 64 - bits) & _ALL

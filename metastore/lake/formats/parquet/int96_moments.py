@@ -20,7 +20,7 @@ from thrift.Thrift import TType
 from metastore.errors import FormatError
 from metastore.lake.formats.arrow_reader import ParquetReader
 from metastore.lake.formats.parquet.parquet_footer import Footer, read_footer
-from metastore.lake.formats.parquet.thrift_structs import decoded, encoded
+from metastore.lake.formats.parquet.thrift_structs import decode_struct, encode_struct
 
 _EPOCH: Final = 2_440_588
 """The Julian day of 1970-01-01."""
@@ -115,7 +115,7 @@ def only_leaf(batch: pa.RecordBatch) -> Any:
 
 def _as_bytes(content: bytes) -> pq.FileMetaData:
     """Returns a footer in which INT96 is twelve bytes; both have the same encodings."""
-    footer = decoded(content)
+    footer = decode_struct(content)
     bytes_ = (TType.I32, _FIXED)
     for element in footer[_SCHEMA][1][1]:
         if _CHILDREN not in element and element[_TYPE][1] == _INT96:
@@ -124,7 +124,7 @@ def _as_bytes(content: bytes) -> pq.FileMetaData:
         for chunk in group[_CHUNKS][1][1]:
             if chunk[_CHUNK][1][_TYPE][1] == _INT96:
                 chunk[_CHUNK][1][_TYPE] = bytes_
-    changed = encoded(footer)
+    changed = encode_struct(footer)
     return pq.read_metadata(pa.BufferReader(b"PAR1" + changed + len(changed).to_bytes(4, "little") + b"PAR1"))
 
 

@@ -43,7 +43,7 @@ class LeafMeasure:
         if values is None:
             self._parts.append(ColumnStatistics(self.leaf.type, rows=rows))
         else:
-            self._parts.append(_measured(values, self.leaf))
+            self._parts.append(_measure_values(values, self.leaf))
         if len(self._parts) > _MERGE_AT:
             self._parts = [merge(self._parts)]
 
@@ -82,7 +82,7 @@ def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
     if leaf.type != "TIMESTAMP":
         return known
 
-    def moved(bound: Value | None, side: int) -> Value | None:
+    def move_bound(bound: Value | None, side: int) -> Value | None:
         if not isinstance(bound, datetime):
             return None
         if not leaf.zoned:
@@ -94,12 +94,12 @@ def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
         except OverflowError:
             return None
 
-    low, high = moved(known.min, -1), moved(known.max, 1)
+    low, high = move_bound(known.min, -1), move_bound(known.max, 1)
     exact = (known.min_exact and low == known.min, known.max_exact and high == known.max)
     return replace(known, min=low, max=high, min_exact=low is None or exact[0], max_exact=high is None or exact[1])
 
 
-def _measured(values: ArrowValues, leaf: ArrowLeaf) -> ColumnStatistics:
+def _measure_values(values: ArrowValues, leaf: ArrowLeaf) -> ColumnStatistics:
     nulls = values.null_count
     present = len(values) - nulls
     nans = None

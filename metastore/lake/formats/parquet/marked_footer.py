@@ -12,7 +12,7 @@ from typing import IO, Any, Final, TypeAlias
 
 from thrift.Thrift import TType
 
-from metastore.lake.formats.parquet.thrift_structs import Struct, decoded, encoded
+from metastore.lake.formats.parquet.thrift_structs import Struct, decode_struct, encode_struct
 
 Mark: TypeAlias = Struct
 """A logical type of Parquet, as the union of its specification."""
@@ -79,16 +79,16 @@ class FooterHeld(RawIOBase):
         """Write what was held, with ``marks`` by field id in the footer. Nothing is held if nothing was written."""
         held, self._held = bytes(self._held or b""), None
         if held:
-            self._stream.write(_marked(held, marks))
+            self._stream.write(_mark_columns(held, marks))
 
 
-def _marked(end: bytes, marks: Mapping[int, Mark]) -> bytes:
+def _mark_columns(end: bytes, marks: Mapping[int, Mark]) -> bytes:
     length = int.from_bytes(end[-_ENDING : -len(_MAGIC)], "little")
-    footer = decoded(end[-_ENDING - length : -_ENDING])
+    footer = decode_struct(end[-_ENDING - length : -_ENDING])
     for element in footer[_SCHEMA][1][1]:
         mark = marks.get(element.get(_FIELD_ID, (0, None))[1])
         if mark is not None:
             element.pop(_CONVERTED, None)
             element[_LOGICAL] = (TType.STRUCT, mark)
-    content = encoded(footer)
+    content = encode_struct(footer)
     return end[: -_ENDING - length] + content + len(content).to_bytes(4, "little") + _MAGIC

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 
 import pyarrow.parquet as pq
 
-from metastore.lake.formats.claims import Believed, believed
+from metastore.lake.formats.claims import Believed, check_claims
 from metastore.lake.formats.parquet.parquet_types import Reading
 from metastore.lake.formats.parquet.writer_faults import Doubt
 from metastore.model.column_path import ColumnPath, quote
@@ -67,11 +67,11 @@ class Leaf:
         if not self.of_elements:
             return of_values
 
-        def measured(chunk: pq.ColumnChunkMetaData, _: int) -> Bounds:
+        def measure_chunk(chunk: pq.ColumnChunkMetaData, _: int) -> Bounds:
             low, high, _nulls, values = of_values(chunk, chunk.num_values)
             return low, high, None, 0 if values == 0 else None
 
-        return measured
+        return measure_chunk
 
     @cached_property
     def _measure_values(self) -> Callable[[pq.ColumnChunkMetaData, int], Bounds]:
@@ -86,7 +86,7 @@ class Leaf:
         limits = None if reading is None else reading.limits
         counts_nulls = Doubt.NULLS not in self.doubt
 
-        def measured(chunk: pq.ColumnChunkMetaData, rows: int) -> Bounds:
+        def measure_chunk(chunk: pq.ColumnChunkMetaData, rows: int) -> Bounds:
             if chunk.physical_type != physical:
                 # Arrow would end the process on the statistics of such a chunk.
                 raise ValueError(f"column {self.key} is {physical}, a row group has {chunk.physical_type}")
@@ -103,15 +103,15 @@ class Leaf:
                 return None, None, None, None
             high = None if low is None or reading is None else statistics.max_raw
             if high is None:
-                return believed(None, None, nulls, rows)
+                return check_claims(None, None, nulls, rows)
             if comparable is not None:
                 low, high = comparable(low), comparable(high)
                 if low is None or high is None:
                     # If one bound is unusable (a NaN, say), so is the other: the same comparisons made it.
                     low = high = None
-            return believed(low, high, nulls, rows, limits)
+            return check_claims(low, high, nulls, rows, limits)
 
-        return measured
+        return measure_chunk
 
     def statistics(self, bounds: Bounds, rows: int) -> ColumnStatistics:
         """Returns ``bounds`` over ``rows`` rows, in the model's form; the row count is omitted if it is nulls + values.
@@ -213,7 +213,7 @@ class Leaf:
         return [*pieces, text]
 
 
-def combined(parts: Sequence[Bounds]) -> Bounds:
+def combine_bounds(parts: Sequence[Bounds]) -> Bounds:
     """Returns the bounds of all ``parts`` together; without parts, the bounds of no rows."""
     low = high = None
     nulls: int | None = 0

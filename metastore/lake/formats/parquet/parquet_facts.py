@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore.lake.formats.facts import INT96, OLD_CALENDAR, FileFacts, LeafFacts, trusted
-from metastore.lake.formats.parquet.parquet_columns import Leaf, combined
+from metastore.lake.formats.facts import INT96, OLD_CALENDAR, FileFacts, LeafFacts, without_old_calendar
+from metastore.lake.formats.parquet.parquet_columns import Leaf, combine_bounds
 from metastore.lake.formats.parquet.parquet_footer import Footer, read_footer
 from metastore.lake.formats.parquet.parquet_plans import Plan, arrow_schema_of
 from metastore.lake.formats.parquet.refused_footers import has_map_as_list
@@ -52,7 +52,7 @@ class ParquetFooters:
                 return schema, leaves
         plan = Plan.of(footer, None)
         leaves = {leaf.index: leaf for leaf in plan.leaves}
-        schema = _meant(footer, old_calendar=plan.old_calendar)
+        schema = _mark_times(footer, old_calendar=plan.old_calendar)
         if plan.beginning is not None:  # without it, it fits no other footer
             self._plans.append((plan, schema, leaves))
         return schema, leaves
@@ -73,7 +73,7 @@ def _refusal(footer: Footer) -> str:
     return f"{'; '.join(found)}: {readers}; rewrite the file"
 
 
-def _meant(footer: Footer, *, old_calendar: bool) -> pa.Schema:
+def _mark_times(footer: Footer, *, old_calendar: bool) -> pa.Schema:
     """Returns the schema in Arrow's types. INT96 is marked, and becomes timestamps in UTC, as all writers mean it.
 
     Days and times of a file of the ``old_calendar`` are marked, too.
@@ -111,21 +111,23 @@ def _facts(leaf: Leaf | None, chunks: Sequence[pq.ColumnChunkMetaData], rows: Se
     size = sum(chunk.total_compressed_size for chunk in chunks)
     if leaf is None:  # it is in a list or a map, where counts and bounds are not used
         return LeafFacts(size)
-    low, high, nulls, values = combined([leaf.measure(chunk, count) for chunk, count in zip(chunks, rows, strict=True)])
+    low, high, nulls, values = combine_bounds(
+        [leaf.measure(chunk, count) for chunk, count in zip(chunks, rows, strict=True)]
+    )
     return LeafFacts(
         size,
         None if nulls is None or values is None else nulls + values,
         nulls,
-        _bound(leaf, low),
-        _bound(leaf, high, upper=True),
+        _read_bound(leaf, low),
+        _read_bound(leaf, high, upper=True),
     )
 
 
-def _bound(leaf: Leaf, raw: Any, *, upper: bool = False) -> Any:
+def _read_bound(leaf: Leaf, raw: Any, *, upper: bool = False) -> Any:
     if raw is None or leaf.reading is None:
         return None
     value, _ = leaf.reading.high(raw) if upper else leaf.reading.low(raw)
-    return trusted(value)
+    return without_old_calendar(value)
 
 
 def _start(group: pq.RowGroupMetaData) -> int:

@@ -56,19 +56,19 @@ def read_footer(source: str | pa.NativeFile, *, judged: bool = True) -> Footer:
     length = int.from_bytes(tail[-_END : 4 - _END], "little")
     content = tail[-_END - length : -_END]
     try:
-        footer = Footer(_parsed(tail), content)
+        footer = Footer(_parse_footer(tail), content)
     except REFUSALS:
         accepted = without_refusals(content, schema_in(content))
         if accepted is None:
             raise
         ending = len(accepted.content).to_bytes(_END - len(_MAGIC), "little") + _MAGIC
-        footer = Footer(_parsed(accepted.content + ending), content, accepted)
+        footer = Footer(_parse_footer(accepted.content + ending), content, accepted)
     if judged:
         require_sound(footer.content if footer.accepted is None else footer.accepted.content)
     return footer
 
 
-def _parsed(tail: bytes) -> pq.FileMetaData:
+def _parse_footer(tail: bytes) -> pq.FileMetaData:
     reader = ParquetReader()
     reader.open(pa.BufferReader(tail))
     return reader.metadata

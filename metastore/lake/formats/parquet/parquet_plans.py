@@ -256,8 +256,8 @@ class _SchemaReader:
         if kind == _BYTES and column.physical_type == "FIXED_LEN_BYTE_ARRAY":
             properties[property_name(FIXED_LENGTH, path)] = str(column.length)
         if not repeated:
-            written = self._written(column, minor_type(type_), path)
-            if doubted := self._writer.doubted(written):
+            written = self._column_as_written(column, minor_type(type_), path)
+            if doubted := self._writer.why_doubted(written):
                 properties[property_name(DOUBTED, path)] = doubted
             self.leaves.append(self._measured_leaf(column, kind, path, self._writer.doubts(written)))
         self._next += 1
@@ -285,7 +285,7 @@ class _SchemaReader:
         column = self._parquet.column(index)
         return element_leaf(column, index, path, self._writer, old_calendar=self._old_calendar)
 
-    def _written(self, column: pq.ColumnSchema, type_: str, path: ColumnPath) -> WrittenColumn:
+    def _column_as_written(self, column: pq.ColumnSchema, type_: str, path: ColumnPath) -> WrittenColumn:
         in_struct = len(path) > 1 and column.max_definition_level > 0
         of_values, of_dictionary = (
             WrittenColumn(type_, column.physical_type, dictionary, in_struct, self._right_dates)

@@ -153,7 +153,7 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
             counted = column.physical_type in ("INT32", "INT64")
             largest = 10 ** (column.precision or 0) - 1
             return Reading(
-                None if counted else _signed,
+                None if counted else _read_signed,
                 to_decimal,
                 to_decimal,
                 lambda unscaled: value_json(to_decimal(unscaled)[0]),
@@ -207,7 +207,7 @@ def _text(raw: bytes) -> str | None:
         return None
 
 
-def _signed(raw: bytes) -> int:
+def _read_signed(raw: bytes) -> int:
     return int.from_bytes(raw, "big", signed=True)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.lake.formats.parquet.thrift_structs import DAMAGED, Struct, decoded, encoded
+from metastore.lake.formats.parquet.thrift_structs import DAMAGED, Struct, decode_struct, encode_struct
 
 ENTRIES: Final = "metastore:entries"
 """The repeated group of a map that is read as a list. Arrow reads a map of keys only as a list of keys in any case."""
@@ -63,12 +63,12 @@ def without_refusals(footer: bytes, schema: bytes | None) -> Accepted | None:
     if schema is None:
         return None
     try:
-        beginning = decoded(schema + _STOP)
+        beginning = decode_struct(schema + _STOP)
         tree = _Tree(beginning[_SCHEMA][1][1])
         tree.change()
         if not tree.is_changed:
             return None
-        return Accepted(encoded(beginning)[:-1] + footer[len(schema) :], tree.decimals, tree.unread)
+        return Accepted(encode_struct(beginning)[:-1] + footer[len(schema) :], tree.decimals, tree.unread)
     except (*DAMAGED, TypeError, AttributeError):
         return None
 

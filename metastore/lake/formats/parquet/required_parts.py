@@ -32,7 +32,7 @@ def with_required_parts(array: Any) -> Any:
         return array
     null = pc.is_null(array)
     if pa.types.is_struct(kind):
-        parts = [_filled(array.field(place), field, null) for place, field in enumerate(kind)]
+        parts = [_fill_required(array.field(place), field, null) for place, field in enumerate(kind)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=null)
     first, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
     offsets = pc.subtract(array.offsets, first)
@@ -44,7 +44,7 @@ def with_required_parts(array: Any) -> Any:
     return lists.from_arrays(offsets, values, type=kind, mask=null)
 
 
-def _filled(part: Any, field: Any, null: Any) -> Any:
+def _fill_required(part: Any, field: Any, null: Any) -> Any:
     """Return a field of a struct, which is ``null``, with a value in each of these rows if it is required."""
     if not field.nullable and part.null_count:
         valid = part.is_valid().to_numpy(zero_copy_only=False)

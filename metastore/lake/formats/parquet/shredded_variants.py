@@ -31,7 +31,7 @@ VALUE: Final = "value"
 TYPED: Final = "typed_value"
 
 
-def unshredded(variants: Values) -> tuple[Values, Values]:
+def assemble_variants(variants: Values) -> tuple[Values, Values]:
     """Returns ``metadata`` and ``value`` of a column of variants, both without NULL. Raises FormatError.
 
     What they are where the column is NULL has no meaning.

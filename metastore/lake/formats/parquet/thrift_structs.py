@@ -27,12 +27,12 @@ DAMAGED: Final = (
 """Exceptions of thrift for bytes that are not a struct."""
 
 
-def decoded(content: bytes) -> Struct:
+def decode_struct(content: bytes) -> Struct:
     """Returns the struct at the beginning of ``content``. Raises :data:`DAMAGED` if there is none."""
     return _read_struct(TCompactProtocol(TMemoryBuffer(content)))
 
 
-def encoded(struct: Struct) -> bytes:
+def encode_struct(struct: Struct) -> bytes:
     """Returns ``struct`` as bytes, its fields by number."""
     buffer = TMemoryBuffer()
     _write_struct(TCompactProtocol(buffer), struct)

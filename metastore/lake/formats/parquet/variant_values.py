@@ -59,21 +59,21 @@ def primitive_values(values: Values) -> Values:
         kind = pa.timestamp(kind.unit, "UTC")
     if kind in _NUMBERS:
         number, form = _NUMBERS[kind]
-        return _fixed(number, _content(stored, np.dtype(form).itemsize), valid)
+        return _encode_fixed(number, _content(stored, np.dtype(form).itemsize), valid)
     if types.is_boolean(kind):
         numbers = np.where(pc.fill_null(stored, False).to_numpy(zero_copy_only=False), _TRUE, _FALSE)
         return _of_rows((numbers << 2).astype(np.uint8).reshape(-1, 1), valid)
     if types.is_decimal128(kind):
         number, width = next(found for digits, *found in _DECIMALS if kind.precision <= digits)
         scale = np.full((len(stored), 1), kind.scale, dtype=np.uint8)
-        return _fixed(number, np.hstack([scale, _content(stored, 16)[:, :width]]), valid)
+        return _encode_fixed(number, np.hstack([scale, _content(stored, 16)[:, :width]]), valid)
     if types.is_fixed_size_binary(kind) and kind.byte_width == 16:
-        return _fixed(_UUID, _content(stored, 16), valid)
+        return _encode_fixed(_UUID, _content(stored, 16), valid)
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return _texts(stored.cast(pa.binary()))
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
         content = stored.cast(pa.binary())
-        return joined([_with_length(_BINARY, content), content])
+        return join_parts([_with_length(_BINARY, content), content])
     raise FormatError(f"a variant is shredded into {kind}, which is no type of variants")
 
 
@@ -94,8 +94,8 @@ def object_values(fields: Sequence[tuple[Numbers, Values]], length: int) -> Valu
     ids = [_optional(_integers(own, id_bytes), has) for own, has in zip(numbers, present, strict=True)]
     starts = [_optional(_integers(own, offset_bytes), has) for own, has in zip(ends[:-1], present, strict=True)]
     contents = [pc.fill_null(values, b"") for _, values in fields]
-    head = [_repeated(header, length), _integers(count, 4 if large else 1)]
-    return joined([*head, *ids, *starts, _integers(ends[-1], offset_bytes), *contents])
+    head = [_repeat_byte(header, length), _integers(count, 4 if large else 1)]
+    return join_parts([*head, *ids, *starts, _integers(ends[-1], offset_bytes), *contents])
 
 
 def array_values(elements: Values, lengths: Numbers) -> Values:
@@ -110,17 +110,17 @@ def array_values(elements: Values, lengths: Numbers) -> Values:
     places = np.arange(len(rows)) - rows
     offsets = _bytes(ends[places] - ends[borders[rows]], offset_bytes)
     header = 3 | (offset_bytes - 1) << 2 | large << 4
-    return joined(
+    return join_parts(
         [
-            _repeated(header, len(lengths)),
+            _repeat_byte(header, len(lengths)),
             _integers(lengths, 4 if large else 1),
             _binary((borders + np.arange(len(borders))) * offset_bytes, offsets),
-            _binary(ends[borders], _packed(content)),
+            _binary(ends[borders], _concat_values(content)),
         ]
     )
 
 
-def joined(parts: Sequence[Values]) -> Values:
+def join_parts(parts: Sequence[Values]) -> Values:
     """Returns the ``parts`` of each row as one text of bytes; NULL if a part is NULL."""
     return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
 
@@ -130,14 +130,14 @@ def _texts(content: Values) -> Values:
     short = pa.array(lengths < _SHORT)
     first = (lengths % _SHORT << 2 | 1).astype(np.uint8)
     head = pc.if_else(short, _of_rows(first.reshape(-1, 1), np.ones(len(first), bool)), _with_length(_STRING, content))
-    return joined([head, content])
+    return join_parts([head, content])
 
 
 def _with_length(number: int, content: Values) -> Values:
-    return _fixed(number, _bytes(_lengths(content), 4), _valid(content))
+    return _encode_fixed(number, _bytes(_lengths(content), 4), _valid(content))
 
 
-def _fixed(number: int, content: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_]) -> Values:
+def _encode_fixed(number: int, content: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_]) -> Values:
     """Returns values of one width behind the first byte of the type ``number``."""
     head = np.full((len(content), 1), number << 2, dtype=np.uint8)
     return _of_rows(np.hstack([head, content]), valid)
@@ -163,7 +163,7 @@ def _binary(offsets: Numbers, content: npt.NDArray[np.uint8]) -> Values:
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
-def _packed(content: Values) -> npt.NDArray[np.uint8]:
+def _concat_values(content: Values) -> npt.NDArray[np.uint8]:
     """Returns the bytes of an array without NULL, one value behind the other."""
     _, offsets, held = content.buffers()
     borders = np.frombuffer(offsets, np.int32)[content.offset : content.offset + len(content) + 1]
@@ -180,7 +180,7 @@ def _optional(values: Values, present: npt.NDArray[np.bool_]) -> Values:
     return values if present.all() else pc.if_else(pa.array(present), values, pa.scalar(b"", pa.binary()))
 
 
-def _repeated(byte: int, length: int) -> Values:
+def _repeat_byte(byte: int, length: int) -> Values:
     return pa.repeat(pa.scalar(bytes([byte]), pa.binary()), length)
 
 

@@ -113,7 +113,7 @@ class Writer:
                 doubt |= fault.doubt
         return doubt
 
-    def doubted(self, column: WrittenColumn, format_: str = PARQUET) -> str | None:
+    def why_doubted(self, column: WrittenColumn, format_: str = PARQUET) -> str | None:
         """Returns which statistics of ``column`` are not trusted, and why, in a few words; None if all are.
 
         Bounds that hold, but need not be values of the column, are trusted.

@@ -88,7 +88,7 @@ class _Delimited:
         if self._is_list:
             return pa.schema([(name, pa.list_(pa.string())) for name in self.names])
         if self._declared is None:
-            return self._inferred()
+            return self._infer_schema()
         present = frozenset(self.names)
         return pa.schema([field for field in self._declared if field.name in present])
 
@@ -100,7 +100,7 @@ class _Delimited:
             return
         for batch in self._texts(list(chosen)):
             if not fields:
-                yield counted(batch.num_rows)
+                yield rows_without_columns(batch.num_rows)
                 continue
             columns = [self._cast(batch.column(field.name), field) for field in fields]
             yield pa.record_batch(columns, schema=pa.schema(fields))
@@ -125,7 +125,7 @@ class _Delimited:
                 return []
             raise
 
-    def _inferred(self) -> pa.Schema:
+    def _infer_schema(self) -> pa.Schema:
         possible = {name: list(_TYPES) for name in self.names}
         held = dict.fromkeys(self.names, False)
         digits = dict.fromkeys(self.names, 1)
@@ -147,7 +147,7 @@ class _Delimited:
         names = [f"{place}" for place in range(len(self._first_line))]
         for batch in self._texts(names, named=names, nulls=False):
             if not fields:
-                yield counted(batch.num_rows)
+                yield rows_without_columns(batch.num_rows)
                 continue
             values: Any = pa.concat_arrays(batch.columns)
             order = np.arange(len(values)).reshape(len(names), -1).T.ravel()
@@ -198,7 +198,7 @@ class _Delimited:
         if not pc.all(pc.match_substring_regex(values, pattern)).as_py():
             return False
         try:
-            self._converted(values, type_)
+            self._convert_values(values, type_)
         except pa.ArrowInvalid:
             return False
         return True
@@ -207,11 +207,11 @@ class _Delimited:
         if pa.types.is_null(field.type):
             return pa.nulls(len(values))
         try:
-            return self._converted(values, field.type)
+            return self._convert_values(values, field.type)
         except pa.ArrowException as error:
             raise FormatError(f"column {field.name} holds a value that is no {field.type}: {error}") from error
 
-    def _converted(self, values: ArrowValues, type_: pa.DataType) -> ArrowValues:
+    def _convert_values(self, values: ArrowValues, type_: pa.DataType) -> ArrowValues:
         if type_ in self._moments:
             found: ArrowValues = self._moments[type_].read(values, type_)
             return found
@@ -222,7 +222,7 @@ class _Delimited:
         return pc.cast(values, type_)
 
 
-def counted(rows: int) -> pa.RecordBatch:
+def rows_without_columns(rows: int) -> pa.RecordBatch:
     """Returns a batch of ``rows`` rows without columns; Arrow's own batch without columns has no rows."""
     nothing: Any = pa.array([{}] * rows, pa.struct([]))
     return pa.RecordBatch.from_struct_array(nothing)
@@ -239,13 +239,13 @@ def _digits(values: ArrowValues) -> int:
     return found
 
 
-def _delimited(name: str, delimiter: str, *suffixes: str) -> FileFormat:
+def _make_format(name: str, delimiter: str, *suffixes: str) -> FileFormat:
     open_data = partial(open_delimited, delimiter=delimiter)
     return FileFormat(name, suffixes, open_data, is_text=True, takes_text_options=True)
 
 
 DELIMITED_FILES: Final = (
-    _delimited("CSV", ",", "csv", "csvh"),
-    _delimited("TSV", "\t", "tsv"),
-    _delimited("PSV", "|", "psv", "tbl"),
+    _make_format("CSV", ",", "csv", "csvh"),
+    _make_format("TSV", "\t", "tsv"),
+    _make_format("PSV", "|", "psv", "tbl"),
 )

@@ -43,7 +43,7 @@ _TEXT: Final = re.compile(rb'"[^"]*"')
 def open_json(source: Source, opening: Opening) -> FileData:
     """Opens a JSON file; its columns are those that the user declared, if there are any."""
     declared = opening.declared
-    schema = _inferred(pieces(source())) if declared is None else arrow_schema(declared)
+    schema = _infer_schema(pieces(source())) if declared is None else arrow_schema(declared)
 
     def batches(chosen: Names) -> Iterator[pa.RecordBatch]:
         yield from json_rows(source, pa.schema([_readable(schema.field(name)) for name in chosen]))
@@ -70,9 +70,9 @@ def json_rows(source: Source, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _quickly_parsed(piece: bytes, schema: pa.Schema) -> pa.Table | None:
-    """As :func:`parsed`; returns None for a piece that the fast parser refuses."""
+    """As :func:`parse_piece`; returns None for a piece that the fast parser refuses."""
     try:
-        return parsed(piece, schema)
+        return parse_piece(piece, schema)
     except FormatError:
         return None
 
@@ -134,7 +134,7 @@ def _line_between_objects(text: bytes, start: int) -> int:
     return at
 
 
-def parsed(piece: bytes, schema: pa.Schema) -> pa.Table:
+def parse_piece(piece: bytes, schema: pa.Schema) -> pa.Table:
     """Returns the rows of a piece with the columns of ``schema``; without any, rows of one column that counts them.
 
     Raises FormatError for a value that does not fit its column's type.
@@ -154,12 +154,12 @@ def _count(piece: bytes) -> int:
     return sum(1 for _ in documents(piece))
 
 
-def _inferred(pieces: Iterable[bytes]) -> pa.Schema:
+def _infer_schema(pieces: Iterable[bytes]) -> pa.Schema:
     fields: dict[str, Any] = {}
     for piece in pieces:
         for field in _piece_schema(piece):
             known = fields.get(field.name)
-            fields[field.name] = field if known is None else _joined(known, field)
+            fields[field.name] = field if known is None else _join_fields(known, field)
     return pa.schema(list(fields.values()))
 
 
@@ -176,7 +176,7 @@ def _piece_schema(piece: bytes) -> pa.Schema:
         for document in documents(piece):
             for name, value in document.items():
                 field = _field_of(name, value)
-                fields[name] = _joined(fields[name], field) if name in fields else field
+                fields[name] = _join_fields(fields[name], field) if name in fields else field
         return pa.schema(list(fields.values()))
     return pa.schema([pa.field(field.name, _without_dates(field.type)) for field in found])
 
@@ -230,7 +230,7 @@ def _field_of(name: str, value: Any) -> Any:
         return pa.field(name, pa.struct([_field_of(inner, each) for inner, each in value.items()]))
     item = pa.field("item", pa.null())
     for each in value:
-        item = _joined(item, _field_of("item", each))
+        item = _join_fields(item, _field_of("item", each))
     return pa.field(name, pa.list_(item))
 
 
@@ -252,7 +252,7 @@ def _number_type(one: Any, other: Any) -> Any:
     return pa.decimal128(max(20, *(each.precision for each in (one, other) if pa.types.is_decimal(each))), 0)
 
 
-def _joined(left: Any, right: Any) -> Any:
+def _join_fields(left: Any, right: Any) -> Any:
     """Returns the field that holds the values of both."""
     if _is_opaque(left) or pa.types.is_null(right.type) or left.equals(right):
         return left
@@ -264,10 +264,10 @@ def _joined(left: Any, right: Any) -> Any:
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         fields = {one.field(index).name: one.field(index) for index in range(one.num_fields)}
         for field in (other.field(index) for index in range(other.num_fields)):
-            fields[field.name] = _joined(fields[field.name], field) if field.name in fields else field
+            fields[field.name] = _join_fields(fields[field.name], field) if field.name in fields else field
         return pa.field(left.name, pa.struct(list(fields.values())))
     if pa.types.is_list(one) and pa.types.is_list(other):
-        return pa.field(left.name, pa.list_(_joined(one.value_field, other.value_field)))
+        return pa.field(left.name, pa.list_(_join_fields(one.value_field, other.value_field)))
     return pa.field(left.name, pa.string(), metadata=OPAQUE)
 
 

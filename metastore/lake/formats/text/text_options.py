@@ -67,7 +67,7 @@ class TextOptions:
         return cls(**values)
 
     @property
-    def changed(self) -> dict[str, Any]:
+    def changed_options(self) -> dict[str, Any]:
         """Returns the options that differ from their defaults, by name."""
         return {
             field.name: getattr(self, field.name)
@@ -77,7 +77,7 @@ class TextOptions:
 
     def to_json(self) -> str:
         """Returns the options that differ from their defaults, as JSON; empty for none."""
-        return json.dumps(self.changed, sort_keys=True) if self.changed else ""
+        return json.dumps(self.changed_options, sort_keys=True) if self.changed_options else ""
 
     @classmethod
     def from_json(cls, text: str | None) -> TextOptions:

@@ -70,8 +70,8 @@ def plain_pieces(source: Any, delimiter: str, options: TextOptions) -> Iterator[
     The lines that ``options`` skip are any lines. Each piece but the last ends between records. Raises FormatError for
     bytes that are not of the options' encoding.
     """
-    pieces = _without_lines(_decoded(source, options.encoding), options.skip_lines)
-    yield from _Cleaner(delimiter, options.quote, options.escape, options.comment).cleaned(pieces)
+    pieces = _without_lines(_decode_pieces(source, options.encoding), options.skip_lines)
+    yield from _Cleaner(delimiter, options.quote, options.escape, options.comment).clean_pieces(pieces)
 
 
 def _without_lines(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
@@ -85,7 +85,7 @@ def _without_lines(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
             yield from pieces
 
 
-def _decoded(source: Any, encoding: str) -> Iterator[bytes]:
+def _decode_pieces(source: Any, encoding: str) -> Iterator[bytes]:
     if codecs.lookup(encoding).name == "utf-8":
         first = True
         while piece := source.read(_PIECE):
@@ -125,7 +125,7 @@ class _Cleaner:
         escapable = re.escape(self._escapes + self._quote)
         self._escaped = re.compile(re.escape(self._escapes) + rb"([" + escapable + rb"])") if self._escapes else None
 
-    def cleaned(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def clean_pieces(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Yields ``pieces`` cleaned, each up to a line break that ends a record."""
         rest = b""
         for piece in pieces:
@@ -169,7 +169,7 @@ class _Cleaner:
             elif at_end:  # it may continue
                 break
             else:
-                whole_field = token if self._escaped is None else self._escaped.sub(self._doubled, token)
+                whole_field = token if self._escaped is None else self._escaped.sub(self._quote_doubler, token)
                 done += (text[copied : match.start()], whole_field)
                 copied = match.end()
                 continue
@@ -180,5 +180,5 @@ class _Cleaner:
         return b"".join(done[:kept]), text[record_end:]
 
     @property
-    def _doubled(self) -> Callable[[re.Match[bytes]], bytes]:
+    def _quote_doubler(self) -> Callable[[re.Match[bytes]], bytes]:
         return lambda match: match.group(1) * 2 if match.group(1) == self._quote else match.group(1)

@@ -38,7 +38,7 @@ from metastore.lake.iceberg.catalogs.catalogs import CatalogSource, ConfiguredCa
 from metastore.lake.iceberg.catalogs.expiring_versions import looked_at_again
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.lake.iceberg.catalogs.metadata_document import file_io, newest_document
-from metastore.lake.iceberg.catalogs.next_metadata import updated
+from metastore.lake.iceberg.catalogs.next_metadata import apply_updates
 from metastore.lake.iceberg.catalogs.version_files import is_version_file
 from metastore.lake.iceberg.columns.unknown_types import unknown_types
 from metastore.lake.iceberg.snapshots.valid_updates import require_valid
@@ -78,7 +78,7 @@ class CatalogEntry:
     @property
     def catalog(self) -> Catalog:
         """PyIceberg's catalog, opened if needed."""
-        return self.source.opened
+        return self.source.catalog
 
     def load(self, *, to_commit: bool = False) -> Table | None:
         """Return the table at its newest version; None if there is none.
@@ -253,9 +253,9 @@ def newest(
 def _look(source: CatalogSource, identifier: Identifier, pointer: str | None, *, to_commit: bool) -> Table | None:
     try:
         if pointer is not None:
-            return _within_limits(source, _table_at(source.opened, identifier, pointer))
+            return _within_limits(source, _table_at(source.catalog, identifier, pointer))
         with source.turn:
-            catalog = source.opened
+            catalog = source.catalog
             if to_commit and isinstance(catalog, FileSystemCatalog):
                 return _within_limits(source, catalog.load_to_commit(identifier))
             return _within_limits(source, catalog.load_table(identifier))
@@ -311,7 +311,7 @@ def publish(
     require_valid(".".join(table.name()), None if is_new else table.metadata, updates)
     try:
         with source.turn:
-            return source.opened.commit_table(table, tuple(requirements), tuple(updates))
+            return source.catalog.commit_table(table, tuple(requirements), tuple(updates))
     except MetastoreError:
         raise
     except Exception as error:
@@ -338,7 +338,7 @@ def publish(
 def _cannot_be_made(table: Table, updates: Sequence[TableUpdate], error: Exception) -> str | None:
     """Return the text of ``error`` if it comes from the updates themselves, and not from what others committed."""
     try:
-        updated(table.metadata, tuple(updates), table.metadata_location)
+        apply_updates(table.metadata, tuple(updates), table.metadata_location)
     except Exception as fault:  # noqa: BLE001 - computed in memory: whatever fails here fails again
         if (type(fault), str(fault)) == (type(error), str(error)):
             return error_text(fault)

@@ -67,7 +67,7 @@ class CatalogSource(ABC):
         renew_in_child(self._begin)
         if settings.type == "filesystem":
             # Opening sends no request, and raises at once for an unsupported store.
-            self.opened  # noqa: B018
+            self.catalog  # noqa: B018
 
     def _begin(self) -> None:
         """Start without a catalog: a forked child must not use its parent's connections."""
@@ -83,10 +83,10 @@ class CatalogSource(ABC):
 
     @abstractmethod
     def _open(self) -> Catalog:
-        """Open PyIceberg's catalog. Raises as :attr:`opened`."""
+        """Open PyIceberg's catalog. Raises as :attr:`catalog`."""
 
     @property
-    def opened(self) -> Catalog:
+    def catalog(self) -> Catalog:
         """PyIceberg's catalog. ConfigError for missing or wrong settings, StorageError if it does not answer."""
         with self._opening:
             return self._catalog
@@ -296,14 +296,14 @@ def _count(text: str, key: str) -> int:
 def _load_even_in_a_race(name: str, properties: Mapping[str, Any]) -> Catalog:
     """Load a catalog, twice if needed: another process that creates the same SQL tables makes this one fail once."""
     try:
-        return _loaded(name, properties)
+        return _load_catalog(name, properties)
     except Exception as error:
         if not is_of_database(error):
             raise
-    return _loaded(name, properties)
+    return _load_catalog(name, properties)
 
 
-def _loaded(name: str, properties: Mapping[str, Any]) -> Catalog:
+def _load_catalog(name: str, properties: Mapping[str, Any]) -> Catalog:
     """As :func:`load_catalog`, with PyIceberg's own configuration; requests to a server have time limits."""
     given: Mapping[str, Any] = merge_config(Config().get_catalog_config(name) or {}, dict(properties))
     remember(given)

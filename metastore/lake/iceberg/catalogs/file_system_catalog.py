@@ -41,7 +41,7 @@ from metastore.lake.iceberg.catalogs.catalog_errors import UNREADABLE
 from metastore.lake.iceberg.catalogs.catalog_without_views import CatalogWithoutViews
 from metastore.lake.iceberg.catalogs.lossless_metadata import WRITTEN_BY_PYICEBERG, first_document, next_document
 from metastore.lake.iceberg.catalogs.metadata_json import read_document
-from metastore.lake.iceberg.catalogs.next_metadata import in_order, serialized, updated
+from metastore.lake.iceberg.catalogs.next_metadata import apply_updates, in_order, serialize_metadata
 from metastore.lake.iceberg.catalogs.version_files import FoundVersion, VersionFiles
 from metastore.lake.stores.bounded_reading import table_metadata
 from metastore.lake.stores.files import Deleted
@@ -220,7 +220,7 @@ class FileSystemCatalog(CatalogWithoutViews):
         mark = uuid.uuid4().hex[:_MARK_DIGITS]
         recent = (*current.metadata.properties.get(RECENT_COMMITS, "").split(), mark)[-_MARKS_KEPT:]
         marking = SetPropertiesUpdate(updates={RECENT_COMMITS: " ".join(recent)})
-        metadata = in_order(updated(current.metadata, (*updates, marking), base), current.metadata)
+        metadata = in_order(apply_updates(current.metadata, (*updates, marking), base), current.metadata)
         content = self._content(base, metadata)
         versions = self._versions(metadata.location)
         version = _version_of(base) + 1
@@ -244,7 +244,7 @@ class FileSystemCatalog(CatalogWithoutViews):
     def _content(self, base: str, metadata: TableMetadata) -> bytes:
         """Return the next version file; for format version 3 it is based on the JSON of the file at ``base``."""
         if metadata.format_version <= WRITTEN_BY_PYICEBERG:
-            return serialized(metadata)
+            return serialize_metadata(metadata)
         return json.dumps(next_document(read_document(self.io, base), metadata)).encode()
 
     def remove_old_metadata(self, table: Table) -> Deleted:
@@ -396,5 +396,5 @@ def _version_of(metadata_location: str) -> int:
 def _first_content(metadata: TableMetadata) -> bytes:
     """Return the version file of a new table."""
     if metadata.format_version <= WRITTEN_BY_PYICEBERG:
-        return serialized(metadata)
+        return serialize_metadata(metadata)
     return json.dumps(first_document(metadata)).encode()

@@ -69,7 +69,7 @@ class UpgradeToVersion3(UpgradeFormatVersionUpdate):
 
 
 @_apply_table_update.register(UpgradeToVersion3)
-def _upgraded(
+def _apply_upgrade(
     update: UpgradeToVersion3, base_metadata: TableMetadata, context: _TableMetadataUpdateContext
 ) -> TableMetadata:
     context.add_update(update)

@@ -89,7 +89,7 @@ def next_document(before: Mapping[str, Any], metadata: TableMetadata) -> dict[st
     version = metadata.format_version
     after = _document(metadata)
     if after.get("table-uuid") != before.get("table-uuid"):
-        raise _refused(version, f"sets table-uuid to {after.get('table-uuid')}")
+        raise _refusal(version, f"sets table-uuid to {after.get('table-uuid')}")
     after.setdefault("next-row-id", before.get("next-row-id", 0))
     written = dict(before)
     for name in _VALUES:
@@ -147,7 +147,7 @@ def _require_known(version: int, before: Mapping[str, Any], after: Mapping[str, 
         if schema["schema-id"] == before["current-schema-id"]:
             read = next(each for each in after["schemas"] if each["schema-id"] == schema["schema-id"])
             if _as_text(schema["fields"]) != _as_text(read["fields"]):
-                raise _refused(version, "changes columns while others have attributes that this package does not know")
+                raise _refusal(version, "changes columns while others have attributes that this package does not know")
 
 
 def _as_text(fields: Sequence[Any]) -> str:
@@ -155,7 +155,7 @@ def _as_text(fields: Sequence[Any]) -> str:
     return re.sub(r"\s", "", json.dumps(specified_defaults(fields), sort_keys=True))
 
 
-def _refused(version: int, what: str) -> StorageError:
+def _refusal(version: int, what: str) -> StorageError:
     return StorageError(
         f"a commit that {what} cannot be written for a table of format version {version}; nothing was changed. Use an "
         "engine that writes it, such as Spark, or a REST catalog, whose server writes the metadata"

@@ -22,7 +22,7 @@ from pyiceberg.typedef import Identifier
 from metastore.lake.iceberg.catalogs.catalogs import CatalogSource
 from metastore.lake.iceberg.catalogs.expiring_versions import looked_at_again
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
-from metastore.lake.iceberg.catalogs.metadata_json import checked, read_document
+from metastore.lake.iceberg.catalogs.metadata_json import read_document, require_metadata
 from metastore.lake.iceberg.catalogs.pointers import Pointer, answer_of_rest, newest_pointer
 
 
@@ -50,8 +50,8 @@ def newest_document(
     Raises StorageError if its file is missing or cannot be read, FormatError if it is not table metadata, and the
     errors of the catalog's library.
     """
-    if isinstance(source.opened, RestCatalog):
-        return _document_of_rest(source, source.opened, identifier)
+    if isinstance(source.catalog, RestCatalog):
+        return _document_of_rest(source, source.catalog, identifier)
     given = iter((pointer,) if pointer else ())
     return looked_at_again(
         lambda: _look(source, identifier, next(given, None)),
@@ -63,7 +63,7 @@ def _look(source: CatalogSource, identifier: Identifier, pointer: Pointer | None
     pointer = pointer or newest_pointer(source, identifier)
     if pointer is None:
         return None
-    io = file_io(source.opened, pointer.location)
+    io = file_io(source.catalog, pointer.location)
     return MetadataDocument(pointer, read_document(io, pointer.location), io)
 
 
@@ -83,4 +83,4 @@ def _document_of_rest(source: CatalogSource, catalog: RestCatalog, identifier: I
     given = [StorageCredential.model_validate(each) for each in answer.get("storage-credentials") or ()]
     vended = catalog._resolve_storage_credentials(given, location)  # noqa: SLF001 - as above
     io = load_file_io({**catalog.properties, **(answer.get("config") or {}), **vended}, location)
-    return MetadataDocument(Pointer(location), checked(answer.get("metadata"), location), io)
+    return MetadataDocument(Pointer(location), require_metadata(answer.get("metadata"), location), io)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 _LOG_LENGTH: Final = TableProperties.METADATA_PREVIOUS_VERSIONS_MAX
 
 
-def serialized(metadata: TableMetadata) -> bytes:
+def serialize_metadata(metadata: TableMetadata) -> bytes:
     """Return the content of the version file, which Drill and Iceberg for Java can read too."""
     text = metadata.model_dump_json(exclude_none=True)
     if metadata.current_snapshot_id is None:
@@ -33,7 +33,7 @@ def serialized(metadata: TableMetadata) -> bytes:
     return text.encode()
 
 
-def updated(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str) -> TableMetadata:
+def apply_updates(base: TableMetadata, updates: tuple[TableUpdate, ...], location: str) -> TableMetadata:
     """Return ``base``, whose file is ``location``, with ``updates``. ValueError if they do not fit.
 
     PyIceberg deep-copies all metadata for this. Here the schemas, specs and sort orders are shared instead. Copying the

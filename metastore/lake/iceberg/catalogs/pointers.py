@@ -46,7 +46,7 @@ def newest_pointer(source: CatalogSource, identifier: Identifier, known: Pointer
     """
     try:
         with source.turn:
-            return _pointer(source.opened, identifier, known)
+            return _pointer(source.catalog, identifier, known)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
 
@@ -67,7 +67,7 @@ def listed_pointers(source: CatalogSource) -> dict[tuple[str, str], str] | None:
         case _:
             return None
     with source.turn:
-        return {(schema, name): pointer or "" for schema, name, pointer in listing(source.opened)}
+        return {(schema, name): pointer or "" for schema, name, pointer in listing(source.catalog)}
 
 
 def _pointer(catalog: Catalog, identifier: Identifier, known: Pointer | None) -> Pointer:
@@ -168,7 +168,7 @@ def newest_view(source: CatalogSource, identifier: Identifier) -> Mapping[str, A
 
     Raises the errors of the catalog's library.
     """
-    catalog = source.opened
+    catalog = source.catalog
     assert isinstance(catalog, RestCatalog)
     with source.turn, suppress(NoSuchTableError):
         split = catalog._split_identifier_for_path(identifier, IdentifierKind.VIEW)  # noqa: SLF001 - as below

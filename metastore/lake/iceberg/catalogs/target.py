@@ -119,16 +119,16 @@ class TargetTable:
         except Exception as error:
             if not of_a_catalog(error):
                 raise
-            landed = self._landed(updates)
+            landed = self._find_landed(updates)
             if landed is not None:
                 return landed
             raise OutcomeUnknownError(
                 f"the commit to {self} failed, and it is unknown whether it landed: {error_text(error)}. "
                 "No file was removed. Look at the table's history before trying again"
             ) from error
-        return Table(table.name(), response.metadata, response.metadata_location, table.io, self.source.opened)
+        return Table(table.name(), response.metadata, response.metadata_location, table.io, self.source.catalog)
 
-    def _landed(self, updates: Sequence[TableUpdate]) -> Table | None:
+    def _find_landed(self, updates: Sequence[TableUpdate]) -> Table | None:
         """Return the newest table if it shows that the commit landed, or that all its updates are done."""
         try:
             fresh = self.load()

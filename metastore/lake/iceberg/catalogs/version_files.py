@@ -103,8 +103,8 @@ class VersionFiles:
             return known
         doubtful = 0
         for _ in range(_LOOKS):
-            hint, listed = self._at_once(self._hint, self._listed)
-            if shown := self._shown(hint, listed):
+            hint, listed = self._at_once(self._hint, self._list_versions)
+            if shown := self._prove_newest(hint, listed):
                 return shown
             found = None if hint is None else self._onwards(hint)
             newest = max(listed, default=0)
@@ -112,7 +112,7 @@ class VersionFiles:
             if hint is not None and reached < hint:
                 doubtful += 1
                 if doubtful == _CONFIRMATIONS:
-                    raise self._lost(hint, newest)
+                    raise self._lost_versions_error(hint, newest)
             elif not reached:
                 return None
             elif found is None:
@@ -143,7 +143,7 @@ class VersionFiles:
         found = self._store.files_after(self.folder, "v")
         return HINT not in found and not any(map(is_version_file, found))
 
-    def _shown(self, hint: int | None, listed: Mapping[int, _ListedFile]) -> FoundVersion | None:
+    def _prove_newest(self, hint: int | None, listed: Mapping[int, _ListedFile]) -> FoundVersion | None:
         """Return the newest version if the listing alone proves it: it has every version from the hint on."""
         newest = max(listed, default=0)
         if hint is None or not hint <= newest or not listed.keys() >= set(range(hint, newest + 1)):
@@ -170,7 +170,7 @@ class VersionFiles:
             f"exist. {_WAY_ON}"
         )
 
-    def _lost(self, hint: int, newest: int) -> DamageError:
+    def _lost_versions_error(self, hint: int, newest: int) -> DamageError:
         stands = f"the newest version file is that of {newest}" if newest else "there is no version file"
         return DamageError(f"{self.folder}: {HINT} names version {hint}, and {stands}: newer ones are lost. {_WAY_ON}")
 
@@ -242,7 +242,7 @@ class VersionFiles:
         """
         removed = 0
         try:
-            listed = self._listed()
+            listed = self._list_versions()
         except OSError as error:
             return removed, [error]
         for number, file in sorted(listed.items()):
@@ -259,7 +259,7 @@ class VersionFiles:
 
     def standing(self) -> Standing:
         """Return the hint and the existing version files, without interpreting them. Raises OSError."""
-        return Standing(self._hint(), {version: file.name for version, file in self._listed().items()})
+        return Standing(self._hint(), {version: file.name for version, file in self._list_versions().items()})
 
     def set_hint(self, version: int) -> None:
         """Set the version where readers begin to look. Raises OSError, StorageError."""
@@ -309,14 +309,14 @@ class VersionFiles:
         A listing is not atomic: while versions are created and expire, it can miss the removed one and the new one. So
         an empty result is believed only if the hint has nothing newer either, or if it repeats.
         """
-        listed, hint = self._at_once(self._listed, self._hint)
+        listed, hint = self._at_once(self._list_versions, self._hint)
         looks = 1
         while looks < _LOOKS and max(listed, default=0) <= version < (hint or 0):
-            listed, hint = self._at_once(self._listed, self._hint)
+            listed, hint = self._at_once(self._list_versions, self._hint)
             looks += 1
         return listed
 
-    def _listed(self) -> dict[int, _ListedFile]:
+    def _list_versions(self) -> dict[int, _ListedFile]:
         """List the version files; of several spellings of a version, the first of :data:`_SPELLINGS`."""
         files = self._store.files_after(self.folder, "v")
         found: dict[int, _ListedFile] = {}

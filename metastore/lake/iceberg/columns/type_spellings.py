@@ -48,7 +48,7 @@ class VariantType(PrimitiveType):
 _parsed_by_pyiceberg: Final[Any] = IcebergType.handle_primitive_type
 
 
-def _parsed(value: Any, handler: Any) -> IcebergType:
+def _parse_type(value: Any, handler: Any) -> IcebergType:
     if value == _VARIANT:
         return VariantType()
     if isinstance(value, str):
@@ -64,16 +64,16 @@ def _with_parsed_parts(kind: Any, *parts: str) -> None:
     """Let the constructor of ``kind`` parse the named ``parts`` if they are texts."""
     create = kind.__init__
 
-    def created(self: Any, *arguments: Any, **data: Any) -> None:
+    def create_parsed(self: Any, *arguments: Any, **data: Any) -> None:
         texts = {part: data[part] for part in parts if isinstance(data.get(part), str)}
-        create(self, *arguments, **{**data, **{part: _parsed(text, None) for part, text in texts.items()}})
+        create(self, *arguments, **{**data, **{part: _parse_type(text, None) for part, text in texts.items()}})
 
-    kind.__init__ = created
+    kind.__init__ = create_parsed
 
 
 _with_parsed_parts(ListType, "element")
 _with_parsed_parts(MapType, "key", "value")
-IcebergType.handle_primitive_type = staticmethod(_parsed)  # type: ignore[assignment,method-assign] # no registry there
+IcebergType.handle_primitive_type = staticmethod(_parse_type)  # type: ignore[assignment,method-assign] # no registry there
 
 
 # PyIceberg's fields keep no mapping as their default. This one is always empty, so a text stands for it.
@@ -117,7 +117,7 @@ def specified_defaults(part: Any) -> Any:
             found[key] = specified_defaults(value)
         elif value is not None:
             kind = part["type"]
-            parsed: Any = _parsed(kind, None) if isinstance(kind, str) else None
+            parsed: Any = _parse_type(kind, None) if isinstance(kind, str) else None
             found[key] = value if parsed is None else to_json(parsed, from_json(parsed, value))
     return found
 

@@ -115,7 +115,7 @@ def header_of(beginning: bytes) -> AvroFileHeader | None:
     return header
 
 
-def opened(content: bytes, most: int = LimitSettings.manifest) -> tuple[AvroFileHeader, Iterator[Block]]:
+def open_blocks(content: bytes, most: int = LimitSettings.manifest) -> tuple[AvroFileHeader, Iterator[Block]]:
     """Return the header of an Avro file, and its blocks; their uncompressed total may be at most ``most`` bytes.
 
     Raises ValueError for a file that is not Avro or does not match its checksum, and the errors of the decoder.

@@ -27,7 +27,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from metastore.config.limits import LimitSettings
-from metastore.lake.iceberg.manifests.avro_blocks import CHECKSUM, SCHEMA, checksum, opened
+from metastore.lake.iceberg.manifests.avro_blocks import CHECKSUM, SCHEMA, checksum, open_blocks
 
 R = TypeVar("R", bound=Record)
 
@@ -48,13 +48,13 @@ class Encoded(NamedTuple):
     content: bytes
 
 
-def encoded(record: Record) -> Encoded | None:
+def encoded_bytes(record: Record) -> Encoded | None:
     """Return the bytes kept with ``record``, as it was last read or written; None if there are none.
 
     Only for records that are never changed: the bytes are those of the original record. A record of a class of this
-    package may have them as its attribute ``kept``.
+    package may have them as its attribute ``reusable_bytes``.
     """
-    known: Encoded | None = getattr(record, "kept", None) or vars(record).get(_NOTE)
+    known: Encoded | None = getattr(record, "reusable_bytes", None) or vars(record).get(_NOTE)
     return known
 
 
@@ -109,7 +109,7 @@ def read_avro_file(
     ``kept`` returns the parts of each record that keep their bytes; a :class:`Noting` must have read them. The blocks
     may have at most ``most`` bytes in total, uncompressed.
     """
-    header, blocks = opened(content, most)
+    header, blocks = open_blocks(content, most)
     schema = intern(header.meta[SCHEMA])
     reader = reader_of(schema)
     records: list[R] = []

@@ -36,7 +36,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from metastore.lake.formats.claims import believed, believed_nans, decimal_limits
+from metastore.lake.formats.claims import believed_nans, check_claims, decimal_limits
 from metastore.lake.iceberg.columns.bound_values import above_all_with
 
 OF_DELTA: Final = "delta-version"
@@ -94,7 +94,7 @@ class Metrics:
             assert isinstance(type_, PrimitiveType)
             found = self.bounds(type_, lows.get(number), highs.get(number))
             limits = decimal_limits(type_.precision, type_.scale) if isinstance(type_, DecimalType) else None
-            low, high, null, values = believed(found.low, found.high, believed_nulls(data, number), rows, limits)
+            low, high, null, values = check_claims(found.low, found.high, believed_nulls(data, number), rows, limits)
             _set(lows, number, None if low is None else to_bytes(type_, low))
             _set(highs, number, None if high is None else to_bytes(type_, high))
             _set(nulls, number, null)
@@ -166,7 +166,7 @@ def _lower(type_: PrimitiveType, stored: bytes | None) -> Any:
         return None
     if isinstance(type_, (StringType, BinaryType)):
         return _prefix(type_, stored.rstrip(b"\0"))
-    return _decoded(type_, stored)
+    return _decode_bound(type_, stored)
 
 
 def _upper(type_: PrimitiveType, stored: bytes | None) -> Any:
@@ -175,10 +175,10 @@ def _upper(type_: PrimitiveType, stored: bytes | None) -> Any:
     if isinstance(type_, StringType):
         prefix: str = _prefix(type_, stored)
         return prefix if prefix.encode() == stored else above_all_with(prefix)
-    return _decoded(type_, stored)
+    return _decode_bound(type_, stored)
 
 
-def _decoded(type_: PrimitiveType, stored: bytes) -> Any:
+def _decode_bound(type_: PrimitiveType, stored: bytes) -> Any:
     try:
         return from_bytes(type_, stored)
     except _UNDECODABLE:

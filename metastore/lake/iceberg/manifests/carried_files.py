@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 
 from metastore.errors import FormatError
 from metastore.lake.formats.map_arrays import map_array
-from metastore.lake.formats.parquet.shredded_variants import METADATA, TYPED, VALUE, unshredded
+from metastore.lake.formats.parquet.shredded_variants import METADATA, TYPED, VALUE, assemble_variants
 from metastore.lake.iceberg.columns.carried_columns import part_ids, variant_ids
 from metastore.lake.iceberg.manifests.data_file import DataFileReader, open_data_file
 
@@ -42,7 +42,7 @@ def open_carried_file(source: Any, format_: FileFormat, location: str, schema: S
             "its columns have no field ids, so nothing says which of them are variants; rewrite it with an engine that "
             "reads them"
         )
-    carried = pa.schema([_carried(field, variants) for field in file.schema])
+    carried = pa.schema([_carry_field(field, variants) for field in file.schema])
     changed = {field.name: field for field in file.schema if _has_variants(field, variants)}
     return _CarriedFile(file, carried, changed, variants)
 
@@ -58,13 +58,13 @@ class _CarriedFile:
 
     def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """As the file's own."""
-        return ((row, self._carried(batch)) for row, batch in self.file.batches(first, end, columns))
+        return ((row, self._carry_batch(batch)) for row, batch in self.file.batches(first, end, columns))
 
     def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """As the file's own."""
-        return map(self._carried, self.file.matching(condition, columns))
+        return map(self._carry_batch, self.file.matching(condition, columns))
 
-    def _carried(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _carry_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         for place, name in enumerate(batch.schema.names):
             if name in self.changed:
                 made = _rebuilt(batch.column(place), self.changed[name], self.variants)
@@ -72,20 +72,20 @@ class _CarriedFile:
         return batch
 
 
-def _carried(field: Any, variants: Collection[int]) -> Any:
+def _carry_field(field: Any, variants: Collection[int]) -> Any:
     """Return a column of a file with the parts that its variants have when they are carried."""
     kind = field.type
     if _id(field) in variants:
         return field.with_type(_variant(field))
     if pa.types.is_struct(kind):
-        return field.with_type(pa.struct([_carried(part, variants) for part in _parts(kind)]))
+        return field.with_type(pa.struct([_carry_field(part, variants) for part in _parts(kind)]))
     if pa.types.is_map(kind):
         map_: Any = pa.map_
-        return field.with_type(map_(kind.key_field, _carried(kind.item_field, variants), kind.keys_sorted))
+        return field.with_type(map_(kind.key_field, _carry_field(kind.item_field, variants), kind.keys_sorted))
     if pa.types.is_large_list(kind):
-        return field.with_type(pa.large_list(_carried(kind.value_field, variants)))
+        return field.with_type(pa.large_list(_carry_field(kind.value_field, variants)))
     if pa.types.is_list(kind):
-        return field.with_type(pa.list_(_carried(kind.value_field, variants)))
+        return field.with_type(pa.list_(_carry_field(kind.value_field, variants)))
     return field
 
 
@@ -115,11 +115,11 @@ def _has_variants(field: Any, variants: Collection[int]) -> bool:
 
 def _rebuilt(array: Any, field: Any, variants: Collection[int]) -> Any:
     """Return values of the file's column ``field`` with its variants as they are carried. Raises FormatError."""
-    wanted, kind = _carried(field, variants).type, array.type
+    wanted, kind = _carry_field(field, variants).type, array.type
     if not _has_variants(field, variants):
         return array
     if _id(field) in variants:
-        return pa.StructArray.from_arrays([*unshredded(array)], fields=_parts(wanted), mask=array.is_null())
+        return pa.StructArray.from_arrays([*assemble_variants(array)], fields=_parts(wanted), mask=array.is_null())
     if pa.types.is_struct(kind):
         made = [_rebuilt(array.field(place), part, variants) for place, part in enumerate(_parts(field.type))]
         return pa.StructArray.from_arrays(made, fields=_parts(wanted), mask=array.is_null())

@@ -21,7 +21,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, IcebergType, IntegerType, LongType, StringType, StructType
 
 from metastore.lake.iceberg.columns.version_3_fields import first_row_id_of_manifest
-from metastore.lake.iceberg.manifests.avro_blocks import CHECKSUM, SCHEMA, Block, opened, schema_of
+from metastore.lake.iceberg.manifests.avro_blocks import CHECKSUM, SCHEMA, Block, open_blocks, schema_of
 from metastore.lake.iceberg.manifests.avro_file import Encoded
 from metastore.lake.iceberg.manifests.manifest_reader import decoded_entry
 from metastore.lake.iceberg.manifests.manifest_writer import entry_schema
@@ -54,14 +54,14 @@ class CompactFile(DataFile):
 
     @property
     def _data(self) -> list[Any]:  # type: ignore[override] # the fields of the base class, decoded
-        decoded = decoded_entry(self.entry.stored).data_file
+        decoded = decoded_entry(self.entry.stored_bytes).data_file
         return [decoded[position] for position in range(len(decoded))]
 
     def __setitem__(self, pos: int, value: Any) -> None:
         raise TypeError("the data file of a stored entry cannot be changed")
 
     @property
-    def kept(self) -> Encoded:
+    def reusable_bytes(self) -> Encoded:
         """The encoded bytes."""
         return Encoded(self.entry.schema, self.entry.content[self.entry.file_at :])
 
@@ -142,14 +142,14 @@ class CompactEntry(ManifestEntry):
         """Create an entry without content; :func:`compact_entries` fills it."""
 
     @property
-    def stored(self) -> Encoded:
+    def stored_bytes(self) -> Encoded:
         """The bytes."""
         return Encoded(self.schema, self.content)
 
     @property
-    def kept(self) -> Encoded | None:
+    def reusable_bytes(self) -> Encoded | None:
         """The bytes, if another manifest can have them as they are."""
-        return self.stored if self.is_settled else None
+        return self.stored_bytes if self.is_settled else None
 
     @property
     def _data(self) -> list[Any]:  # type: ignore[override] # the fields of the base class, made on access
@@ -189,7 +189,7 @@ def compact_entries(content: bytes, manifest: ManifestFile, most: int) -> tuple[
 
     Raises ValueError and the errors of decoding for a damaged file. It may have at most ``most`` bytes, uncompressed.
     """
-    header, blocks = opened(content, most)
+    header, blocks = open_blocks(content, most)
     schema = intern(header.meta[SCHEMA])
     fields = _fields_of_partition(schema)
     if fields is None or CHECKSUM not in header.meta or first_row_id_of_manifest(manifest) is not None:

@@ -70,14 +70,14 @@ class _Parquet:
         self._source = source
         self._unread: Mapping[str, str] = {}
         try:
-            self._file = _opened(source)
+            self._file = _open_parquet(source)
         except REFUSALS:
             accepted = accepted_file(source)
             if accepted is None:
                 raise
             self._source, self._unread = accepted
-            self._file = _opened(self._source)
-        self.schema: Final = pa.schema([self._meant(field) for field in self._file.schema_arrow])
+            self._file = _open_parquet(self._source)
+        self.schema: Final = pa.schema([self._column_to_read(field) for field in self._file.schema_arrow])
 
     def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         metadata = self._file.metadata
@@ -92,19 +92,19 @@ class _Parquet:
             row += rows
         self._require_moments(columns, groups)
         read = self._file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=list(columns))
-        return _numbered(map(self._as_meant, read), start or 0)
+        return _number_rows(map(self._as_meant, read), start or 0)
 
     def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         require_no_unread(self._unread, columns)
         self._require_moments(columns)
         format_: Any = ds.ParquetFileFormat
         options = {"pre_buffer": True, "buffer_size": _BUFFER, "coerce_int96_timestamp_unit": "us"}
-        return map(self._as_meant, _scanned(format_(**options), self._source, condition, columns))
+        return map(self._as_meant, _scan_fragment(format_(**options), self._source, condition, columns))
 
     def _require_moments(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> None:
         require_moments(lambda: nullcontext(self._source), self._file.metadata, columns, groups=groups)
 
-    def _meant(self, field: Any) -> Any:
+    def _column_to_read(self, field: Any) -> Any:
         """Return a column with its maps; a column that must not be read becomes bytes, so its parts are not decoded."""
         return field.with_type(pa.binary()) if field.name in self._unread else with_maps(field)
 
@@ -112,7 +112,7 @@ class _Parquet:
         return with_maps_restored(batch, pa.schema([self.schema.field(name) for name in batch.schema.names]))
 
 
-def _opened(source: Any) -> pq.ParquetFile:
+def _open_parquet(source: Any) -> pq.ParquetFile:
     return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
 
 
@@ -126,10 +126,10 @@ class _Orc:
     def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         _require_rows(self._file.nrows, end)
         stripes = (self._file.read_stripe(number, columns=list(columns)) for number in range(self._file.nstripes))
-        return _between(_numbered(stripes, 0), first, end)
+        return _between(_number_rows(stripes, 0), first, end)
 
     def matching(self, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return _scanned(ds.OrcFileFormat(), self._source, condition, columns)
+        return _scan_fragment(ds.OrcFileFormat(), self._source, condition, columns)
 
 
 class _Avro:
@@ -139,7 +139,7 @@ class _Avro:
 
     def batches(self, first: int, end: int, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         rows = 0
-        for row, batch in _numbered(self._rows.batches(), 0):
+        for row, batch in _number_rows(self._rows.batches(), 0):
             rows = row + batch.num_rows
             if rows > first:
                 yield row, batch
@@ -162,14 +162,14 @@ READABLE: Final = frozenset(_READERS)
 """The supported formats."""
 
 
-def _scanned(format_: Any, source: Any, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _scan_fragment(format_: Any, source: Any, condition: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     fragment = format_.make_fragment(source)
     schema = fragment.physical_schema
     scanner: Any = ds.Scanner.from_fragment(fragment, schema=schema, filter=condition, columns=list(columns))
     return iter(scanner.to_batches())
 
 
-def _numbered(batches: Iterable[pa.RecordBatch], row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _number_rows(batches: Iterable[pa.RecordBatch], row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     for batch in batches:
         yield row, batch
         row += batch.num_rows

@@ -34,7 +34,7 @@ from metastore.lake.iceberg.columns.version_3_fields import (
     first_row_id_of_manifest,
     set_first_row_id,
 )
-from metastore.lake.iceberg.manifests.avro_blocks import header_of, opened, schema_of
+from metastore.lake.iceberg.manifests.avro_blocks import header_of, open_blocks, schema_of
 from metastore.lake.iceberg.manifests.avro_file import Encoded, Noting, forget, read_avro_file
 from metastore.lake.iceberg.manifests.manifest_writer import ListedManifest, is_settled
 from metastore.lake.stores.bounded_reading import ReadLimits, whole
@@ -53,7 +53,7 @@ def header_note(io: FileIO, location: str, name: str) -> str | None:
     with io.new_input(location).open() as stream:
         header = header_of(stream.read(_BEGINNING))
     if header is None:
-        header, _ = opened(content_of(io, location), most_of(io))
+        header, _ = open_blocks(content_of(io, location), most_of(io))
     return header.meta.get(name)
 
 
@@ -64,7 +64,7 @@ def read_live_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry
 
 def read_entries(io: FileIO, manifest: ManifestFile) -> tuple[ManifestEntry, ...]:
     """Return all entries of ``manifest``, in order, with inherited values."""
-    entries = tuple(_inherited(entry, manifest) for entry in _stored(io, manifest))
+    entries = tuple(_inherit_numbers(entry, manifest) for entry in _read_entries(io, manifest))
     if manifest.content == ManifestContent.DATA:
         _give_row_ids(entries, first_row_id_of_manifest(manifest))
     return entries
@@ -88,8 +88,8 @@ def _give_row_ids(entries: Iterable[ManifestEntry], next_row_id: int | None) -> 
             forget(entry)
 
 
-def _stored(io: FileIO, manifest: ManifestFile) -> Iterable[ManifestEntry]:
-    return read_avro_file(content_of(io, manifest.manifest_path), _entry_reader, _carried, most_of(io))
+def _read_entries(io: FileIO, manifest: ManifestFile) -> Iterable[ManifestEntry]:
+    return read_avro_file(content_of(io, manifest.manifest_path), _entry_reader, _records_to_carry, most_of(io))
 
 
 def decoded_entry(stored: Encoded) -> ManifestEntry:
@@ -100,20 +100,20 @@ def decoded_entry(stored: Encoded) -> ManifestEntry:
 
 def content_of(io: FileIO, location: str) -> bytes:
     """Return the bytes of a manifest or a manifest list."""
-    return whole(io.new_input(location), ReadLimits.of(io.properties).named("manifest"))
+    return whole(io.new_input(location), ReadLimits.of(io.properties).limit_of("manifest"))
 
 
 def most_of(io: FileIO) -> int:
     """Return the most bytes that a manifest may hold, uncompressed."""
-    return ReadLimits.of(io.properties).named("manifest").most
+    return ReadLimits.of(io.properties).limit_of("manifest").most
 
 
-def _carried(entry: ManifestEntry) -> Iterable[Record]:
+def _records_to_carry(entry: ManifestEntry) -> Iterable[Record]:
     """Return what later manifests reuse unchanged: the data file, and an existing entry that inherits nothing."""
     return (entry.data_file, entry) if is_settled(entry) else (entry.data_file,)
 
 
-def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
+def _inherit_numbers(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
     if entry.snapshot_id is None and manifest.added_snapshot_id is not None:
         entry.snapshot_id = manifest.added_snapshot_id
     # Version 1 has no sequence numbers: its manifests have 0, and so have all their entries.

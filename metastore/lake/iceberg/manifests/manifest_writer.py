@@ -35,7 +35,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, ListType, PrimitiveType, StructType
 
 from metastore.lake.iceberg.columns.version_3_fields import RECORD_VERSION
-from metastore.lake.iceberg.manifests.avro_file import Encoded, avro_file, encode, encoded, keep, schema_text
+from metastore.lake.iceberg.manifests.avro_file import Encoded, avro_file, encode, encoded_bytes, keep, schema_text
 from metastore.lake.stores.new_files import NewFiles
 
 _FormatVersion = Literal[1, 2, 3]
@@ -65,7 +65,7 @@ class _EntryWriter(NamedTuple):
     older_data_file: Writer
     """For data files that were made without the fields of version 3."""
 
-    def encoded(self, entry: ManifestEntry) -> bytes:
+    def encode(self, entry: ManifestEntry) -> bytes:
         """Return the entry's bytes."""
         return _once(entry, self.schema, self._whole) if is_settled(entry) else self._whole(entry)
 
@@ -79,7 +79,7 @@ class _EntryWriter(NamedTuple):
 
 
 def _once(record: Record, schema: str, encode_it: Callable[[Record], bytes]) -> bytes:
-    known = encoded(record)
+    known = encoded_bytes(record)
     if known is None or known.schema is not schema:
         known = keep(record, Encoded(schema, encode_it(record)))
     return known.content
@@ -113,9 +113,9 @@ def write_manifest_file(  # noqa: PLR0913 - each is another part of the file
     }
     if version > 1:
         metadata["content"] = content.name.lower()
-    made = avro_file(writer.schema, metadata, [writer.encoded(entry) for entry in entries])
+    made = avro_file(writer.schema, metadata, [writer.encode(entry) for entry in entries])
     files.write(location, made)
-    return _listed(location, len(made), spec, schema, snapshot_id, entries, content)
+    return _describe_manifest(location, len(made), spec, schema, snapshot_id, entries, content)
 
 
 def write_manifest_list_file(
@@ -165,10 +165,10 @@ def _entry_writer(version: _FormatVersion, partition_type: StructType) -> _Entry
         resolve_writer(record_schema=each.fields[-1].field_type, file_schema=of_file.fields[-1].field_type)
         for each in (of_record, of_older_record)
     )
-    return _EntryWriter(schema_text(_specified(version, partition_type), "manifest_entry"), head, data_file, older)
+    return _EntryWriter(schema_text(_entry_schema(version, partition_type), "manifest_entry"), head, data_file, older)
 
 
-def _specified(version: _FormatVersion, partition_type: StructType) -> Schema:
+def _entry_schema(version: _FormatVersion, partition_type: StructType) -> Schema:
     """Return the schema for a file of entries: ids of equality deletes are ints, where PyIceberg has longs.
 
     The bytes are the same. Iceberg's Java library reads ids by the schema's type, and fails for longs.
@@ -181,7 +181,7 @@ def _specified(version: _FormatVersion, partition_type: StructType) -> Schema:
     return manifest_entry_schema_with_data_file(version, StructType(*named))
 
 
-def _listed(
+def _describe_manifest(
     location: str,
     length: int,
     spec: PartitionSpec,

@@ -149,7 +149,9 @@ class Manifests:
         by_path = {manifest.manifest_path: manifest for manifest in listed}
         for decoded in written:
             file = by_path[decoded.file.manifest_path]
-            kept = replace(decoded, file=file, entries=tuple(_landed(entry, number) for entry in decoded.entries))
+            kept = replace(
+                decoded, file=file, entries=tuple(_with_sequence_number(entry, number) for entry in decoded.entries)
+            )
             self._cache.put(file.manifest_path, kept, _size_of(kept))
 
 
@@ -182,7 +184,7 @@ def write_list(
     files: NewFiles, snapshot: Snapshot, format_version: int, manifests: Sequence[ManifestFile]
 ) -> list[ListedManifest]:
     """Write the snapshot's manifest list to the location it names; returns the manifests as listed."""
-    listed = [_numbered(manifest, snapshot.sequence_number or 0) for manifest in manifests]
+    listed = [_with_numbers(manifest, snapshot.sequence_number or 0) for manifest in manifests]
     write_manifest_list_file(files, format_version, snapshot, listed)
     return listed
 
@@ -204,7 +206,7 @@ def with_row_ids(manifests: Iterable[ManifestFile], next_row_id: int) -> tuple[l
     return given, taken
 
 
-def added(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
+def added_entry(data_file: DataFile, snapshot_id: int) -> ManifestEntry:
     """Return an entry for a file that snapshot ``snapshot_id`` adds; the commit sets its sequence number and row ids.
 
     A file of another snapshot, as a cherry-pick adds it, does not bring that one's row ids.
@@ -227,15 +229,15 @@ def existing(entry: ManifestEntry) -> ManifestEntry:
     """Return the entry as carried over from an older snapshot."""
     if is_settled(entry):
         return entry
-    return _marked(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
+    return _with_status(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
 
 
-def deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+def deleted_entry(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
     """Return the entry as removed by snapshot ``snapshot_id``."""
-    return _marked(entry, ManifestEntryStatus.DELETED, snapshot_id)
+    return _with_status(entry, ManifestEntryStatus.DELETED, snapshot_id)
 
 
-def _marked(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
+def _with_status(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
     return ManifestEntry.from_args(
         status=status,
         snapshot_id=snapshot_id,
@@ -245,16 +247,16 @@ def _marked(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int 
     )
 
 
-def _landed(entry: ManifestEntry, number: int) -> ManifestEntry:
+def _with_sequence_number(entry: ManifestEntry, number: int) -> ManifestEntry:
     if entry.sequence_number is not None:
         return entry
-    landed = _marked(entry, entry.status, entry.snapshot_id)
+    landed = _with_status(entry, entry.status, entry.snapshot_id)
     landed.sequence_number = number
     landed.file_sequence_number = number
     return landed
 
 
-def _numbered(manifest: ManifestFile, number: int) -> ListedManifest:
+def _with_numbers(manifest: ManifestFile, number: int) -> ListedManifest:
     """Return the manifest as readers of the new list see it: unset numbers are the commit's."""
     if isinstance(manifest, ListedManifest):
         return manifest

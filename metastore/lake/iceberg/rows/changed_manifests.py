@@ -12,7 +12,7 @@ from pyiceberg.table.snapshots import SnapshotSummaryCollector
 
 from metastore.errors import FormatError
 from metastore.lake.iceberg.columns.schemas import schema_of
-from metastore.lake.iceberg.manifests.manifests import added, deleted, existing
+from metastore.lake.iceberg.manifests.manifests import added_entry, deleted_entry, existing
 from metastore.lake.iceberg.rows.live_files import Place, live_file
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 
@@ -44,7 +44,7 @@ def changed_manifests(
 
     adding: dict[tuple[ManifestContent, int], list[ManifestEntry]] = {}
     for file in new:
-        entry = added(file, snapshot.id)
+        entry = added_entry(file, snapshot.id)
         if number is not None:
             entry.sequence_number = number
         adding.setdefault((_kind(file), file.spec_id), []).append(entry)
@@ -63,7 +63,7 @@ def changed_manifests(
             if left[place]:
                 left[place] -= 1
                 gone.append(entry.data_file)
-                of_kind.append(deleted(entry, snapshot.id))
+                of_kind.append(deleted_entry(entry, snapshot.id))
             else:
                 of_kind.append(existing(entry))
     for (content, spec_id), entries in kept.items():
@@ -71,7 +71,7 @@ def changed_manifests(
     return [*made, *(each for each in manifests if each.manifest_path not in changed)], gone
 
 
-def counted(metadata: TableMetadata, new: Sequence[DataFile], gone: Sequence[DataFile]) -> dict[str, str]:
+def count_changes(metadata: TableMetadata, new: Sequence[DataFile], gone: Sequence[DataFile]) -> dict[str, str]:
     """Return the counts of a snapshot's summary, as Iceberg names them."""
     specs = metadata.specs()
     collector = SnapshotSummaryCollector()

@@ -80,7 +80,7 @@ class RowChangeReader:
         for tasks, others, kind in ((files.removed, files.added, DELETE), (files.added, files.removed, INSERT)):
             if not others:
                 for batch in self._rows(tasks):
-                    yield self._described(batch, [kind] * batch.num_rows, files)
+                    yield self._describe_rows(batch, [kind] * batch.num_rows, files)
         if not (files.removed and files.added):
             return
         before, after = (pa.Table.from_batches(self._rows(tasks), self._own) for tasks in (files.removed, files.added))
@@ -98,7 +98,7 @@ class RowChangeReader:
         rows = pa.Table.from_batches(batches, self.schema)
         numbers = row_numbers(rows.select(self._own.names))
         kinds: Any = rows.column(CHANGE_COLUMNS[0].name).to_pylist()
-        kept = _uncancelled(numbers, kinds)
+        kept = _mask_net_changes(numbers, kinds)
         yield from rows.filter(pa.array(kept)).to_batches()
 
     @cached_property
@@ -109,7 +109,7 @@ class RowChangeReader:
         scan = RowScan(self.metadata, self.io, self.columns, AlwaysTrue())
         return (batch.cast(self._own) for batch in scan.to_record_batches(tasks))
 
-    def _described(self, batch: pa.RecordBatch, kinds: Sequence[str], files: ChangedFiles) -> pa.RecordBatch:
+    def _describe_rows(self, batch: pa.RecordBatch, kinds: Sequence[str], files: ChangedFiles) -> pa.RecordBatch:
         """Return the rows with what happened to them."""
         kind, ordinal, snapshot = (field.type for field in CHANGE_COLUMNS)
         more = [
@@ -128,7 +128,7 @@ class RowChangeReader:
         kinds = [DELETE] * len(others[0]) + [UPDATE_BEFORE, UPDATE_AFTER] * len(old) + [INSERT] * len(others[1])
         first = 0
         for batch in rows.take(pa.array(order)).combine_chunks().to_batches():
-            yield self._described(batch, kinds[first : first + batch.num_rows], files)
+            yield self._describe_rows(batch, kinds[first : first + batch.num_rows], files)
             first += batch.num_rows
 
     def _updates(self, removed: pa.Table, added: pa.Table) -> tuple[Numbers, Numbers]:
@@ -148,7 +148,7 @@ class RowChangeReader:
         return old, new
 
 
-def _uncancelled(numbers: Numbers, kinds: Sequence[str]) -> Mask:
+def _mask_net_changes(numbers: Numbers, kinds: Sequence[str]) -> Mask:
     """Return which changes are left if a row's change cancels the last one of an equal row that is its opposite."""
     kept = np.ones(len(numbers), dtype=bool)
     pending: dict[int, list[int]] = {}

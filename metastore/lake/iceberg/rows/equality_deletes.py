@@ -54,7 +54,7 @@ class EqualityDeletes:
         self._names = names
         self._version = version
         self._schemas = schemas
-        self._column = lru_cache(maxsize=None)(self._found)
+        self._column = lru_cache(maxsize=None)(self._find_column)
         self._kept: OrderedDict[Delete, Keys] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
@@ -77,7 +77,7 @@ class EqualityDeletes:
         deletes: Iterable[Delete],
     ) -> list[pa.RecordBatch]:
         """Yield rows of ``batches`` that no file of ``deletes`` deletes; arguments and errors as :meth:`mask`."""
-        return list(_kept(batches, self.mask(batches, held, constants, deletes)))
+        return list(_without_rows(batches, self.mask(batches, held, constants, deletes)))
 
     def mask(
         self,
@@ -167,7 +167,7 @@ class EqualityDeletes:
                 if batch.num_rows:
                     yield [self._column(each).values(batch, held, {}) for each in ids]
 
-    def _found(self, field_id: int) -> _KeyColumn:
+    def _find_column(self, field_id: int) -> _KeyColumn:
         """Return the column with an id, from the first schema that has it."""
         for schema in self._schemas:
             if field_id in schema.field_ids:
@@ -176,7 +176,7 @@ class EqualityDeletes:
                     raise FormatError(
                         f"it deletes rows by column {schema.find_column_name(field_id)}, which is {type_}"
                     )
-                return _KeyColumn.made(prune_columns(schema, {field_id}))
+                return _KeyColumn.from_schema(prune_columns(schema, {field_id}))
         raise FormatError(f"it deletes rows by the column with id {field_id}, which no schema of the table has")
 
 
@@ -194,7 +194,7 @@ class _KeyColumn:
     type: pa.DataType
 
     @classmethod
-    def made(cls, schema: Schema) -> _KeyColumn:
+    def from_schema(cls, schema: Schema) -> _KeyColumn:
         """Create it from a schema with only this column. Files without it have nulls, even if it is now required."""
         optional = Schema(*map(_optional, schema.fields))
         arrow = schema_to_pyarrow(optional, include_field_ids=False)
@@ -226,7 +226,7 @@ def _size(keys: Keys) -> int:
     return sum(column.nbytes for column in keys)
 
 
-def _kept(batches: Sequence[pa.RecordBatch], gone: Any) -> Iterator[pa.RecordBatch]:
+def _without_rows(batches: Sequence[pa.RecordBatch], gone: Any) -> Iterator[pa.RecordBatch]:
     first = 0
     for batch in batches:
         part = gone[first : first + batch.num_rows]

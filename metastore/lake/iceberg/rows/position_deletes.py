@@ -35,7 +35,7 @@ def deleted_positions(
     if format_ is FileFormat.PUFFIN:
         file = io.new_input(location)
         limits = getattr(file, "limits", None) or ReadLimits()
-        vectors = deletion_vectors_from_puffin_file(PuffinFile(whole(file, limits.named("puffin"))))
+        vectors = deletion_vectors_from_puffin_file(PuffinFile(whole(file, limits.limit_of("puffin"))))
         return {
             each.referenced_data_file: [each.to_vector().to_numpy()]
             for each in vectors
@@ -60,7 +60,7 @@ def position_batches(io: FileIO, location: str, format_: FileFormat) -> Iterator
         yield from open_data_file(source, format_, location).matching(None, [_PATH, _POSITION])
 
 
-def merged(parts: Iterable[Positions]) -> Positions | None:
+def merge_positions(parts: Iterable[Positions]) -> Positions | None:
     """Return the positions of all ``parts``, sorted and distinct; None if there are no parts."""
     given = list(parts)
     return np.unique(np.concatenate(given)) if given else None

@@ -35,7 +35,7 @@ from pyiceberg.types import (
 )
 
 from metastore.errors import FormatError
-from metastore.lake.formats.casts import rounded
+from metastore.lake.formats.casts import cast_to_nearest
 from metastore.lake.formats.map_arrays import map_array
 
 _arrow: Any = pa
@@ -185,4 +185,4 @@ def _cast(array: Array, arrow: pa.DataType) -> Array:
         array = array.storage
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
         return array.cast(arrow, safe=False)  # the table holds microseconds
-    return rounded(array, arrow, whole=True)
+    return cast_to_nearest(array, arrow, whole=True)

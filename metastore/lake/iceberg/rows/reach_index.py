@@ -140,7 +140,7 @@ class ReachIndex:
             while self._sizes["tables"] > self._most:
                 self._drop(next(iter(self._tables)))
 
-    def outdated(self, pointers: Mapping[TableKey, Hashable], catalogs: Collection[str]) -> list[TableKey]:
+    def find_outdated(self, pointers: Mapping[TableKey, Hashable], catalogs: Collection[str]) -> list[TableKey]:
         """Return the tables whose reach at their pointer is not known. Of ``catalogs``, all pointers were listed."""
         with self._lock:
             for table in [each for each in self._tables if each[0] in catalogs and each not in pointers]:

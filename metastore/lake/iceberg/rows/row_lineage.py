@@ -78,7 +78,9 @@ class FileLineage:
         return stored if inherited is None else _compute.coalesce(stored, inherited)
 
 
-def placed(batches: Iterable[pa.RecordBatch], lineage: FileLineage, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+def add_places(
+    batches: Iterable[pa.RecordBatch], lineage: FileLineage, names: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     """Yield all rows of a file with the columns ``names`` at the end: :data:`POSITION`, and those of lineage."""
     first = 0
     for batch in batches:

@@ -44,9 +44,9 @@ from metastore.lake.iceberg.columns.version_3_fields import first_row_id
 from metastore.lake.iceberg.manifests.carried_files import open_carried_file
 from metastore.lake.iceberg.rows.delete_index import Delete
 from metastore.lake.iceberg.rows.equality_deletes import EqualityDeletes
-from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merged, without
+from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merge_positions, without
 from metastore.lake.iceberg.rows.projection import Projection, partition_constants
-from metastore.lake.iceberg.rows.row_lineage import LINEAGE_IDS, FileLineage, placed
+from metastore.lake.iceberg.rows.row_lineage import LINEAGE_IDS, FileLineage, add_places
 from metastore.lake.iceberg.rows.scan_tasks import EntryTask
 from metastore.lake.stores.files import open_ranges
 from metastore.lake.stores.read_errors import reading_file
@@ -65,7 +65,7 @@ class RowScan:
     A variant is read as its parts, if ``schema`` has them
     (:func:`metastore.lake.iceberg.columns.carried_columns.with_variant_parts`).
 
-    ``places`` are columns of :func:`metastore.lake.iceberg.rows.row_lineage.placed`, which rows have at their end.
+    ``places`` are columns of :func:`metastore.lake.iceberg.rows.row_lineage.add_places`, which rows have at their end.
 
     Raises InvalidRequestError if ``schema`` has a column that cannot be read.
     """
@@ -111,18 +111,18 @@ class RowScan:
         applied = [sorted(map(Delete.of, task.delete_files)) for task in tasks]
         by_position = list({delete for deletes in applied for delete in deletes if not delete.equality_ids})
 
-        def deleted(delete: Delete) -> Mapping[str, list[Positions]]:
+        def read_deletes(delete: Delete) -> Mapping[str, list[Positions]]:
             with reading_file(delete.path):
                 return deleted_positions(self._io, delete.path, delete.format, paths)
 
-        positions = dict(zip(by_position, executor.map(deleted, by_position), strict=True))
+        positions = dict(zip(by_position, executor.map(read_deletes, by_position), strict=True))
         # Data files are read concurrently, and all of them need these.
         list(executor.map(self._equality.prepare, _few(delete for task in tasks for delete in task.delete_files)))
 
         def rows(task: FileScanTask, deletes: Sequence[Delete]) -> Iterator[pa.RecordBatch]:
             path = task.file.file_path
             named = [positions[delete].get(path, ()) for delete in deletes if not delete.equality_ids]
-            own = merged(part for parts in named for part in parts)
+            own = merge_positions(part for parts in named for part in parts)
             with reading_file(path):
                 yield from self._batches(task, own, [delete for delete in deletes if delete.equality_ids])
 
@@ -140,7 +140,7 @@ class RowScan:
             yield task.file.file_path, batches.result() if isinstance(batches, Future) else batches
             size -= task.file.file_size_in_bytes
 
-    def streamed(self, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+    def stream_file(self, task: FileScanTask) -> Iterator[pa.RecordBatch]:
         """Yields the rows of one file; memory holds some of its batches. Raises as :meth:`to_record_batches`.
 
         If equality deletes apply, all rows of the file are in memory.
@@ -153,7 +153,7 @@ class RowScan:
                 with reading_file(delete.path):
                     found += deleted_positions(self._io, delete.path, delete.format, {path}).get(path, ())
         with reading_file(path):
-            yield from self._batches(task, merged(found), [each for each in deletes if each.equality_ids])
+            yield from self._batches(task, merge_positions(found), [each for each in deletes if each.equality_ids])
 
     def _batches(
         self, task: FileScanTask, deleted: Positions | None, equality: Sequence[Delete]
@@ -169,7 +169,7 @@ class RowScan:
             ids = self._ids | keys | (LINEAGE_IDS if self._places else frozenset())
             columns = [field.name for field in held.fields if _has(field, ids)]
             if self._asks_missing_part(held):
-                batches = _chosen(self._placed(file.matching(None, columns), task, held), deleted, None)
+                batches = _choose_rows(self._add_places(file.matching(None, columns), task, held), deleted, None)
                 if equality:
                     batches = iter(self._equality.without(list(batches), held, constants, equality))
                 yield from self._tested_as_table(batches, held, constants)
@@ -178,18 +178,20 @@ class RowScan:
             reads_all = condition is None or deleted is not None or self._places
             pushed = None if condition is None or reads_all else _for_row_groups(condition)
             tested = None if pushed is condition else _in_arrow(condition, held)
-            found = self._placed(file.matching(_in_arrow(pushed, held), columns), task, held)
-            batches = _chosen(found, deleted, tested)
+            found = self._add_places(file.matching(_in_arrow(pushed, held), columns), task, held)
+            batches = _choose_rows(found, deleted, tested)
             if equality:
                 batches = iter(self._equality.without(list(batches), held, constants, equality))
             yield from (self._with_places(projection.apply(batch), batch) for batch in batches)
 
-    def _placed(self, batches: Iterable[pa.RecordBatch], task: FileScanTask, held: Schema) -> Iterable[pa.RecordBatch]:
+    def _add_places(
+        self, batches: Iterable[pa.RecordBatch], task: FileScanTask, held: Schema
+    ) -> Iterable[pa.RecordBatch]:
         """Return ``batches``, all rows of a file, with the columns of their places, if they are asked."""
         if not self._places:
             return batches
         number = task.added_number if isinstance(task, EntryTask) else 0
-        return placed(batches, FileLineage(held, first_row_id(task.file), number), self._places)
+        return add_places(batches, FileLineage(held, first_row_id(task.file), number), self._places)
 
     def _with_places(self, rows: pa.RecordBatch, wide: pa.RecordBatch) -> pa.RecordBatch:
         if not self._places:
@@ -239,7 +241,9 @@ def _in_arrow(condition: BooleanExpression | None, held: Schema) -> Any:
     return None if condition is None else expression_to_pyarrow(condition, held)
 
 
-def _chosen(batches: Iterable[pa.RecordBatch], deleted: Positions | None, condition: Any) -> Iterator[pa.RecordBatch]:
+def _choose_rows(
+    batches: Iterable[pa.RecordBatch], deleted: Positions | None, condition: Any
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows that are not deleted and match the Arrow expression ``condition``, if any."""
     row = 0
     for batch in batches:

@@ -76,7 +76,7 @@ class NewSnapshot:
         metadata = self.table.metadata
         spec = metadata.specs()[spec_id]
         require_known_transforms(".".join(self.table.name()), metadata, [spec_id])
-        path = self._path(f"m{len(self._files.created)}")
+        path = self._path(f"m{len(self._files.created_files)}")
         schema, version = schema_of(metadata, spec), metadata.format_version
         return write_manifest_file(self._files, path, version, spec, schema, self.id, entries, content, notes=notes)
 
@@ -122,7 +122,7 @@ class NewSnapshot:
             added_rows=taken,
         )
         write_list(self._files, snapshot, metadata.format_version, manifests)
-        flush(self._files.created)
+        flush(self._files.created_files)
         if self._branch is None:
             return (AddSnapshotUpdate(snapshot=snapshot),)
         ref = metadata.refs.get(self._branch)

@@ -90,7 +90,7 @@ class Lister(Protocol):
     def path(self, location: str) -> str:
         """Return a canonical path, the same for all spellings of one file."""
 
-    def needed(self, location: str) -> Collection[str]:
+    def paths_to_keep(self, location: str) -> Collection[str]:
         """Return the canonical paths that must stay for a kept file: its own, and what it leads to if it is a link."""
 
 
@@ -116,7 +116,7 @@ def mark(what: Mark, lister: Lister) -> list[TableFile]:
     """
     path = lister.path
     kept = lister.lists(what.kept.snapshots, must_stand=True)
-    saved = {name for location in (*kept, *statistics_files(what.kept)) for name in lister.needed(location)}
+    saved = {name for location in (*kept, *statistics_files(what.kept)) for name in lister.paths_to_keep(location)}
     found: dict[str, TableFile] = {}
     for files in (lister.lists(what.expired, must_stand=False), what.statistics):
         found.update((path(location), file) for location, file in files.items())
@@ -127,7 +127,7 @@ def mark(what: Mark, lister: Lister) -> list[TableFile]:
     if contents:
         manifests = [file for file in kept.values() if file.kind in MANIFESTS]
         for location, _ in lister.live_files(lister.sharing(manifests, doomed, contents.values()), must_stand=True):
-            for name in lister.needed(location):
+            for name in lister.paths_to_keep(location):
                 contents.pop(name, None)
             if not contents:
                 break

@@ -113,13 +113,13 @@ def _faults_of_spec(spec: PartitionSpec, schema: Schema | None) -> Iterator[str]
     for field in spec.fields:
         if columns.get(field.name, field.source_id) != field.source_id:
             yield f"{what} has a field {field.name}, which is the name of a column that it is not made from"
-    yield from _lost(what, spec.fields, schema)
+    yield from _find_lost_columns(what, spec.fields, schema)
 
 
 def _faults_of_order(order: SortOrder, schema: Schema | None) -> Iterator[str]:
     if bool(order.fields) == (order.order_id == UNSORTED_SORT_ORDER_ID):
         yield f"sort order {order.order_id} has {len(order.fields)} fields, and 0 is the id of the empty order"
-    yield from _lost(f"sort order {order.order_id}", order.fields, schema)
+    yield from _find_lost_columns(f"sort order {order.order_id}", order.fields, schema)
 
 
 def _faults_of_ref(update: SetSnapshotRefUpdate, base: TableMetadata | None, added: Collection[int]) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _twice(what: str, kind: str, values: Iterable[object]) -> Iterator[str]:
     return (f"{what} has the {kind} {value} {times} times" for value, times in Counter(values).items() if times > 1)
 
 
-def _lost(what: str, fields: Iterable[PartitionField | SortField], schema: Schema | None) -> Iterator[str]:
+def _find_lost_columns(what: str, fields: Iterable[PartitionField | SortField], schema: Schema | None) -> Iterator[str]:
     known = schema.field_ids if schema is not None else ()
     for field in fields:
         if field.source_id not in known and not isinstance(field.transform, VoidTransform):

@@ -76,7 +76,7 @@ class HdfsPointers:
                 # Also at the first try: a gateway may have sent the rename twice, and the first took the file.
                 return self._took(cluster, path, content, unknown or error)
             except FileExistsError:
-                return self._lost(cluster, temporary, path, content, unknown)
+                return self._settle_rename(cluster, temporary, path, content, unknown)
             except (NotDone, PermissionError) as error:
                 if unknown is None:
                     _forget(cluster, temporary)
@@ -87,11 +87,13 @@ class HdfsPointers:
             else:
                 return True
         assert unknown is not None
-        if self._lost(cluster, temporary, path, content, unknown):
+        if self._settle_rename(cluster, temporary, path, content, unknown):
             return True
         raise StorageError(f"cannot create {location}: {unknown}; nothing was changed") from unknown
 
-    def _lost(self, cluster: WebHdfs, temporary: str, path: str, content: bytes, unknown: OSError | None) -> bool:
+    def _settle_rename(
+        self, cluster: WebHdfs, temporary: str, path: str, content: bytes, unknown: OSError | None
+    ) -> bool:
         """Return False once the rename can no longer happen, True if it happened. OSError leaves that open."""
         if unknown is None:
             _forget(cluster, temporary)

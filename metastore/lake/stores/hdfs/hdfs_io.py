@@ -98,12 +98,12 @@ class HdfsFile(InputFile, OutputFile):
         """
 
         def send(content: bytes) -> None:
-            if not self._sent(content, overwrite=overwrite, is_last=False):
-                self._sent(content, overwrite=overwrite, is_last=True)
+            if not self._send(content, overwrite=overwrite, is_last=False):
+                self._send(content, overwrite=overwrite, is_last=True)
 
         return WholeFile(send)
 
-    def _sent(self, content: bytes, *, overwrite: bool, is_last: bool) -> bool:
+    def _send(self, content: bytes, *, overwrite: bool, is_last: bool) -> bool:
         """Return whether the file was created; False if nothing was, so that it may be sent again."""
         try:
             self._cluster.write(self._path, content, overwrite=overwrite)

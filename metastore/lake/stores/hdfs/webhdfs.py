@@ -89,11 +89,11 @@ class WebHdfs:
 
     def status(self, path: str) -> Status:
         """Return the file or folder at ``path``. Raises FileNotFoundError."""
-        return _status(self._asked("GET", path, "GETFILESTATUS", {}, again=True).field("FileStatus"))
+        return _status(self._ask_namenodes("GET", path, "GETFILESTATUS", {}, again=True).field("FileStatus"))
 
     def entries(self, path: str) -> list[Status]:
         """List the folder. Raises FileNotFoundError, and NotADirectoryError for a file."""
-        answer = self._asked("GET", path, "LISTSTATUS", {}, again=True)
+        answer = self._ask_namenodes("GET", path, "LISTSTATUS", {}, again=True)
         found = answer.field("FileStatuses")["FileStatus"]
         if [entry["pathSuffix"] for entry in found] == [""]:
             raise NotADirectoryError(errno.ENOTDIR, "no folder", path)
@@ -138,7 +138,7 @@ class WebHdfs:
             yield send
             with _as_os_errors(path, connection):
                 connection.send(b"0\r\n\r\n")
-                self._judged(_answer(connection.getresponse()), path, (_CREATED,))
+                self._judge_answer(_answer(connection.getresponse()), path, (_CREATED,))
         except BaseException:
             connection.close()
             with suppress(OSError):
@@ -150,7 +150,7 @@ class WebHdfs:
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         """Rename atomically. FileExistsError if ``target`` exists, FileNotFoundError if ``source`` does not."""
         options = {"destination": target, "renameoptions": "OVERWRITE" if overwrite else "NONE"}
-        answer = self._asked("PUT", source, "RENAME", options, again=False)
+        answer = self._ask_namenodes("PUT", source, "RENAME", options, again=False)
         if answer.content and not answer.field("boolean"):
             # A gateway without support for the options refuses without a reason.
             raise FileExistsError(errno.EEXIST, "not renamed, most likely since the name is taken", target)
@@ -158,11 +158,11 @@ class WebHdfs:
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete, and return whether there was something. NotDone for a non-empty folder, unless ``recursive``."""
         options = {"recursive": str(recursive).lower()}
-        return bool(self._asked("DELETE", path, "DELETE", options, again=False).field("boolean"))
+        return bool(self._ask_namenodes("DELETE", path, "DELETE", options, again=False).field("boolean"))
 
     def make_folder(self, path: str) -> None:
         """Create the folder and its parents; no error if it exists."""
-        self._asked("PUT", path, "MKDIRS", {}, again=True).field("boolean")
+        self._ask_namenodes("PUT", path, "MKDIRS", {}, again=True).field("boolean")
 
     def _place_for(self, path: str) -> tuple[HTTPConnection, str]:
         """Return a connection to a datanode that accepts the file, and the path to request there."""
@@ -170,7 +170,7 @@ class WebHdfs:
         for wait in (0.0, *_PAUSES_S):
             if wait:
                 self._pause(wait)
-            place = self._asked("PUT", path, "CREATE", {"overwrite": "true"}, again=True).location
+            place = self._ask_namenodes("PUT", path, "CREATE", {"overwrite": "true"}, again=True).location
             try:
                 return self._connection(place)
             except _NotNow as error:  # the namenode may name another datanode
@@ -186,18 +186,18 @@ class WebHdfs:
         for wait in (0.0, *_PAUSES_S):
             if wait:
                 self._pause(wait)
-            answer = self._asked(method, path, operation, options, again=again)
+            answer = self._ask_namenodes(method, path, operation, options, again=again)
             if answer.status == _DONE:
                 return answer
             expected = (_DONE if body is None else _CREATED,)
-            tried = self._tried(answer.location, method, path, body, expected, again=again)
+            tried = self._try_host(answer.location, method, path, body, expected, again=again)
             if isinstance(tried, _Answer):
                 return tried
             problem = tried  # this datanode does not answer; the namenode may name another one
         assert problem is not None
         raise problem
 
-    def _asked(self, method: str, path: str, operation: str, options: _Options, *, again: bool) -> _Answer:
+    def _ask_namenodes(self, method: str, path: str, operation: str, options: _Options, *, again: bool) -> _Answer:
         """Return the answer of the first active namenode, which may be a redirection."""
         query = urlencode({"op": operation, **self._who, **options})
         target = f"/webhdfs/v1{quote(path, errors='surrogatepass')}?{query}"
@@ -207,7 +207,7 @@ class WebHdfs:
             if wait:
                 self._pause(wait)
             for namenode in self._namenodes:
-                tried = self._tried(f"{namenode}{target}", method, path, None, expected, again=again)
+                tried = self._try_host(f"{namenode}{target}", method, path, None, expected, again=again)
                 if isinstance(tried, _Answer):
                     self._namenodes = (namenode, *(other for other in self._namenodes if other != namenode))
                     return tried
@@ -215,12 +215,12 @@ class WebHdfs:
         assert problem is not None
         raise problem
 
-    def _tried(
+    def _try_host(
         self, url: str, method: str, path: str, body: bytes | None, expected: Collection[int], *, again: bool
     ) -> _Answer | OSError:
         """Return the answer, or the reason to try another host or later. Raises final errors."""
         try:
-            return self._judged(self._sent(url, method, path, body), path, expected)
+            return self._judge_answer(self._send(url, method, path, body), path, expected)
         except _NotNow as error:
             return error
         except (NotDone, FileExistsError, FileNotFoundError, PermissionError):
@@ -230,7 +230,7 @@ class WebHdfs:
                 raise
             return error
 
-    def _sent(self, url: str, method: str, path: str, body: bytes | None) -> _Answer:
+    def _send(self, url: str, method: str, path: str, body: bytes | None) -> _Answer:
         connection, target = self._connection(url)
         try:
             with _as_os_errors(path, connection):
@@ -261,7 +261,7 @@ class WebHdfs:
         connection.sock.settimeout(self._access.read_timeout_s)
         return connection, f"{parts.path}?{parts.query}" if parts.query else parts.path
 
-    def _judged(self, answer: _Answer, path: str, expected: Collection[int]) -> _Answer:
+    def _judge_answer(self, answer: _Answer, path: str, expected: Collection[int]) -> _Answer:
         """Return the answer if its status is expected, otherwise raise its error."""
         if answer.status in expected and (answer.location or answer.status != _SENT_ON):
             return answer

@@ -121,6 +121,6 @@ def _equal(bucket: Bucket, key: str, content: bytes) -> Created | None:
     """Return the object if it has ``content``. Objects of another size are not fetched. Raises FileNotFoundError."""
     with bucket.plain_errors():
         found = obstore.get(bucket.store, key)
-        if found.meta["size"] != len(content) or bucket.received(bytes(found.bytes())) != content:
+        if found.meta["size"] != len(content) or bucket.count_received(bytes(found.bytes())) != content:
             return None
         return Created(plain_tag(found.meta["e_tag"]))

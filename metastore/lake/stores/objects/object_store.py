@@ -127,8 +127,8 @@ class ObjectPointers:
         with bucket.plain_errors():
             found = obstore.get(bucket.store, place.key)
             if found.meta["size"] <= most:
-                return bucket.received(bytes(found.bytes()))
-            return bucket.received(bytes(obstore.get_range(bucket.store, place.key, start=0, end=most + 1)))
+                return bucket.count_received(bytes(found.bytes()))
+            return bucket.count_received(bytes(obstore.get_range(bucket.store, place.key, start=0, end=most + 1)))
 
     def prepare(self, location: str) -> None:
         """Probe the bucket of ``location``, once. Raises StorageError."""

@@ -211,7 +211,7 @@ class ObjectArrow(pafs.FileSystemHandler):
         return path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened, (self._buckets.properties, self._buckets.configured_by, self._tail_bytes)
+        return _open_arrow, (self._buckets.properties, self._buckets.configured_by, self._tail_bytes)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ObjectArrow) and other._buckets is self._buckets
@@ -225,7 +225,7 @@ class ObjectArrow(pafs.FileSystemHandler):
     delete_root_dir_contents = copy_file = open_append_stream = _refuse
 
 
-def _opened(properties: Mapping[str, str], configured_by: str, tail_bytes: int | None) -> ObjectArrow:
+def _open_arrow(properties: Mapping[str, str], configured_by: str, tail_bytes: int | None) -> ObjectArrow:
     return ObjectArrow(Buckets(properties, configured_by), tail_bytes)
 
 
@@ -233,14 +233,14 @@ def _whole_or_ranges(place: StoreLocation, bucket: Bucket) -> pa.NativeFile:
     found = obstore.get(bucket.store, place.key)
     size = found.meta["size"]
     if size <= WHOLE_BYTES:
-        return pa.BufferReader(bucket.received(found.bytes().to_bytes()))
+        return pa.BufferReader(bucket.count_received(found.bytes().to_bytes()))
     return pa.PythonFile(_ranges(place, bucket, size, found.meta["e_tag"]), mode="r")
 
 
 def _from_the_end(place: StoreLocation, bucket: Bucket, tail_bytes: int) -> pa.NativeFile:
     try:
         found = obstore.get(bucket.store, place.key, options={"range": {"suffix": tail_bytes}})
-        tail = bucket.received(found.bytes().to_bytes())
+        tail = bucket.count_received(found.bytes().to_bytes())
     except GenericError:  # a store without suffix ranges, or an empty object, which has no ranges
         return _whole_or_ranges(place, bucket)
     return pa.PythonFile(_ranges(place, bucket, found.meta["size"], found.meta["e_tag"], tail), mode="r")
@@ -252,7 +252,7 @@ def _ranges(place: StoreLocation, bucket: Bucket, size: int, e_tag: str | None, 
     def fetch_piece(begin: int, end: int) -> bytes:
         options: Any = {"range": (begin, end), **({"if_match": e_tag} if e_tag else {})}
         with bucket.plain_errors():
-            return bucket.received(obstore.get(bucket.store, place.key, options=options).bytes().to_bytes())
+            return bucket.count_received(obstore.get(bucket.store, place.key, options=options).bytes().to_bytes())
 
     def fetch(begin: int, end: int) -> bytes:
         begins = range(begin, end, WHOLE_BYTES)

@@ -137,7 +137,7 @@ class Bucket:
         count(1)
         return self._once
 
-    def received(self, content: bytes) -> bytes:
+    def count_received(self, content: bytes) -> bytes:
         """Count and return the ``content`` of an answer."""
         count(received=len(content))
         return content
@@ -157,7 +157,7 @@ class Bucket:
     def cause(self, error: BaseException) -> BaseException | None:
         """Return ``error`` itself, if it contains no credentials."""
         text = str(error)
-        return error if _cleaned(text) == text else None
+        return error if _redact(text) == text else None
 
     @contextmanager
     def plain_errors(self) -> Iterator[None]:
@@ -193,10 +193,10 @@ class Buckets:
         key = (os.getpid(), place.root)
         with self._lock:
             if key not in self._open:
-                self._open[key] = self._made(place)
+                self._open[key] = self._make_bucket(place)
             return self._open[key]
 
-    def _made(self, place: StoreLocation) -> Bucket:
+    def _make_bucket(self, place: StoreLocation) -> Bucket:
         try:
             return Bucket(_store(place, self.properties, 5), _store(place, self.properties, 0))
         except (BaseError, ValueError, TypeError, OSError) as error:
@@ -212,17 +212,17 @@ def _short_reason(error: BaseException) -> str:
     text = str(error).partition("\n\nDebug source:")[0]
     if _LAST_RESORT.search(text):
         return _NO_KEYS
-    return shorten(_cleaned(text), _LONGEST_TEXT, placeholder=" …")
+    return shorten(_redact(text), _LONGEST_TEXT, placeholder=" …")
 
 
-def _cleaned(text: str) -> str:
+def _redact(text: str) -> str:
     """Return the text without secrets and without query strings of URLs, which a store may have signed."""
     return _QUERY.sub(r"\1", without_secrets(text))
 
 
 def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) -> Store:
     again: Any = {"max_retries": retries}
-    http: Any = _taken(_HTTP, properties)
+    http: Any = _take_options(_HTTP, properties)
     http.update({name: f"{http[name]}s" for name in _SECONDS & http.keys()})
     match place.kind:
         case "s3":
@@ -230,11 +230,11 @@ def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) ->
             http["allow_http"] = str(options.get("endpoint", "")).startswith("http://")
             return S3Store(place.bucket, client_options=http, retry_config=again, **options)
         case "gcs":
-            options = _with_token(_taken(_GCS, properties), _gcs_token(properties))
+            options = _with_token(_take_options(_GCS, properties), _gcs_token(properties))
             http["allow_http"] = str(options.get("base_url", "")).startswith("http://")
             return GCSStore(place.bucket, client_options=http, retry_config=again, **options)
         case "azure":
-            options = _with_token(_taken(_AZURE, properties), properties.get("adls.token"))
+            options = _with_token(_take_options(_AZURE, properties), properties.get("adls.token"))
             if host := properties.get("adls.account-host"):
                 options["endpoint"] = host if "://" in host else f"https://{host}"
             http["allow_http"] = str(options.get("endpoint", "")).startswith("http://")
@@ -243,7 +243,7 @@ def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) ->
             raise StorageError(f"{place.root} is no object store; its files go through another FileIO")
 
 
-def _taken(names: Mapping[str, str], properties: Mapping[str, str]) -> _Options:
+def _take_options(names: Mapping[str, str], properties: Mapping[str, str]) -> _Options:
     return {option: properties[name] for name, option in names.items() if properties.get(name)}
 
 
@@ -258,7 +258,7 @@ def _with_token(options: _Options, token: str | None) -> _Options:
 
 
 def _s3_options(bucket: str, properties: Mapping[str, str]) -> _Options:
-    options = _taken(_S3, properties)
+    options = _take_options(_S3, properties)
     if properties.get("s3.force-virtual-addressing", "false").lower() == "true":
         options["virtual_hosted_style_request"] = "true"
         if endpoint := options.get("endpoint"):
@@ -268,11 +268,11 @@ def _s3_options(bucket: str, properties: Mapping[str, str]) -> _Options:
         keys = {name: options.pop(name, None) for name in ("access_key_id", "secret_access_key", "session_token")}
         session = properties.get("s3.role-session-name", properties.get("client.role-session-name", "metastore"))
         endpoint = properties.get("fs.s3a.assumed.role.sts.endpoint")
-        options["credential_provider"] = _assumed(role, session, keys, options.get("region"), endpoint)
+        options["credential_provider"] = _assume_role(role, session, keys, options.get("region"), endpoint)
     return options
 
 
-def _assumed(
+def _assume_role(
     role: str, session: str, keys: Mapping[str, str | None], region: str | None, endpoint: str | None
 ) -> Callable[[], dict[str, str | datetime]]:
     """Return credentials of an assumed role, renewed when they expire."""

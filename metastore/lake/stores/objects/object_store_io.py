@@ -121,7 +121,7 @@ class ObjectFile(InputFile, OutputFile):
             found = obstore.get(self._bucket.store, self._key)
             if limit := self.limits.of_file(self.location):
                 limit.require(self.location, found.meta["size"])
-            return io.BytesIO(self._bucket.received(bytes(found.bytes())))
+            return io.BytesIO(self._bucket.count_received(bytes(found.bytes())))
 
     def create(self, overwrite: bool = False) -> OutputStream:
         """Return a stream; its close creates the object. FileExistsError if the name is taken, unless ``overwrite``.

@@ -58,16 +58,16 @@ def list_in_parallel(prefix: ListedPrefix, pace: RequestPace) -> list[ListedObje
     """
     first = pace.ask(lambda: prefix.page_after(""))
     if len(first) < prefix.page:
-        return _sorted([first])
+        return _sort_objects([first])
     with Threads(AT_ONCE, "metastore-listing") as threads:
         try:
             if prefix.in_order:
-                return _sorted(_by_ranges(prefix, pace, threads, first))
+                return _sort_objects(_by_ranges(prefix, pace, threads, first))
         except OutOfOrderError:
             pass
         if _holds_few_directories(prefix, first):
-            return _sorted(_by_directories(prefix, pace, threads))
-    return _sorted(prefix.all_pages())
+            return _sort_objects(_by_directories(prefix, pace, threads))
+    return _sort_objects(prefix.all_pages())
 
 
 def _by_ranges(prefix: ListedPrefix, pace: RequestPace, threads: Threads, first: Objects) -> list[Objects]:
@@ -113,7 +113,7 @@ def _holds_few_directories(prefix: ListedPrefix, page: Objects) -> bool:
     return len({name for name, slash, _ in below if slash}) * _MANY <= len(page)
 
 
-def _sorted(pages: Iterable[Objects]) -> list[ListedObject]:
+def _sort_objects(pages: Iterable[Objects]) -> list[ListedObject]:
     """Return the objects of ``pages``, which are in key order, by path; each path once, as reads resolve it."""
     found = sorted(chain.from_iterable(pages), key=itemgetter(0))
     return [entry for before, entry in pairwise([("", 0, 0), *found]) if entry[0] != before[0]]

@@ -46,7 +46,7 @@ class RequestPace:
         self._changed = threading.Condition()
 
     @property
-    def allowed(self) -> int:
+    def most_at_once(self) -> int:
         """The current maximum of concurrent requests, at least 1."""
         return int(self._allowed)
 
@@ -66,7 +66,7 @@ class RequestPace:
 
     def _once(self, request: Callable[[], Answer]) -> Answer:
         with self._changed:
-            self._changed.wait_for(lambda: self._in_flight < self.allowed)
+            self._changed.wait_for(lambda: self._in_flight < self.most_at_once)
             self._in_flight += 1
             asked_of = self._allowed
         was_refused = False

@@ -20,7 +20,7 @@ from thrift.Thrift import TException
 from thrift.TSerialization import deserialize, serialize
 
 from metastore.errors import FormatError, NotFoundError
-from metastore.lake.stores.bounded_reading import ReadLimits, gunzipped, whole
+from metastore.lake.stores.bounded_reading import ReadLimits, gunzip, whole
 
 BACKUP_PROPERTY: Final = "metastore.hive-backup"
 """Iceberg table property with the location of the Hive table's backup."""
@@ -58,8 +58,8 @@ class Backup:
     def read(cls, io: FileIO, location: str) -> Backup:
         """Returns the backup at ``location``. Raises NotFoundError if it is missing, FormatError if it is damaged."""
         try:
-            limit = ReadLimits.of(io.properties).named("backup")
-            content = gunzipped(whole(io.new_input(location), limit), location, limit)
+            limit = ReadLimits.of(io.properties).limit_of("backup")
+            content = gunzip(whole(io.new_input(location), limit), location, limit)
             head, table, *partitions = content.split(b"\n")
             facts = json.loads(head)
             if facts.pop("form") != _FORM:

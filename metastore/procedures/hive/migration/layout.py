@@ -111,7 +111,7 @@ class _Namer:
             names = sorted(({each.name} | self._aliases.get(path, set())) - others)
             yield MappedField(field_id=each.field_id, names=names, fields=list(self._inside(path, each.field_type)))
         for extra in self._extras.get(parent, ()):
-            yield self._mapped(extra.name, extra.type)
+            yield self._map_field(extra.name, extra.type)
 
     def _inside(self, path: Path, type_: IcebergType) -> Iterable[MappedField]:
         match type_:
@@ -126,15 +126,15 @@ class _Namer:
     def _part(self, path: Path, name: str, part_id: int, type_: IcebergType) -> MappedField:
         return MappedField(field_id=part_id, names=[name], fields=list(self._inside((*path, name), type_)))
 
-    def _mapped(self, name: str, arrow: Any) -> MappedField:
+    def _map_field(self, name: str, arrow: Any) -> MappedField:
         own = next(self._ids)
         inside: list[MappedField] = []
         if pt.is_struct(arrow):
-            inside = [self._mapped(arrow.field(at).name, arrow.field(at).type) for at in range(arrow.num_fields)]
+            inside = [self._map_field(arrow.field(at).name, arrow.field(at).type) for at in range(arrow.num_fields)]
         elif pt.is_map(arrow):
-            inside = [self._mapped(KEY, arrow.key_type), self._mapped(VALUE, arrow.item_type)]
+            inside = [self._map_field(KEY, arrow.key_type), self._map_field(VALUE, arrow.item_type)]
         elif pt.is_nested(arrow):
-            inside = [self._mapped(ELEMENT, arrow.field(0).type)]
+            inside = [self._map_field(ELEMENT, arrow.field(0).type)]
         return MappedField(field_id=own, names=[name], fields=inside)
 
 

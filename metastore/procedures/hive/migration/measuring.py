@@ -122,7 +122,7 @@ def measure_chunk(chunk: Chunk) -> Iterator[pa.RecordBatch]:
             "nulls": each.nulls,
             "digest": each.digest,
             "error": each.error,
-            _BOUNDS: _packed(each, type_),
+            _BOUNDS: _pack_bounds(each, type_),
         }
         for piece, (each, type_) in measured.items()
     ]
@@ -154,7 +154,7 @@ def _pieces(location: str, name: str, values: Any, type_: pa.DataType) -> list[t
         return list(pieces(name, values, type_))
 
 
-def gathered(batches: Iterable[pa.RecordBatch]) -> Mapping[tuple[Side, str], Measured]:
+def combine_results(batches: Iterable[pa.RecordBatch]) -> Mapping[tuple[Side, str], Measured]:
     """Returns the combined result of all tasks, by side and piece. A piece of no task has no rows."""
     found: dict[tuple[Side, str], Measured] = defaultdict(Measured)
     for batch in batches:
@@ -166,7 +166,7 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Mapping[tuple[Side, str], Mea
     return found
 
 
-def _packed(measured: Measured, type_: Any) -> bytes:
+def _pack_bounds(measured: Measured, type_: Any) -> bytes:
     kept = type_
     if pt.is_nested(type_):
         kept = pa.null()

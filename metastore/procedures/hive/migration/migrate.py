@@ -22,7 +22,7 @@ from metastore.lake.stores.bounded_reading import table_metadata
 from metastore.procedures.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.procedures.hive.migration.backup_table import drop_kept_table, keep_table
 from metastore.procedures.hive.migration.reader_warnings import files_with_int96, warnings_of
-from metastore.procedures.hive.migration.revert import unfinished
+from metastore.procedures.hive.migration.revert import find_unfinished
 from metastore.procedures.hive.migration.staging import (
     NewTable,
     Rewrite,
@@ -84,7 +84,7 @@ class Migration:
 
     def survey(self, table: HiveTable) -> Survey:
         """Returns the survey of ``table``. Raises ProcedureError if there are obstacles, except in a dry run."""
-        if unfinished(self.store, table) is not None:
+        if find_unfinished(self.store, table) is not None:
             raise ProcedureError(f"the migration of {table} is being reverted; call revert_migration again first")
         found = survey(self.client, self.store, table, self.nested)
         missing = [folder.location for folder in found.folders if not folder.exists]
@@ -118,7 +118,7 @@ def complete(migration: Migration, survey: Survey, fragments: pa.Table, *, now_m
         return Outcome(status, survey, None, records, problems, warnings)
     folder = attempt_folder(survey.table.location)
     require_new(migration.store, folder)
-    staged = _staged(migration, survey, fragments, folder, now_ms)
+    staged = _stage_or_discard(migration, survey, fragments, folder, now_ms)
     try:
         if migration.backup_table is not None:
             keep_table(migration.client, survey.table, survey.partitions, migration.backup_table)
@@ -177,9 +177,9 @@ def _rewritten(migration: Migration, fragments: pa.Table) -> frozenset[int]:
     return frozenset() if migration.rewrite is None else files_with_int96(fragments)
 
 
-def _staged(migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
+def _stage_or_discard(migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
     try:
-        return _written(migration, survey, fragments, folder, now_ms)
+        return _write_staged(migration, survey, fragments, folder, now_ms)
     except BaseException:
         _discard(migration, folder)
         raise
@@ -194,7 +194,7 @@ def _discard(migration: Migration, folder: str, kept_of: HiveTable | None = None
             drop_kept_table(migration.client, kept_of, migration.backup_table)
 
 
-def _written(migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
+def _write_staged(migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
     io = PyArrowFileIO(dict(migration.properties))
     backup = f"{folder}/{BACKUP_FILE}"
     properties = {**migration.table_properties, BACKUP_PROPERTY: backup}

@@ -107,9 +107,9 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
     except NotFoundError:
         if reversion.backup is None:
             raise
-        return _recreated(reversion, Backup.read(reversion.io, reversion.backup))
+        return _continue_creation(reversion, Backup.read(reversion.io, reversion.backup))
     if not table.is_iceberg:
-        return _finished(reversion, table)
+        return _continue_removal(reversion, table)
     metadata = _metadata(reversion, table)
     place = metadata.properties.get(BACKUP_PROPERTY)
     if place is None:
@@ -145,7 +145,7 @@ def _go_back(client: HiveClient, table: HiveTable, backup: Backup, now_ms: int) 
     saved = copy.deepcopy(backup.table)
     # The service compares a parameter only if the alteration sets it, too. This value is removed right afterwards.
     saved.parameters |= {LAST_DDL_TIME: next_ddl_time(table.parameters, now_ms), METADATA_LOCATION: _NOWHERE}
-    with client.locked(table.database, table.name):
+    with client.lock_table(table.database, table.name):
         if client.table(table.database, table.name).parameters != table.parameters:
             raise ConflictError(f"{table} was committed to since it was looked at; nothing was changed, try again")
         # Partitions come first: Iceberg's readers do not use them, and altering the table must be the last step.
@@ -189,7 +189,7 @@ def _complete(client: HiveClient, backup: Backup) -> int:
     return len(missing)
 
 
-def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
+def _continue_creation(reversion: Reversion, backup: Backup) -> Reverted:
     """Continue after a kill between dropping and creating the table."""
     if (backup.table.dbName, backup.table.tableName) != (reversion.database, reversion.name):
         raise ProcedureError(f"{reversion.backup} is of {backup.table.dbName}.{backup.table.tableName}")
@@ -198,15 +198,15 @@ def _recreated(reversion: Reversion, backup: Backup) -> Reverted:
     reversion.client.take_from_the_dead(reversion.database, reversion.name)
     _create(reversion.client, backup)
     table = HiveTable.of(backup.table)
-    left = unfinished(reversion.store, table)
+    left = find_unfinished(reversion.store, table)
     removed = left.files if left is not None else []
     _clean(reversion, table.location, removed)
     return Reverted(REVERTED, True, len(backup.partitions), len(removed))
 
 
-def _finished(reversion: Reversion, table: HiveTable) -> Reverted:
+def _continue_removal(reversion: Reversion, table: HiveTable) -> Reverted:
     """Continue after a kill between altering the table and removing Iceberg's files."""
-    left = unfinished(reversion.store, table)
+    left = find_unfinished(reversion.store, table)
     if left is None:
         raise ProcedureError(f"{table} is a Hive table; there is nothing to revert")
     added = 0
@@ -225,11 +225,11 @@ class Unfinished(NamedTuple):
     files: list[str]
 
 
-def unfinished(store: Store, table: HiveTable) -> Unfinished | None:
+def find_unfinished(store: Store, table: HiveTable) -> Unfinished | None:
     """Returns the remaining work for a Hive table whose reversion was interrupted, else None. Raises FormatError."""
     hidden = f"{table.location}/{HIDDEN_FOLDER}"
     files, root = store.place(hidden)
-    limit = ReadLimits.of(store.properties).named("file_list")
+    limit = ReadLimits.of(store.properties).limit_of("file_list")
     for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
         with suppress(FileNotFoundError), files.open_input_file(f"{entry.path}/{_MARKER}") as stream:
             folder = f"{hidden}/{entry.base_name}"

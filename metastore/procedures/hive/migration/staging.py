@@ -35,7 +35,7 @@ from metastore.errors import ProcedureError
 from metastore.ground.epoch import EPOCH_DAY, micros_since_epoch
 from metastore.lake.iceberg.catalogs.lossless_metadata import write_metadata
 from metastore.lake.iceberg.manifests.manifest_writer import write_manifest_file
-from metastore.lake.iceberg.manifests.manifests import added, with_row_ids, write_list
+from metastore.lake.iceberg.manifests.manifests import added_entry, with_row_ids, write_list
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.lake.stores.new_files import NewFiles
 from metastore.procedures.hive.metrics import schema_of
@@ -146,7 +146,7 @@ def stage(
     if anew is not None and anew.numbers:
         files = list(data_files(survey, fragments, layout))
         new = anew.rewrite(layout, [files[number] for number in sorted(anew.numbers)], folder)
-        snapshots.append(writer.replaced(snapshots[0], files, anew.numbers, new))
+        snapshots.append(writer.write_replacement(snapshots[0], files, anew.numbers, new))
     metadata_location = f"{folder}/00000-{uuid.uuid4()}.metadata.json"
     metadata = _metadata(layout, new_table, snapshots, now_ms)
     write_metadata(metadata, io, metadata_location)
@@ -160,7 +160,9 @@ def data_files(survey: Survey, fragments: pa.Table, layout: Layout) -> Iterator[
     """Yields Iceberg's entries of all files, in the order of the survey, created in batches."""
     columns = survey.table.partition_columns
     partitions = [
-        Record(*(_stored(typed_value(text, type_)) for text, (_, type_) in zip(each.values, columns, strict=True)))
+        Record(
+            *(_to_stored_value(typed_value(text, type_)) for text, (_, type_) in zip(each.values, columns, strict=True))
+        )
         for each in survey.partitions
     ]
     ids = layout.leaf_ids
@@ -174,23 +176,23 @@ def data_files(survey: Survey, fragments: pa.Table, layout: Layout) -> Iterator[
                 partition=partitions[survey.places[row["number"]]] if partitions else Record(),
                 record_count=row["records"],
                 file_size_in_bytes=file.size,
-                column_sizes=_known(ids, row["sizes"]),
-                value_counts=_known(ids, row["values"]),
-                null_value_counts=_known(ids, row["nulls"]),
+                column_sizes=_without_none(ids, row["sizes"]),
+                value_counts=_without_none(ids, row["values"]),
+                null_value_counts=_without_none(ids, row["nulls"]),
                 # No footer counts NaNs, and 0 would mean that there are none.
                 nan_value_counts=None,
-                lower_bounds=_known(ids, row["lower"]),
-                upper_bounds=_known(ids, row["upper"]),
+                lower_bounds=_without_none(ids, row["lower"]),
+                upper_bounds=_without_none(ids, row["upper"]),
                 split_offsets=row["splits"] or None,
                 spec_id=layout.spec.spec_id,
             )
 
 
-def _known(ids: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
+def _without_none(ids: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
     return {own: value for own, value in zip(ids, values, strict=True) if value is not None}
 
 
-def _stored(value: Any) -> Any:
+def _to_stored_value(value: Any) -> Any:
     """Returns a partition's value as in Iceberg's records: days and microseconds since the epoch."""
     if isinstance(value, datetime):
         return micros_since_epoch(value)
@@ -216,11 +218,11 @@ class _Writer:
         """Write the first snapshot, which adds the files."""
         tally = _Tally()
         own = self._snapshot_id
-        manifests = list(self._manifests((added(file, own) for file in tally.counted(files)), own))
+        manifests = list(self._manifests((added_entry(file, own) for file in tally.count(files)), own))
         counts = {f"{kind}-{name}": count for kind in ("added", "total") for name, count in tally.counts.items()}
         return self._snapshot(own, None, manifests, Operation.APPEND, counts, tally.partitions)
 
-    def replaced(
+    def write_replacement(
         self, first: Snapshot, files: Sequence[DataFile], replaced_files: frozenset[int], new: Sequence[DataFile]
     ) -> Snapshot:
         """Write the second snapshot: ``new`` replaces the files numbered ``replaced_files``, of the same rows."""
@@ -240,7 +242,7 @@ class _Writer:
             )
             for at, file in enumerate(files)
         )
-        manifests = [*self._manifests(entries, own), *self._manifests((added(file, own) for file in new), own)]
+        manifests = [*self._manifests(entries, own), *self._manifests((added_entry(file, own) for file in new), own)]
         counts = {
             **{f"added-{name}": count for name, count in arrived.counts.items()},
             **{_REMOVED[name]: count for name, count in removed.counts.items()},
@@ -305,11 +307,11 @@ class _Tally:
     def of(cls, files: Iterable[DataFile]) -> _Tally:
         """Returns the counts of ``files``."""
         tally = cls()
-        for _ in tally.counted(files):
+        for _ in tally.count(files):
             pass
         return tally
 
-    def counted(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
+    def count(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
         """Yields the files unchanged, and counts them."""
         for file in files:
             self.counts["data-files"] += 1

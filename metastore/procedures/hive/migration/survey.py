@@ -44,7 +44,7 @@ class Survey:
     def state(self) -> State:
         """The part that concurrent inserts and changes of partitions change."""
         described = tuple((each.values, each.location, each.input_format) for each in self.partitions)
-        return (described, tuple(_seen(folder) for folder in self.folders))
+        return (described, tuple(_files_of(folder) for folder in self.folders))
 
     @property
     def bytes(self) -> int:
@@ -196,7 +196,7 @@ def _warnings(table: HiveTable, folders: Sequence[Folder], files: Sequence[FileT
         yield "it becomes external: dropping it no longer removes its files"
 
 
-def _seen(folder: Folder) -> tuple[DataFile, ...]:
+def _files_of(folder: Folder) -> tuple[DataFile, ...]:
     return folder.files
 
 

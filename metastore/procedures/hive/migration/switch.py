@@ -47,7 +47,7 @@ def switch(
     show the outcome.
     """
     table = planned.table
-    with client.locked(table.database, table.name):
+    with client.lock_table(table.database, table.name):
         fresh = HiveTable.of(client.table(table.database, table.name))
         if fresh.parameters != table.parameters or fresh.raw.sd != table.raw.sd:
             raise ConflictError(f"{table} was altered since it was looked at; nothing was changed, migrate it again")

@@ -34,7 +34,7 @@ from metastore.procedures.hive.migration.measuring import (
     HiveFile,
     IcebergChunk,
     Side,
-    gathered,
+    combine_results,
     measure_chunk,
 )
 from metastore.procedures.hive.migration.reader_differences import columns_to_read, is_read
@@ -99,7 +99,7 @@ def verify(iceberg: IcebergTable, properties: Mapping[str, str], engine: Callabl
         else:
             by_pyiceberg = []
         bounds = _bounds(scan, [task.file for task in tasks])
-    measured = gathered(engine(len(files)).run(chunks, measure_chunk, FRAGMENT))
+    measured = combine_results(engine(len(files)).run(chunks, measure_chunk, FRAGMENT))
     return [_check(column, type_, measured, bounds, column in by_pyiceberg) for column, type_ in types.items()]
 
 

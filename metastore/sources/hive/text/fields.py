@@ -29,18 +29,18 @@ def fields(lines: Lines, names: Sequence[str], serde: TextSerde) -> Fields:
     return _READERS[serde.rows](lines, names, serde)
 
 
-def _delimited(lines: Lines, names: Sequence[str], serde: TextSerde) -> Fields:
+def _split_delimited(lines: Lines, names: Sequence[str], serde: TextSerde) -> Fields:
     most = len(names) - 1 if serde.last_takes_rest else None
     escape = serde.escape
     if escape is not None and any(escape in line for line in lines):
         pattern = _escaped_field(serde.delimiter, escape)
-        split = [_escaped(line, pattern, most, serde.delimiter) for line in lines]
+        split = [_split_escaped(line, pattern, most, serde.delimiter) for line in lines]
         rows: Any = pa.array(split, pa.list_(pa.binary()))
     else:
         rows = _split(lines, serde.delimiter, most)
     columns = _columns(rows, len(names))
     known = [pc.if_else(pc.equal(column, pa.scalar(serde.null)), None, column) for column in columns]
-    return known if escape is None else [_unescaped(column, escape) for column in known]
+    return known if escape is None else [_unescape(column, escape) for column in known]
 
 
 def _csv(lines: Lines, names: Sequence[str], serde: TextSerde) -> Fields:
@@ -49,7 +49,7 @@ def _csv(lines: Lines, names: Sequence[str], serde: TextSerde) -> Fields:
     special = (serde.quote, serde.escape)
     if any(each in line for line in lines for each in special):
         pattern = _quoted_field(serde.delimiter, *special)
-        split = [_quoted(line, pattern, serde) for line in lines]
+        split = [_split_quoted(line, pattern, serde) for line in lines]
         if None in split:
             return [None] * len(names)
         rows: Any = pa.array(split, pa.list_(pa.binary()))
@@ -64,7 +64,7 @@ def _json(lines: Lines, names: Sequence[str], _serde: TextSerde) -> Fields:
     documents = []
     for line in lines:
         try:
-            document = json.loads(line, object_pairs_hook=_lowered, parse_constant=_refused)
+            document = json.loads(line, object_pairs_hook=_lower_names, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
             return [None] * len(names)
         if not isinstance(document, dict):
@@ -73,19 +73,19 @@ def _json(lines: Lines, names: Sequence[str], _serde: TextSerde) -> Fields:
     return [[document.get(name.lower()) for document in documents] for name in names]
 
 
-def _lowered(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _lower_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = {name.lower(): value for name, value in pairs}
     if len(found) < len(pairs):
         raise ValueError("a name is there twice")
     return found
 
 
-def _refused(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Any:
     raise ValueError(constant)
 
 
 _READERS: Final[dict[Rows, Callable[[Lines, Sequence[str], TextSerde], Fields]]] = {
-    Rows.DELIMITED: _delimited,
+    Rows.DELIMITED: _split_delimited,
     Rows.CSV: _csv,
     Rows.JSON: _json,
 }
@@ -108,7 +108,7 @@ def _escaped_field(delimiter: bytes, escape: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"(?s)((?:" + mark + rb".|[^" + one + rb"])*)")
 
 
-def _escaped(line: bytes, pattern: re.Pattern[bytes], most: int | None, delimiter: bytes) -> list[bytes]:
+def _split_escaped(line: bytes, pattern: re.Pattern[bytes], most: int | None, delimiter: bytes) -> list[bytes]:
     """Returns the fields of a line with escaped delimiters, with their escapes."""
     found: list[bytes] = []
     at = 0
@@ -125,7 +125,7 @@ def _escaped(line: bytes, pattern: re.Pattern[bytes], most: int | None, delimite
         at += 1
 
 
-def _unescaped(column: Any, escape: bytes) -> Any:
+def _unescape(column: Any, escape: bytes) -> Any:
     """Returns ``column`` without escapes, or None if some release of Hive may read an escape as a line break."""
     if not _occurs(column, escape):
         return column
@@ -149,7 +149,7 @@ def _quoted_field(delimiter: bytes, quote: bytes, escape: bytes) -> re.Pattern[b
     return re.compile(rb"(?s)" + field + rb"(" + one + rb"|$)")
 
 
-def _quoted(line: bytes, pattern: re.Pattern[bytes], serde: TextSerde) -> list[bytes] | None:
+def _split_quoted(line: bytes, pattern: re.Pattern[bytes], serde: TextSerde) -> list[bytes] | None:
     """Returns the fields of a line with quotes, or None for a line in an unusual form."""
     assert serde.quote is not None
     assert serde.escape is not None

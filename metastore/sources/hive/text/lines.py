@@ -22,7 +22,7 @@ _OTHERS: Final = frozenset({"deflate", "snappy", "lz4", "lzo", "lzo_deflate"})
 Lines = list[bytes]
 
 
-def opened(source: pa.NativeFile, name: str) -> pa.NativeFile:
+def decompress(source: pa.NativeFile, name: str) -> pa.NativeFile:
     """Returns ``source`` decompressed. Raises FormatError for a compression that only Hadoop supports."""
     suffix = name.rpartition(".")[2].lower()
     if suffix in _OTHERS:

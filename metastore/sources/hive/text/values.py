@@ -47,7 +47,7 @@ class _OpenError(Exception):
     """The text has several readings."""
 
 
-def measured(raw: Raw | None, type_: HiveType, serde: TextSerde, rows: int) -> ColumnStatistics:
+def measure_column(raw: Raw | None, type_: HiveType, serde: TextSerde, rows: int) -> ColumnStatistics:
     """Returns the certain statistics of one column of a batch of ``rows`` rows; the column is not nested."""
     try:
         found = _typed_values(raw, type_, serde)
@@ -71,10 +71,10 @@ def _typed_values(raw: Raw | None, type_: HiveType, serde: TextSerde) -> Values:
         return Values(None, raw.null_count)
     # CSV holds text, which readers convert to the table's type: in more than one way, except for plain numbers.
     _require(serde.rows is not Rows.CSV or type_.name in (*_WHOLE, *_FLOATING, "string", "varchar", "char"))
-    return _of_text(_decoded(raw, serde), type_)
+    return _of_text(_decode_fields(raw, serde), type_)
 
 
-def _decoded(raw: Raw, serde: TextSerde) -> Any:
+def _decode_fields(raw: Raw, serde: TextSerde) -> Any:
     """Returns the fields as text. Raises _OpenError for bytes beyond ASCII in an encoding other than UTF-8."""
     text = pc.cast(raw, pa.string())
     if (

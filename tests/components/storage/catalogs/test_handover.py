@@ -70,7 +70,7 @@ def test_a_catalog_that_lost_its_table_is_refused(open_metastore: OpenMetastore,
     """Until its newest metadata file is registered."""
     metastore = open_metastore()
     metastore.tables.modify().overwrite([unit("a")]).execute()
-    catalog, table = metastore._catalog.opened, metastore.tables.table.load()
+    catalog, table = metastore._catalog.catalog, metastore.tables.table.load()
     assert table is not None
     catalog.drop_table(table.name())
     for use in (lambda: names(metastore), metastore.tables.modify().overwrite([unit("b")]).execute):
@@ -89,7 +89,7 @@ def test_a_creation_that_died_is_in_nobodys_way(
     elsewhere = {"base_path": str(tmp_path), "relative_path": "elsewhere"}
     metastore = open_metastore(location=elsewhere)
     dead = metastore.tables.table.entry.create(old.schema(), old.spec(), {})
-    metastore._catalog.opened.drop_table(dead.name())
+    metastore._catalog.catalog.drop_table(dead.name())
     again = open_metastore(location=elsewhere)
     assert names(again) == []
     again.tables.modify().overwrite([unit("a")]).execute()

@@ -23,11 +23,11 @@ from support.store_server import StoreServer
 from metastore.analyze.run import analyze
 from metastore.analyze.tasks.chunks import Limits
 from metastore.components.catalogs import Catalogs
-from metastore.components.integrity.check import checked
-from metastore.components.integrity.repair import repaired
+from metastore.components.integrity.check import check_metastore
+from metastore.components.integrity.repair import repair_components
 from metastore.components.metastore import Metastore
 from metastore.components.storage import file_groups
-from metastore.components.storage.data_files import fetched
+from metastore.components.storage.data_files import fetch_files
 from metastore.config import load_text
 from metastore.config.settings import Settings
 from metastore.engines.engine import LocalEngine
@@ -103,8 +103,8 @@ def test_repair_goes_back_on_a_store(
         open_metastore().tables.modify().overwrite([unit(name)]).execute()
     obstore.put(bucket, "metastore/tables/metadata/v4.metadata.json", b"{}")
     with Metastore.open(settings()) as metastore:
-        assert checked(Catalogs(metastore), 0).errors == 1
-        report = repaired(metastore, dry_run=False)
+        assert check_metastore(Catalogs(metastore), 0).errors == 1
+        report = repair_components(metastore, dry_run=False)
         assert [(each.version, list(each.aside)) for each in report.components] == [(3, ["v4.metadata.json"])]
     keys = [entry["path"] for chunk in obstore.list(bucket) for entry in chunk if "/damaged/" in entry["path"]]
     assert [bytes(obstore.get(bucket, key).bytes()) for key in keys] == [b"{}"]
@@ -112,7 +112,7 @@ def test_repair_goes_back_on_a_store(
     open_metastore().tables.modify().overwrite([unit("d")]).execute()
     assert names(open_metastore()) == ["a", "b", "d"]
     with Metastore.open(settings()) as metastore:
-        assert checked(Catalogs(metastore), 0).findings == ()
+        assert check_metastore(Catalogs(metastore), 0).findings == ()
 
 
 def test_another_metastore_sees_each_commit(open_metastore: Callable[..., Metastore], unit: MakeUnit) -> None:
@@ -151,14 +151,14 @@ def test_segments_known_in_part_are_analyzed(
 
     def noted(io: Any, paths: Any) -> Any:
         fetches.append(len(paths))
-        return fetched(io, paths)
+        return fetch_files(io, paths)
 
     class Sending(LocalEngine):
         def run(self, chunks: Any, task: Any, schema: pa.Schema) -> Any:
             sent.extend(pickle.dumps(chunk) for chunk in chunks)
             return super().run([pickle.loads(chunk) for chunk in sent[-len(chunks) :]], task, schema)  # noqa: S301
 
-    monkeypatch.setattr(file_groups, "fetched", noted)
+    monkeypatch.setattr(file_groups, "fetch_files", noted)
     limits = Limits(chunk_files=(1, 2), fetched_bytes=at_once)
     with Sending(1) as engine:
         assert analyze(metastore.tables, source, engine, limits=limits).new == 5

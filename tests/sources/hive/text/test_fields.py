@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from metastore.errors import FormatError
 from metastore.sources.hive.text.fields import fields
-from metastore.sources.hive.text.lines import lines, opened
+from metastore.sources.hive.text.lines import decompress, lines
 from metastore.sources.hive.text.serdes import Rows, TextSerde, text_serde
-from metastore.sources.hive.text.values import measured
+from metastore.sources.hive.text.values import measure_column
 from metastore.sources.hive.types import parse
 
 
@@ -45,9 +45,9 @@ def io_lines(text: str) -> list[str]:
 def test_compression_is_told_by_the_suffix(suffix: str, pack: Any) -> None:
     """And one that only Hadoop has is refused; a mark of byte order is no text."""
     data = pa.BufferReader(pack(b"\xef\xbb\xbfa\nb"))
-    assert list(lines(opened(data, f"/t/000000_0{suffix}"), 0, 0)) in ([[b"a", b"b"]], [[b"a"], [b"b"]])
+    assert list(lines(decompress(data, f"/t/000000_0{suffix}"), 0, 0)) in ([[b"a", b"b"]], [[b"a"], [b"b"]])
     with pytest.raises(FormatError, match="Hadoop's snappy"):
-        opened(data, "/t/000000_0.snappy")
+        decompress(data, "/t/000000_0.snappy")
 
 
 def test_properties_of_delimited_text() -> None:
@@ -85,7 +85,7 @@ def test_json_by_names_in_any_case() -> None:
 
     def known(*text: bytes) -> list[Any]:
         found = fields(list(text), names, serde)
-        said = [measured(raw, parse(type_), serde, len(text)) for raw, type_ in zip(found, types, strict=True)]
+        said = [measure_column(raw, parse(type_), serde, len(text)) for raw, type_ in zip(found, types, strict=True)]
         return [(each.min, each.max, each.nulls) for each in said]
 
     assert known(b'{"ID": 1, "s": "b", "x": 1}', b'{"id": 3, "S": null, "more": {}}') == [
