@@ -27,10 +27,10 @@ from pyiceberg.table import StaticTable
 from benchmarks.measuring import OURS, Contender, Pace, Series, Verdict, beside, growth_at_most, measure
 from metastore.engines.engine import Engine, LocalEngine
 from metastore.procedures.hive.metrics import FRAGMENT, read_metrics
-from metastore.procedures.hive.migration.staging import NewTable, stage
+from metastore.procedures.hive.migration.staging import NewIcebergTable, stage
 from metastore.procedures.hive.migration.survey import survey_files
-from metastore.sources.hive.listing import Nested, Store
-from metastore.sources.hive.tables import FORMAT_CLASSES, FileFormat, HiveTable
+from metastore.sources.hive.listing import HiveStore, NestedDirectories
+from metastore.sources.hive.tables import FORMAT_CLASSES, HiveFormat, HiveTable
 from metastore.spark import SparkEngine
 
 QUESTION: Final = "Hive's files into an Iceberg table"
@@ -101,15 +101,15 @@ def _build(folder: str, files: int) -> None:
 
 def _staged(engine: Engine, folder: str) -> str:
     fields = [FieldSchema(name, type_, None) for name, type_ in _columns()]
-    input_format = FORMAT_CLASSES[FileFormat.PARQUET]
+    input_format = FORMAT_CLASSES[HiveFormat.PARQUET]
     sd = StorageDescriptor(fields, f"file:{folder}", input_format, "", serdeInfo=SerDeInfo(), bucketCols=[])
     table = HiveTable.of(Table("t", "d", sd=sd, parameters={}, partitionKeys=[], tableType="EXTERNAL_TABLE"))
-    store = Store({})
-    found = survey_files(store, table, (), Nested.REFUSE)
+    store = HiveStore({})
+    found = survey_files(store, table, (), NestedDirectories.REFUSE)
     batches = engine.run(found.chunks({}, _CHUNK_FILES), read_metrics, FRAGMENT)
     fragments = pa.Table.from_batches(list(batches), FRAGMENT)
     place = f"{table.location}/_iceberg/{uuid.uuid4()}"
-    staged = stage(found, fragments, PyArrowFileIO(), place, new_table=NewTable(table.location, {}), now_ms=0)
+    staged = stage(found, fragments, PyArrowFileIO(), place, new_table=NewIcebergTable(table.location, {}), now_ms=0)
     return staged.metadata_location
 
 

@@ -169,7 +169,7 @@ def _assigns_secret(found: re.Match[str]) -> bool:
     return found["secret"].strip("\"'") != HIDDEN and names_secret(name)
 
 
-class _Remembered:
+class _KnownSecrets:
     """The secrets of this process, as patterns that find them. Threads share it."""
 
     def __init__(self) -> None:
@@ -212,4 +212,4 @@ def _is_distinct(secret: str) -> bool:
     return len(secret) >= (_LONG_WORD if is_word else _DISTINCT) and secret != HIDDEN
 
 
-_remembered: Final = _Remembered()
+_remembered: Final = _KnownSecrets()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from metastore.components.information_schema import InformationSchema
     from metastore.components.integrity.findings import CheckReport
     from metastore.components.integrity.repair import RepairReport
-    from metastore.components.storage.handover import Registered
+    from metastore.components.storage.handover import TableRegistration
     from metastore.config.engine import QueryDialect
     from metastore.lake.stores.deletion_list import DeletionList
     from metastore.procedures.files.due_deletions import DueDeletions
@@ -304,7 +304,7 @@ class Session:
             raise self.no_metadata(info)
         return dropped
 
-    def register(self, source: Settings | None = None) -> list[Registered]:
+    def register(self, source: Settings | None = None) -> list[TableRegistration]:
         """Register the component tables of ``source`` in the configured catalog; see :meth:`Metastore.register`."""
         return self.metastore.register(source)
 

@@ -14,7 +14,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 from metastore.analyze.levels import reaches
-from metastore.analyze.states import TableState, is_of_this_form, segment_state, table_fingerprint
+from metastore.analyze.states import StoredTableState, is_of_this_form, segment_state, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.bounds_from_data import AUTO, BoundsFrom
 from metastore.lake.formats.names import PARQUET, WITH_FOOTERS
@@ -94,12 +94,12 @@ class KnownTable:
     location: str | None
     level: MetadataType | None
     columns: tuple[ColumnPath, ...] | None
-    state: TableState
+    state: StoredTableState
     format: str = PARQUET
 
 
 @dataclass(frozen=True)
-class Unchanged:
+class NothingToDo:
     """There is nothing to do."""
 
 
@@ -112,7 +112,7 @@ class Full:
 
 
 @dataclass(frozen=True)
-class Changed:
+class SegmentsToRebuild:
     """Some segments changed (see :func:`changed_segments`), or the units of all segments must be rewritten.
 
     * ``wanted`` is the target.
@@ -135,19 +135,19 @@ class ChangedSegments:
     removed: frozenset[str]
 
 
-Decision = Unchanged | Full | Changed
+Decision = NothingToDo | Full | SegmentsToRebuild
 
 
-class FileCounts(NamedTuple):
+class ChangeCounts(NamedTuple):
     """Numbers of new, changed and removed files."""
 
     new: int = 0
     changed: int = 0
     removed: int = 0
 
-    def plus(self, other: FileCounts) -> FileCounts:
+    def plus(self, other: ChangeCounts) -> ChangeCounts:
         """The sums of both counts."""
-        return FileCounts(*map(add, self, other))
+        return ChangeCounts(*map(add, self, other))
 
 
 @dataclass(frozen=True)
@@ -159,9 +159,9 @@ class FileChanges:
     removed: frozenset[str]
 
     @property
-    def counts(self) -> FileCounts:
+    def counts(self) -> ChangeCounts:
         """The number of new, changed and removed files."""
-        return FileCounts(len(self.new), len(self.changed), len(self.removed))
+        return ChangeCounts(len(self.new), len(self.changed), len(self.removed))
 
     def is_untrue(self, path: str) -> bool:
         """Whether the stored unit of the file at ``path`` is missing or out of date."""
@@ -235,13 +235,13 @@ def decide(
     same_files = known.state.fingerprint == table_fingerprint(fresh)
     reason = _other_wishes(known, wanted)
     if same_files and reason is None:
-        return Unchanged()
+        return NothingToDo()
     if known.level is MetadataType.TABLE:
         return Full(wanted, reason or "the files have changed, and no segments are kept at level TABLE")
     if wanted.level is MetadataType.TABLE and not same_files:
         return Full(wanted, reason or "the files have changed, and no segments are kept at level TABLE")
     assert known.level is not None
-    return Changed(
+    return SegmentsToRebuild(
         wanted,
         reason,
         footers=wanted.columns != known.columns

@@ -19,20 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import And, In
 
-from metastore.analyze.changes import Changed, FileCounts, WantedMetadata, changed_segments, is_flat
+from metastore.analyze.changes import ChangeCounts, SegmentsToRebuild, WantedMetadata, changed_segments, is_flat
 from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.reading import Descriptions, Progress, Reading, stored_descriptions, with_descriptions
 from metastore.analyze.states import segment_state, short_states
-from metastore.analyze.stored import Stored
+from metastore.analyze.stored import StoredMetadata
 from metastore.analyze.tasks.chunks import (
     UNIT_SCHEMA,
+    FileRead,
     Limits,
-    Read,
     run_named,
 )
 from metastore.analyze.tasks.directories import make_directories
 from metastore.analyze.tasks.segments import MadeSegments, make_segments, segments_schema
-from metastore.analyze.units.gathering import Gathered, Gathering, files_in
+from metastore.analyze.units.gathering import CompleteSegments, Gathering, files_in
 from metastore.analyze.units.partial_aggregates import (
     Part,
     file_parts,
@@ -65,13 +65,13 @@ _Segments = Mapping[str, Sequence[SourceFile]]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExecutionOutcome:
     """The result: file changes, rebuilt ``segments``, ``removed`` segments, units written, the table's rows if known.
 
     ``without_bounds`` maps each column that cannot skip files to the reason.
     """
 
-    files: FileCounts
+    files: ChangeCounts
     segments: int
     removed: frozenset[str]
     units: int
@@ -100,7 +100,7 @@ class Execution:
         self._limits = limits
         self._reading = Reading(source, wanted, engine, on_progress, limits)
         self._units = 0
-        self._files = FileCounts()
+        self._files = ChangeCounts()
         self._counts_rows = True
         self._before: list[pa.Table] = []
         self._states: dict[str, str] = {}
@@ -111,7 +111,7 @@ class Execution:
         """The name of the engine that read files; None if there were no files to read."""
         return self._reading.engine_name
 
-    def full(self, found: FoundFiles, *, owner: str, known: bool) -> Outcome:
+    def full(self, found: FoundFiles, *, owner: str, known: bool) -> ExecutionOutcome:
         """Rebuilds everything; ``known`` means that stored metadata of the table is replaced.
 
         Raises ConflictError if a surveyed directory has lost its files since.
@@ -130,12 +130,14 @@ class Execution:
         for keys in _at_once(rest, files_at_once, self._limits.driver_rows):
             segments = self._list_segments(found, keys)
             files = [file for own in segments.values() for file in own]
-            reads = [Read(file, exact=True, missing=self._wanted.describing_with_columns) for file in files]
+            reads = [FileRead(file, exact=True, missing=self._wanted.describing_with_columns) for file in files]
             tops += self._build_parts(reads, segments, UNIT_SCHEMA.empty_table(), {})
-            self._files = self._files.plus(FileCounts(new=len(files)))
+            self._files = self._files.plus(ChangeCounts(new=len(files)))
         return self._outcome(Total.sum_of(tops), found, len(found.states), frozenset(), owner)
 
-    def incremental(self, found: FoundFiles, decision: Changed, stored: Stored, *, owner: str) -> Outcome:
+    def incremental(
+        self, found: FoundFiles, decision: SegmentsToRebuild, stored: StoredMetadata, *, owner: str
+    ) -> ExecutionOutcome:
         """Rebuilds the changed segments, on top of the ``stored`` units. Raises as :meth:`full`."""
         self._states = dict(found.states)
         segment_changes = changed_segments(stored.states, short_states(found.states))
@@ -146,14 +148,16 @@ class Execution:
             self._modify.delete(of_gone, MetadataType.ALL)
         removed = stored.tops(segment_changes.removed)
         self._stood_before(removed)
-        self._files = FileCounts(removed=files_in(removed))
+        self._files = ChangeCounts(removed=files_in(removed))
         touched = segment_changes.touched if decision.reason is None else frozenset(found.states)
         tops = self._made_anew(sorted(touched), found, decision, stored)
         keys = touched | segment_changes.removed
         total = _total(stored, pa.concat_tables(self._before), tops, keys)
         return self._outcome(total, found, len(touched), gone, owner)
 
-    def _made_anew(self, keys: Sequence[str], found: FoundFiles, decision: Changed, stored: Stored) -> list[Part]:
+    def _made_anew(
+        self, keys: Sequence[str], found: FoundFiles, decision: SegmentsToRebuild, stored: StoredMetadata
+    ) -> list[Part]:
         """Rebuilds the segments ``keys``, by tasks or by the driver; all, some or none of their files may be known."""
         known = stored.partitions(keys)
         # Above level FILE no file's units are stored.
@@ -209,7 +213,9 @@ class Execution:
                 "nothing was changed"
             )
 
-    def _made_here(self, segments: _Segments, decision: Changed, known: Mapping[str, FileGroup]) -> list[Part]:
+    def _made_here(
+        self, segments: _Segments, decision: SegmentsToRebuild, known: Mapping[str, FileGroup]
+    ) -> list[Part]:
         """Rebuilds ``segments`` on the driver, from their stored units and the files that must be read."""
         groups = [known[key] for key in segments if key in known]
         batches = chain.from_iterable(group.batches() for group in groups)
@@ -227,7 +233,7 @@ class Execution:
 
     def _build_parts(
         self,
-        reads: Sequence[Read],
+        reads: Sequence[FileRead],
         segments: _Segments,
         kept: pa.Table,
         described: dict[str, Descriptions],
@@ -247,7 +253,7 @@ class Execution:
         self._counts_rows = self._source.provided is None or not lacks_count(of_kind(details, MetadataType.FILE))
         return self._segments(file_parts(details, self._source.location), details)
 
-    def _from_footers(self, reads: Sequence[Read], segments: _Segments, kept: pa.Table) -> Iterator[Part]:
+    def _from_footers(self, reads: Sequence[FileRead], segments: _Segments, kept: pa.Table) -> Iterator[Part]:
         """Reads footers, and makes each segment when all of its files have arrived."""
         awaited = Counter(metadata_key(read.file.directories) for read in reads)
         gathering = Gathering({key: awaited[key] for key in segments}, kept)
@@ -319,7 +325,7 @@ class Execution:
         if len(self._before) > _CHUNKS:
             self._before = [pa.concat_tables(self._before).combine_chunks()]
 
-    def _write_complete_segments(self, found: Gathered, staying: Mapping[str, list[Part]]) -> list[Part]:
+    def _write_complete_segments(self, found: CompleteSegments, staying: Mapping[str, list[Part]]) -> list[Part]:
         """Has the units of complete segments written; returns their parts for the table's roll-up."""
         parts = [*segment_parts(found.fragments), *chain.from_iterable(staying[key] for key in found.kept)]
         return self._segments(parts, pa.concat_tables([*found.kept.values(), found.read]))
@@ -333,7 +339,9 @@ class Execution:
         self._units += units.num_rows
         return [top.for_table() for top in tops]
 
-    def _outcome(self, total: Total, found: FoundFiles, segments: int, removed: frozenset[str], owner: str) -> Outcome:
+    def _outcome(
+        self, total: Total, found: FoundFiles, segments: int, removed: frozenset[str], owner: str
+    ) -> ExecutionOutcome:
         directories = found.directories(self._directories)
         general = table_unit(
             self._source, UNIT_SCHEMA, total, directories, owner=owner, wanted=self._wanted, states=self._states
@@ -341,7 +349,7 @@ class Execution:
         self._modify.overwrite(general)
         units = self._units + general.num_rows
         rows = total.part.rows if self._counts_rows else None
-        return Outcome(self._files, segments, removed, units, rows, self._without_bounds(general))
+        return ExecutionOutcome(self._files, segments, removed, units, rows, self._without_bounds(general))
 
     def _without_bounds(self, general: pa.Table) -> Mapping[str, str]:
         """The columns of the TABLE unit without bounds, each with the reason."""
@@ -350,7 +358,7 @@ class Execution:
         return columns_without_bounds(schema, statistics, self._wanted.bounds_read, self._wanted.format)
 
 
-def _total(stored: Stored, before: pa.Table, tops: Sequence[Part], keys: frozenset[str]) -> Total:
+def _total(stored: StoredMetadata, before: pa.Table, tops: Sequence[Part], keys: frozenset[str]) -> Total:
     """The table's total with ``tops`` in place of the segments ``keys``, whose stored SEGMENT rows are ``before``."""
     others = stored.states.keys() - keys
     if not others:

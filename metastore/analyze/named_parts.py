@@ -14,7 +14,7 @@ from typing import Any
 from metastore.analyze.changes import KnownTable, is_flat, segments_of
 from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.states import segment_state
-from metastore.analyze.stored import Stored
+from metastore.analyze.stored import StoredMetadata
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import metadata_key
@@ -51,7 +51,7 @@ class NamedParts:
         return None if choice is None and paths is None else cls(choice, tuple(paths_of(paths or ())))
 
 
-def found_parts(source: SourceTable, stored: Stored, parts: NamedParts) -> FoundFiles:
+def found_parts(source: SourceTable, stored: StoredMetadata, parts: NamedParts) -> FoundFiles:
     """Looks up the named ``parts`` of a table with metadata.
 
     Raises InvalidRequestError if the table's metadata cannot be brought up to date in part, NotFoundError if no
@@ -82,7 +82,7 @@ _Segments = dict[str, list[SourceFile]]
 
 
 def _in_partitions(
-    source: SourceTable, stored: Stored, known: KnownTable, choice: PartitionChoice
+    source: SourceTable, stored: StoredMetadata, known: KnownTable, choice: PartitionChoice
 ) -> tuple[Sequence[SourceFile], _Segments]:
     listed = [file for file in source.files(choice.may_hold) if choice.holds(file.directories)]
     fresh = segments_of(listed)
@@ -102,7 +102,7 @@ def _in_partitions(
 
 
 def _at_paths(
-    source: SourceTable, stored: Stored, known: KnownTable, paths: Sequence[str]
+    source: SourceTable, stored: StoredMetadata, known: KnownTable, paths: Sequence[str]
 ) -> tuple[Sequence[SourceFile], _Segments, Sequence[str]]:
     looked = files_at(source, paths)
     found = sorted(file for file in looked.values() if file is not None)
@@ -118,7 +118,7 @@ def _at_paths(
     return found, segments, passed_over
 
 
-def _flat_files(source: SourceTable, stored: Stored, known: KnownTable, segments: _Segments) -> _Segments:
+def _flat_files(source: SourceTable, stored: StoredMetadata, known: KnownTable, segments: _Segments) -> _Segments:
     """Returns the files in no directory if the first directory appears or the last goes: their segment changes then."""
     after = {key for key in stored.states if key not in segments} | {key for key, own in segments.items() if own}
     if DEFAULT_SEGMENT in segments or DEFAULT_SEGMENT not in stored.states or is_flat(stored.states) is is_flat(after):
@@ -126,7 +126,9 @@ def _flat_files(source: SourceTable, stored: Stored, known: KnownTable, segments
     return _read_recorded_files(source, stored, known, [DEFAULT_SEGMENT])
 
 
-def _read_recorded_files(source: SourceTable, stored: Stored, known: KnownTable, keys: Collection[str]) -> _Segments:
+def _read_recorded_files(
+    source: SourceTable, stored: StoredMetadata, known: KnownTable, keys: Collection[str]
+) -> _Segments:
     """Returns the files in the metadata of the segments ``keys``."""
     if not keys:
         return {}

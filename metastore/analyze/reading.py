@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.analyze.changes import WantedMetadata
-from metastore.analyze.tasks.chunks import UNIT_SCHEMA, Cutting, Limits, Read, run_named
+from metastore.analyze.tasks.chunks import UNIT_SCHEMA, Cutting, FileRead, Limits, run_named
 from metastore.analyze.tasks.file_rows import DataChunk, file_row, read_chunk
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.gathering import files_in, parts_of
@@ -29,7 +29,7 @@ from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.sketches.description import Describing, Description, descriptions_in, descriptions_text
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.provided import Provided
+from metastore.sources.provided import ProvidedTable
 from metastore.sources.source_table import SourceTable
 
 Progress = Callable[[int, int], None]
@@ -126,7 +126,7 @@ class Reading:
         described: Mapping[str, Mapping[str, object]],
         *,
         anew: bool,
-    ) -> list[Read]:
+    ) -> list[FileRead]:
         """The reads that ``files`` still need, beside the valid FILE rows ``kept``.
 
         ``anew`` reads statistics of all files.
@@ -141,10 +141,10 @@ class Reading:
                 missing = _missing(wanted, schema_of(schema), described.get(file.path, {}))
             exact = schema is None or anew
             if exact or missing is not None:
-                reads.append(Read(file, exact, missing))
+                reads.append(FileRead(file, exact, missing))
         return reads
 
-    def files(self, reads: Sequence[Read]) -> FilesRead:
+    def files(self, reads: Sequence[FileRead]) -> FilesRead:
         """Reads footers and data of files in one job, since every job costs time of its own."""
         found = FilesRead()
         if not reads:
@@ -170,7 +170,7 @@ class Reading:
             self.tell(batch.num_rows)
         return found
 
-    def _ask_provider(self, provided: Provided, files: Sequence[SourceFile]) -> FilesRead:
+    def _ask_provider(self, provided: ProvidedTable, files: Sequence[SourceFile]) -> FilesRead:
         """Asks the provider for its facts about ``files``."""
         self.expect(self._done + len(files))
         rows = []
@@ -181,7 +181,7 @@ class Reading:
 
 
 def kept_rows(
-    source: SourceTable, provided: Provided, wanted: WantedMetadata, files: Sequence[SourceFile]
+    source: SourceTable, provided: ProvidedTable, wanted: WantedMetadata, files: Sequence[SourceFile]
 ) -> Iterator[UnitRow]:
     """Yields the FILE rows of ``files``, which ``provided`` describes."""
     times = provided.modified_times() or {}

@@ -19,7 +19,7 @@ from metastore.analyze.changes import (
     Decision,
     Full,
     KnownTable,
-    Unchanged,
+    NothingToDo,
     WantedMetadata,
     decide,
 )
@@ -29,8 +29,8 @@ from metastore.analyze.named_parts import NamedParts, found_parts, whole_is_need
 from metastore.analyze.reading import Progress
 from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
-from metastore.analyze.stored import Stored
-from metastore.analyze.surveyed import Survey
+from metastore.analyze.stored import StoredMetadata
+from metastore.analyze.surveyed import TableSurvey
 from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.units.rollup import refuse_unknown_columns
 from metastore.components.operations.versions import on_newest
@@ -102,10 +102,10 @@ def _analyze_once(
 
     Returns the conflict if others have changed the table's metadata since, or a surveyed directory has lost its files.
     """
-    stored = Stored(tables, source.table, version)
+    stored = StoredMetadata(tables, source.table, version)
     modify = tables.modify()
     try:
-        survey = Survey.of_large(source, stored, limits) if parts is None and _is_of_footers(asked) else None
+        survey = TableSurvey.of_large(source, stored, limits) if parts is None and _is_of_footers(asked) else None
         if survey is not None:
             # The engine that reads is chosen later, by the number of files to read.
             lister = engine(0) if callable(engine) else engine
@@ -116,7 +116,7 @@ def _analyze_once(
             files = found_parts(source, stored, parts)
             asked = _at_own_level(asked, stored.known_table)
         decision = _decide_with_format(source, stored, files, asked)
-        if isinstance(decision, Unchanged):
+        if isinstance(decision, NothingToDo):
             if files.states and asked.named:
                 refuse_unknown_columns(asked.named, stored.schema)
             return AnalyzeResult("up to date", source.table, version, files.count, passed_over=files.passed_over)
@@ -160,7 +160,9 @@ def _is_of_footers(asked: WantedMetadata) -> bool:
     return asked.describing is None and asked.format in ("", PARQUET)
 
 
-def _decide_with_format(source: SourceTable, stored: Stored, files: FoundFiles, asked: WantedMetadata) -> Decision:
+def _decide_with_format(
+    source: SourceTable, stored: StoredMetadata, files: FoundFiles, asked: WantedMetadata
+) -> Decision:
     """Decides what to do with the files found. Raises InvalidRequestError for what the table's keeper rules out."""
     known = stored.known_table
     found = _with_format(source, files.samples(source.location), known, asked)

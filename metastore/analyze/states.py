@@ -50,7 +50,7 @@ class SegmentStates:
 
 
 @dataclass(frozen=True)
-class TableState:
+class StoredTableState:
     """What a table's unit keeps: its files' state, described columns, the declared schema, its segments' states.
 
     * ``fingerprint`` is the files' state; None if another program wrote the unit.
@@ -71,7 +71,7 @@ class TableState:
     bounds_are_own: bool = False
 
     @classmethod
-    def of(cls, additional_metadata: str | None) -> TableState:
+    def of(cls, additional_metadata: str | None) -> StoredTableState:
         """Reads what :meth:`to_text` wrote; the text may hold other entries too."""
         entries = _entries(additional_metadata)
         describing, declared, segments = map(entries.get, (_DESCRIBING, _DECLARED, _SEGMENTS))

@@ -15,7 +15,7 @@ from pyiceberg.expressions import In
 
 from metastore.analyze.changes import KnownTable
 from metastore.analyze.levels import level_named, reaches
-from metastore.analyze.states import SegmentStates, TableState
+from metastore.analyze.states import SegmentStates, StoredTableState
 from metastore.analyze.tasks.chunks import UNIT_SCHEMA
 from metastore.analyze.units.stored_segments import OF_PARTS, OF_SEGMENTS, states_by_key, top_level
 from metastore.analyze.units.total import Total
@@ -41,7 +41,7 @@ _OF_TABLE: Final = ("location", "interestingColumns", "tableType", "partitionKey
 _KEY: Final = TableMetadataUnit.partition_columns.index("metadataKey")
 
 
-class Stored:
+class StoredMetadata:
     """The units of one table in one version. Each property is read on first use."""
 
     def __init__(self, tables: Tables, table: TableInfo, version: int) -> None:
@@ -62,7 +62,7 @@ class Stored:
             row["location"],
             None if level is None else level_named(level),
             None if interesting is None else tuple(parse(column) for column in interesting),
-            TableState.of(row["additionalMetadata"]),
+            StoredTableState.of(row["additionalMetadata"]),
             row["tableType"] or PARQUET,
         )
 

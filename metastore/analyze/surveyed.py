@@ -13,10 +13,10 @@ from typing import Final
 from metastore.analyze.changes import segments_of
 from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.states import segment_state
-from metastore.analyze.stored import Stored
+from metastore.analyze.stored import StoredMetadata
 from metastore.analyze.tasks.chunks import Limits, run_named
 from metastore.analyze.tasks.survey import SURVEYED, DirectoriesToList, SurveyChunk, SurveyedSegment, survey
-from metastore.components.storage.partition_sender import Reach
+from metastore.components.storage.partition_sender import StoreProof
 from metastore.engines.engine import Engine
 from metastore.sources.listing import FirstLevel, list_directories, list_first_level
 from metastore.sources.source_table import SourceTable
@@ -26,14 +26,14 @@ _SAMPLE: Final = 16
 
 
 @dataclass(frozen=True)
-class Survey:
+class TableSurvey:
     """What is known before a large table is surveyed: its first level, and its approximate number of files."""
 
     first: FirstLevel
     files: int
 
     @classmethod
-    def of_large(cls, source: SourceTable, stored: Stored, limits: Limits) -> Survey | None:
+    def of_large(cls, source: SourceTable, stored: StoredMetadata, limits: Limits) -> TableSurvey | None:
         """Returns the survey of a large table; None for every other table. Raises the errors of a listing."""
         least_directories, least_files, least_a_directory = limits.surveyed
         if source.provided is not None or source.lister is not None:
@@ -54,7 +54,9 @@ class Survey:
         is_large = files >= max(least_files, least_a_directory * len(first.directories))
         return cls(first, files) if is_large else None
 
-    def files_by(self, engine: Engine, source: SourceTable, stored: Stored, reach: Reach, limits: Limits) -> FoundFiles:
+    def files_by(
+        self, engine: Engine, source: SourceTable, stored: StoredMetadata, reach: StoreProof, limits: Limits
+    ) -> FoundFiles:
         """Lists the directories by tasks on ``engine``. Raises the errors of a listing."""
         names = self.first.directories
         loose = self.first.files

@@ -26,7 +26,7 @@ from metastore.model.bounds.unit_columns import UnitColumns
 from metastore.model.bounds.units import Portion, TablePortion, of_kind
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.provided import Provided
+from metastore.sources.provided import ProvidedTable
 from metastore.sources.source_table import SourceTable
 
 
@@ -39,7 +39,7 @@ class UnstoredUnits:
     """
 
     source: SourceTable
-    provided: Provided
+    provided: ProvidedTable
     _made: dict[frozenset[str], PortionColumns] = field(default_factory=dict, compare=False, repr=False)
 
     def upper(self) -> pa.Table:

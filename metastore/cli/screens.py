@@ -13,14 +13,14 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from metastore.analyze.result import AnalyzeResult
-from metastore.cli.commands.integrity import Checked, Repaired
-from metastore.cli.commands.setup import Configuration, Initialized, Registration
-from metastore.cli.commands.versions import Dropped, Expiry, History, Purged
+from metastore.cli.commands.integrity import CheckResult, RepairResult
+from metastore.cli.commands.setup import EffectiveConfiguration, InitResult, Registration
+from metastore.cli.commands.versions import DropResult, Expiry, PurgeResult, VersionHistory
 from metastore.cli.grid import Grid
 from metastore.lake.formats.names import SUFFIXES
 from metastore.overview.document import document
 from metastore.overview.formats import UNKNOWN, format_bound, moment, number, plural, seconds, setting_value, size
-from metastore.overview.results import Ended, HiveTables, Left, Pruned, Results, Rows
+from metastore.overview.results import DaemonEnd, HiveTables, Left, PruneReport, Results, Rows
 from metastore.overview.tables import FileList, SegmentList, TableDescription, TableList
 
 _MOST_ROWS = 50
@@ -38,7 +38,7 @@ def screen(result: object) -> RenderableType:
 
 
 @screen.register
-def _(result: Initialized) -> RenderableType:
+def _(result: InitResult) -> RenderableType:
     return Group(
         f"{'Created' if result.created else 'Found'} the metastore at {result.location}",
         Text("next: metastore analyze <plugin.workspace.table or path>", "dim"),
@@ -54,7 +54,7 @@ def _(result: Registration) -> RenderableType:
 
 
 @screen.register
-def _(result: Configuration) -> RenderableType:
+def _(result: EffectiveConfiguration) -> RenderableType:
     table = Grid("key", "value", "set in")
     for setting in result.settings:
         value = setting_value(setting.value)
@@ -184,7 +184,7 @@ def _notes(reasons: Mapping[str, str], paths: Sequence[str] = ()) -> Sequence[Re
 
 
 @screen.register
-def _(result: Pruned) -> RenderableType:
+def _(result: PruneReport) -> RenderableType:
     counts = Grid("", "#to read", "#of", "#skipped")
     for label, count, shown in (
         ("segments", result.segments, number),
@@ -212,7 +212,7 @@ def _(result: Pruned) -> RenderableType:
     return Group(*lines)
 
 
-def _decisions(result: Pruned) -> RenderableType:
+def _decisions(result: PruneReport) -> RenderableType:
     kept, skipped = result.kept_files or (), result.skipped_files or ()
     out = [segment for segment in result.segment_decisions if not segment.kept]
     folder = _folder_of([file.path for file in kept] + [file.path for file in skipped])
@@ -255,7 +255,7 @@ def _(result: Results) -> RenderableType:
 
 
 @screen.register
-def _(_: Ended) -> RenderableType:
+def _(_: DaemonEnd) -> RenderableType:
     return Text("The daemon ended; `metastore runs` lists what it did.", "dim")
 
 
@@ -292,7 +292,7 @@ def _value(value: object) -> Text:
 
 
 @screen.register
-def _(result: History) -> RenderableType:
+def _(result: VersionHistory) -> RenderableType:
     if not result.versions:
         return "No versions yet: nothing was written."
     table = Grid("version", "time (UTC)", "operation", "#partitions added", "#removed", "#partitions")
@@ -311,14 +311,14 @@ def _(result: History) -> RenderableType:
 
 
 @screen.register
-def _(result: Dropped) -> RenderableType:
+def _(result: DropResult) -> RenderableType:
     if not result.dropped:
         return f"There was no metadata of {result.table}."
     return Group(f"Dropped the metadata of {result.table}; its data is untouched.", _footer("", result.version))
 
 
 @screen.register
-def _(result: Purged) -> RenderableType:
+def _(result: PurgeResult) -> RenderableType:
     return f"Purged: version {result.version} contains no tables. Earlier versions are readable until they expire."
 
 
@@ -347,7 +347,7 @@ def _(result: Expiry) -> RenderableType:
 
 
 @screen.register
-def _(result: Checked) -> RenderableType:
+def _(result: CheckResult) -> RenderableType:
     components = Grid("component", "#versions", "#files", "#size")
     for each in result.components:
         components.add_row(each.name, number(each.versions), number(each.files), size(each.bytes))
@@ -359,7 +359,7 @@ def _(result: Checked) -> RenderableType:
     return Group(components, findings, _footer_of_findings(result))
 
 
-def _footer_of_findings(result: Checked) -> Text:
+def _footer_of_findings(result: CheckResult) -> Text:
     counts = [
         plural(sum(found.severity == severity for found in result.findings), severity)
         for severity in ("error", "warning", "note")
@@ -368,7 +368,7 @@ def _footer_of_findings(result: Checked) -> Text:
 
 
 @screen.register
-def _(result: Repaired) -> RenderableType:
+def _(result: RepairResult) -> RenderableType:
     if not result.components:
         return "Nothing needs repair."
     lines: list[RenderableType] = []

@@ -25,7 +25,7 @@ TypesFilter = Callable[[frozenset[MetadataType]], BooleanExpression]
 
 
 @dataclass(frozen=True)
-class Definition(Generic[U]):
+class ComponentDefinition(Generic[U]):
     """Defines a component: its name, its unit, and its filters for metadata types.
 
     ``rows_of`` selects the rows of given types; ``partitions_of`` the partitions that can hold them, by partition
@@ -47,14 +47,14 @@ def require_held(name: str, types: frozenset[MetadataType], held: frozenset[Meta
         )
 
 
-def single_type(name: str, unit_type: type[U], kind: MetadataType) -> Definition[U]:
+def single_type(name: str, unit_type: type[U], kind: MetadataType) -> ComponentDefinition[U]:
     """Return the definition of a component whose units have one ``kind`` and one partition each."""
 
     def rows_of(types: frozenset[MetadataType]) -> BooleanExpression:
         require_held(name, types, frozenset({kind}))
         return AlwaysTrue() if types else AlwaysFalse()
 
-    return Definition(name, unit_type, rows_of, rows_of, frozenset({kind}))
+    return ComponentDefinition(name, unit_type, rows_of, rows_of, frozenset({kind}))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Backing:
 class Component(Generic[U]):
     """One component of an open metastore."""
 
-    def __init__(self, definition: Definition[U], backing: Backing) -> None:
+    def __init__(self, definition: ComponentDefinition[U], backing: Backing) -> None:
         self.definition = definition
         self._backing = backing
 

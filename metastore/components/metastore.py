@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from metastore.components.component import Backing, Component, Definition, U
+from metastore.components.component import Backing, Component, ComponentDefinition, U
 from metastore.components.expiration.handler import ExpirationHandler
 from metastore.components.expiration.policy import ExpirationPolicy
 from metastore.components.expiration.worker import ExpirationWorker
@@ -22,7 +22,7 @@ from metastore.components.materialized_views import MATERIALIZED_VIEWS, Material
 from metastore.components.runs import RUNS, Runs
 from metastore.components.storage.commit import Committer
 from metastore.components.storage.group_commit import GroupCommitter
-from metastore.components.storage.handover import Registered, hand_over
+from metastore.components.storage.handover import TableRegistration, hand_over
 from metastore.components.storage.own_folders import require_apart
 from metastore.components.storage.reader import Reader
 from metastore.components.storage.table import ComponentTable
@@ -93,7 +93,7 @@ class Metastore:
         store = cache(lambda: open_store(folder, self.settings.iceberg.config_properties)[0])
         return DeletionList(store, folder, self.settings.procedures.deletion_delay, self.clock.now_ms)
 
-    def register(self, source: Settings | None = None) -> list[Registered]:
+    def register(self, source: Settings | None = None) -> list[TableRegistration]:
         """Register the component tables of ``source`` in the configured catalog, which then owns their commits.
 
         ``source`` defaults to the same metastore without a catalog, on the file system. Stop its writers first:
@@ -134,7 +134,7 @@ class Metastore:
         """Pickle the settings only: another process opens the metastore again, with empty caches."""
         return Metastore, (self.settings,)
 
-    def _backing(self, definition: Definition[U]) -> Backing:
+    def _backing(self, definition: ComponentDefinition[U]) -> Backing:
         component = self._component_settings(definition.name)
         iceberg = self.settings.iceberg
         entry = CatalogEntry.of(self._catalog, component)

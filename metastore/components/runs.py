@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
 
-from metastore.components.component import Component, Definition
+from metastore.components.component import Component, ComponentDefinition
 from metastore.components.operations.versions import on_newest
 from metastore.errors import ConflictError
 from metastore.model.run_unit import RunUnit
@@ -19,7 +19,7 @@ def _of_types(types: frozenset[MetadataType]) -> BooleanExpression:
     return AlwaysTrue() if MetadataType.ALL in types else AlwaysFalse()
 
 
-RUNS = Definition("runs", RunUnit, _of_types, _of_types, frozenset())
+RUNS = ComponentDefinition("runs", RunUnit, _of_types, _of_types, frozenset())
 
 
 class Runs(Component[RunUnit]):

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, In, NotEqualTo
 
-from metastore.components.component import Component, Definition, require_held
+from metastore.components.component import Component, ComponentDefinition, require_held
 from metastore.components.requests import TablesRequests
 from metastore.ground.notebook import grid
 from metastore.model.statistics_json import read_row_count
@@ -42,7 +42,7 @@ _HELD: Final = frozenset(
     )
 )
 
-TABLES = Definition("tables", TableMetadataUnit, _rows_of, _partitions_of, frozenset({MetadataType.TABLE}))
+TABLES = ComponentDefinition("tables", TableMetadataUnit, _rows_of, _partitions_of, frozenset({MetadataType.TABLE}))
 
 
 class Tables(Component[TableMetadataUnit]):

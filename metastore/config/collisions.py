@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
-from metastore.config.resolution import KeyPath, Place
+from metastore.config.resolution import ConfigPlace, KeyPath
 
 _SEGMENT: Final = re.compile(r'"([^"]*)"|([^".]+)')
 
 
-class Written(Enum):
+class ValueForm(Enum):
     """The kind of value that a statement assigns to its key."""
 
     VALUE = auto()
@@ -32,8 +32,8 @@ class Assignment:
     """One statement of a document: the full key, and its place; None for a value given in code."""
 
     key: KeyPath
-    written: Written
-    place: Place | None = None
+    written: ValueForm
+    place: ConfigPlace | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def assignments_in(mapping: Mapping[str, Any], above: KeyPath = ()) -> Iterator[
         if isinstance(value, Mapping):
             yield from assignments_in(value, key)
         else:
-            yield Assignment(key, Written.NULL if value is None else Written.VALUE)
+            yield Assignment(key, ValueForm.NULL if value is None else ValueForm.VALUE)
 
 
 def collisions(written: Iterable[tuple[Assignment, Any]]) -> Iterator[Collision]:
@@ -61,10 +61,10 @@ def collisions(written: Iterable[tuple[Assignment, Any]]) -> Iterator[Collision]
     standing: dict[KeyPath, tuple[Assignment, Any]] = {}
     for assignment, owner in written:
         key = assignment.key
-        if assignment.written is Written.NULL:
+        if assignment.written is ValueForm.NULL:
             standing = {each: kept for each, kept in standing.items() if each[: len(key)] != key}
             continue
-        if assignment.written is not Written.VALUE:
+        if assignment.written is not ValueForm.VALUE:
             continue
         above = [key[:length] for length in range(1, len(key)) if key[:length] in standing]
         below = [each for each in standing if len(each) > len(key) and each[: len(key)] == key]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from metastore.config.section import Section, join_key
-from metastore.config.table_properties import Doubt, doubts, versions_kept
+from metastore.config.table_properties import PropertyDoubt, doubts, versions_kept
 
 _COMPONENTS: Final = ("tables", "views", "materialized_views", "runs")
 LEASE_FOLDER: Final = "daemon"
@@ -81,7 +81,7 @@ def _require_usable(component: Section, properties: Mapping[str, str | None]) ->
 
 def property_notes(components: Mapping[str, ComponentSettings]) -> Iterator[str]:
     """Returns a sentence for each table property without effect, with the components that set it."""
-    found: dict[Doubt, list[str]] = {}
+    found: dict[PropertyDoubt, list[str]] = {}
     for name, component in components.items():
         for doubt in doubts(component.properties):
             found.setdefault(doubt, []).append(name)

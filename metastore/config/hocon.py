@@ -21,9 +21,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from metastore.config.collisions import Assignment, Written, assignments_in, segments
+from metastore.config.collisions import Assignment, ValueForm, assignments_in, segments
 from metastore.config.included_files import candidates, is_present, properties_in, read_text
-from metastore.config.resolution import ABSENT, Concatenation, KeyPath, Node, Place, Substitution, overlay
+from metastore.config.resolution import ABSENT, Concatenation, ConfigPlace, KeyPath, Node, Substitution, overlay
 from metastore.errors import ConfigError
 
 _QUOTED: Final = r'"(?:[^"\\\n]|\\.)*"'
@@ -83,7 +83,7 @@ class Document:
             node = node.get(name, ABSENT)
         return node
 
-    def place(self, key: KeyPath) -> Place | None:
+    def place(self, key: KeyPath) -> ConfigPlace | None:
         """Returns the line that sets ``key`` or an object around it; None if several lines are possible."""
         depth = next((depth for depth in range(len(key)) if not isinstance(self.node(key[:depth]), dict)), len(key))
         own = [each.place for each in self.assignments if each.key == key[:depth]]
@@ -223,7 +223,7 @@ class _Parser:
         if token["raw"] is not None:
             return token["raw"][:-3], False
         if token["quoted"] is not None:
-            return _Quoted(_text_of(token[0], place)), False
+            return _QuotedText(_text_of(token[0], place)), False
         if token["name"] is not None:
             names = _PATH.finditer(token["name"])
             path = tuple(_text_of(each[0], place) if each["quoted"] else each[0].strip() for each in names)
@@ -308,8 +308,8 @@ class _Parser:
     def _text_of(self, quoted: str) -> str:
         return _text_of(quoted, self._place())
 
-    def _place(self, position: int | None = None) -> Place:
-        return Place(self._path, self._text.count("\n", 0, self._at if position is None else position) + 1)
+    def _place(self, position: int | None = None) -> ConfigPlace:
+        return ConfigPlace(self._path, self._text.count("\n", 0, self._at if position is None else position) + 1)
 
     def _fail(self) -> NoReturn:
         if not self._text[self._at :].strip():
@@ -325,7 +325,7 @@ class _Word(str):
     __slots__ = ()
 
 
-class _Quoted(str):
+class _QuotedText(str):
     """A text in quotes."""
 
     __slots__ = ()
@@ -340,16 +340,16 @@ def _scalar(word: str) -> Node:
     return read if word == str(read) else str(word)  # a number that Python would write in another way stays text
 
 
-def _form_of(value: Node) -> Written:
+def _form_of(value: Node) -> ValueForm:
     if value is None:
-        return Written.NULL
+        return ValueForm.NULL
     if isinstance(value, dict):
-        return Written.OBJECT
+        return ValueForm.OBJECT
     is_reference = isinstance(value, Concatenation) and isinstance(value.parts[0][0], Substitution)
-    return Written.REFERENCE if is_reference else Written.VALUE
+    return ValueForm.REFERENCE if is_reference else ValueForm.VALUE
 
 
-def _text_of(quoted: str, place: Place) -> str:
+def _text_of(quoted: str, place: ConfigPlace) -> str:
     """Returns the text of a quoted string. Raises ConfigError for an escape that JSON does not have."""
     try:
         text: str = json.loads(quoted, strict=False)

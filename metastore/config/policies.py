@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.loader import Configuration, defaults
-from metastore.config.section import Reading, Section, join_key
+from metastore.config.section import ConfigReading, Section, join_key
 from metastore.config.units import parse_duration
 
 _Reader = Callable[[Section, str], Any]
@@ -129,7 +129,7 @@ def policy_settings(section: Section, catalogs: Collection[str], plugins: Collec
     If a catalog and a plugin share a name, it means the catalog. Raises ConfigError for a wrong value, and for a layer
     whose name is not configured.
     """
-    shipped = Reading(Configuration([defaults()], {})).section(*section.key, "default")
+    shipped = ConfigReading(Configuration([defaults()], {})).section(*section.key, "default")
     default = {**_layer(shipped), **_layer(section.section("default"))}
     for action in FIELDS:
         for name in _REQUIRED:

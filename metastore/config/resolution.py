@@ -32,7 +32,7 @@ ABSENT = _Absence.ABSENT
 
 
 @dataclass(frozen=True)
-class Place:
+class ConfigPlace:
     """A file and a line in it; ``path`` is None for text that came from no file."""
 
     path: Path | None

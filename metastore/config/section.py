@@ -1,7 +1,7 @@
 """Typed reading of one object of the configuration. Every error names the key, the value, and the file.
 
-Place in the flow: ``settings`` opens a section for each object and reads typed values. A ``Reading`` records each key
-that was read. These are the keys in effect; all other keys in the files are unknown.
+Place in the flow: ``settings`` opens a section for each object and reads typed values. A ``ConfigReading`` records each
+key that was read. These are the keys in effect; all other keys in the files are unknown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Setting:
     origin: Origin
 
 
-class Reading:
+class ConfigReading:
     """One pass over a configuration: records the keys that were read, and so finds the unknown ones."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -93,7 +93,7 @@ class Reading:
 class Section:
     """One object of the configuration and its key path."""
 
-    reading: Reading
+    reading: ConfigReading
     key: KeyPath
     values: Mapping[str, Any]
 

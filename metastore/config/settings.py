@@ -32,7 +32,7 @@ from metastore.config.policy_effects import policy_notes
 from metastore.config.procedures import ProcedureSettings, procedure_settings
 from metastore.config.reading import ReadSettings, read_settings
 from metastore.config.resolution import KeyPath
-from metastore.config.section import Reading, Section, Setting, is_local
+from metastore.config.section import ConfigReading, Section, Setting, is_local
 from metastore.config.serve import ServeSettings, serve_settings
 from metastore.config.sql import SqlSettings, sql_settings
 from metastore.redaction import remember, remember_environment
@@ -180,7 +180,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     remember(configuration.readable())
     remember_environment(environ)
     configuration.require_no_value_lost(_is_free)
-    reading = Reading(configuration)
+    reading = ConfigReading(configuration)
     root = reading.section("drill", "metastore")
     reading.section("drill", "exec", "zk").optional_text("root")
     iceberg = replace(_iceberg(root.section("iceberg"), cwd), limits=limit_settings(root.section("limits")))

@@ -70,7 +70,7 @@ NO_EFFECT: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Doubt:
+class PropertyDoubt:
     """A property of a component, the message about it, and whether it is an error or a warning."""
 
     name: str
@@ -79,19 +79,19 @@ class Doubt:
     is_refused: bool = False
 
 
-def doubts(properties: Mapping[str, str]) -> Iterator[Doubt]:
+def doubts(properties: Mapping[str, str]) -> Iterator[PropertyDoubt]:
     """Returns each of ``properties`` that has no effect or an invalid value."""
     for name, value in properties.items():
         if name.startswith(OWN_PREFIX):
-            yield Doubt(name, value, "the metastore keeps properties of this prefix itself", is_refused=True)
+            yield PropertyDoubt(name, value, "the metastore keeps properties of this prefix itself", is_refused=True)
         elif name in (DELETE_AFTER_COMMIT, "gc.enabled") and value.lower() not in HONOURED[name]:
-            yield Doubt(name, value, "true or false is expected", is_refused=True)
+            yield PropertyDoubt(name, value, "true or false is expected", is_refused=True)
         elif name == PREVIOUS_VERSIONS and not (value.isdecimal() and int(value) > 0):
-            yield Doubt(name, value, "a whole number above zero is expected", is_refused=True)
+            yield PropertyDoubt(name, value, "a whole number above zero is expected", is_refused=True)
         elif name not in HONOURED or (HONOURED[name] and value.lower() not in HONOURED[name]):
             reason = next((text for pattern, text in NO_EFFECT.items() if fnmatchcase(name, pattern)), None)
             if reason is not None:
-                yield Doubt(name, value, f"it has no effect: {reason}")
+                yield PropertyDoubt(name, value, f"it has no effect: {reason}")
 
 
 def versions_kept(properties: Mapping[str, str]) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from metastore.console.query import Query
 from metastore.errors import InvalidRequestError
 from metastore.overview.pruning import prune
-from metastore.overview.results import Pruned
+from metastore.overview.results import PruneReport
 from metastore.session import Session
 
 _SHOWN: Final = 100
@@ -29,7 +29,7 @@ class ReadPage:
     zone: str
     trusted: bool
     command: str
-    pruned: Pruned | None = None
+    pruned: PruneReport | None = None
     wrong: str | None = None
     shown: int = _SHOWN
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from metastore.console.charts import Bar, Node
 from metastore.console.iceberg import SnapshotRow
 from metastore.overview.formats import moment, plural, size
-from metastore.overview.segment_sizes import SegmentSize
+from metastore.overview.segment_sizes import DirectorySize
 
 
-def segments_as_bars(segments: Sequence[SegmentSize]) -> list[Bar]:
+def segments_as_bars(segments: Sequence[DirectorySize]) -> list[Bar]:
     """Returns a bar for each segment, as high as its bytes."""
     return [
         Bar(each.segment, each.bytes or 0, f"{size(each.bytes)} in {plural(each.files, 'file')}") for each in segments

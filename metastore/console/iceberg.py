@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pyiceberg.table.metadata import TableMetadata
 
-from metastore.console.query import Part, Query, part_of
+from metastore.console.query import PagePosition, Query, part_of
 from metastore.console.upkeep import Upkeep, upkeep_of
 from metastore.daemon.policy import TableName
 from metastore.errors import InvalidRequestError
@@ -69,7 +69,7 @@ class IcebergPage:
     location: str
     format_version: int
     published_from: str | None
-    part: Part
+    part: PagePosition
     snapshots: Sequence[SnapshotRow]
     schemas: Sequence[SchemaVersion]
     specs: Sequence[SchemaVersion]
@@ -84,7 +84,7 @@ class InspectionPage:
     table: str
     list: str
     at: str
-    part: Part
+    part: PagePosition
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     lists: Sequence[str] = LISTS

@@ -12,13 +12,13 @@ from statistics import median
 from typing import Final
 
 from metastore.components.requests import Request
-from metastore.console.query import Part, Query, part_of
+from metastore.console.query import PagePosition, Query, part_of
 from metastore.console.table_list import wrong_with
 from metastore.errors import NotFoundError
 from metastore.model.bounds.units import LENGTH, ROW_COUNT, START
 from metastore.model.vocabulary import DEFAULT_SEGMENT, IDENTIFIER_SEPARATOR, MetadataType
 from metastore.overview.file_summaries import FileSummary
-from metastore.overview.segment_sizes import SegmentSize, TableSize, table_sizes
+from metastore.overview.segment_sizes import DirectorySize, TableSize, table_sizes
 from metastore.overview.tables import ColumnSummary, TableDescription, describe_tables, files
 from metastore.overview.time_travel import version_at
 from metastore.session import Session
@@ -52,10 +52,10 @@ class TablePage:
     table: TableDescription
     size: TableSize
     columns: Sequence[ColumnSummary]
-    columns_part: Part
-    segments: Sequence[SegmentSize]
-    part: Part
-    largest: SegmentSize | None
+    columns_part: PagePosition
+    segments: Sequence[DirectorySize]
+    part: PagePosition
+    largest: DirectorySize | None
     wrong: Sequence[str]
     mendings: Sequence[Mending]
 
@@ -66,14 +66,14 @@ class FilesPage:
 
     table: str
     segment: str
-    part: Part
+    part: PagePosition
     files: Sequence[FileSummary]
     bytes: int
     sizes: Mapping[int, int]
 
 
 @dataclass(frozen=True)
-class RowGroup:
+class RowGroupLine:
     """One row group of a file: its place, rows, bytes and first byte."""
 
     index: int
@@ -88,7 +88,7 @@ class RowGroupsPage:
 
     table: str
     file: str
-    row_groups: Sequence[RowGroup]
+    row_groups: Sequence[RowGroupLine]
 
 
 def table_page(session: Session, query: Query) -> TablePage:
@@ -154,14 +154,14 @@ def row_groups_page(session: Session, query: Query) -> RowGroupsPage:
     inside = Request(info, metadata_keys=[key], paths=[str(paths[0])]).expression()
     facts = read().metadata_types(MetadataType.ROW_GROUP).filter(inside).facts(*_OF_ROW_GROUPS)
     rows = (row for each in facts for row in zip(*(each[name].to_pylist() for name in _OF_ROW_GROUPS), strict=True))
-    return RowGroupsPage(str(info), file, sorted((RowGroup(*row) for row in rows), key=lambda each: each.index))
+    return RowGroupsPage(str(info), file, sorted((RowGroupLine(*row) for row in rows), key=lambda each: each.index))
 
 
 def _analyze(table: str, *options: str) -> str:
     return shlex.join(["metastore", "analyze", table, *options])
 
 
-def _skew(segments: Sequence[SegmentSize], largest: SegmentSize | None) -> Iterator[str]:
+def _skew(segments: Sequence[DirectorySize], largest: DirectorySize | None) -> Iterator[str]:
     usual = median(each.bytes or 0 for each in segments) if len(segments) > 2 else 0
     if usual and largest is not None and (largest.bytes or 0) > _SKEWED * usual:
         yield f"skew: {largest.segment} has {(largest.bytes or 0) / usual:.0f} times the bytes of the median segment"

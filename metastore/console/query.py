@@ -55,7 +55,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Part:
+class PagePosition:
     """One page of a list: its number from 1, the number of pages, and the number of all items."""
 
     page: int
@@ -63,11 +63,11 @@ class Part:
     total: int
 
 
-def part_of(items: Sequence[T], page: int, size: int) -> tuple[Sequence[T], Part]:
+def part_of(items: Sequence[T], page: int, size: int) -> tuple[Sequence[T], PagePosition]:
     """Returns the items of a page; a number beyond the last page means the last one."""
     pages = max(1, -(-len(items) // size))
     page = min(max(1, page), pages)
-    return items[(page - 1) * size : page * size], Part(page, pages, len(items))
+    return items[(page - 1) * size : page * size], PagePosition(page, pages, len(items))
 
 
 def link(path: str, **values: object) -> str:

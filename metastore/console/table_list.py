@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from cachetools import TTLCache
 
 from metastore.analyze.worklist import analyzed_tables
-from metastore.console.query import Part, Query, part_of
+from metastore.console.query import PagePosition, Query, part_of
 from metastore.daemon.gain import Facts
 from metastore.daemon.listing import catalog_of
 from metastore.daemon.logs import message_of
@@ -76,7 +76,7 @@ class ListPage:
     kind: str
     kinds: Sequence[str]
     search: str
-    part: Part
+    part: PagePosition
     rows: Sequence[TableRow] | Sequence[ViewRow]
     version: str | None = None
     wrong: Sequence[str] = ()

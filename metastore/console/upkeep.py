@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from metastore.config.units import format_duration
-from metastore.console.query import Part, Query, part_of
+from metastore.console.query import PagePosition, Query, part_of
 from metastore.daemon.actions import Actions
 from metastore.daemon.decide import Situation, decide
 from metastore.daemon.gain import Facts
@@ -80,7 +80,7 @@ class DaemonPage:
     unknown: str | None
     search: str
     days: int
-    part: Part
+    part: PagePosition
     runs: Sequence[RunUnit]
     failing: Sequence[tuple[str, str, int]]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from metastore.components.operations.versions import Version
 from metastore.components.requests import Request, of_table
-from metastore.console.query import Part, Query, part_of
+from metastore.console.query import PagePosition, Query, part_of
 from metastore.daemon.history import day_of
 from metastore.errors import NotFoundError
 from metastore.ground.epoch import millis_since_epoch
@@ -62,7 +62,7 @@ class KeptVersion:
 class VersionsPage:
     """One part of the kept versions, newest first."""
 
-    part: Part
+    part: PagePosition
     versions: Sequence[KeptVersion]
 
 

@@ -54,7 +54,7 @@ _LISTED: Final = 20
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ActionOutcome:
     """``status`` is the run's; ``result`` is what the procedure returned; ``error`` is why it failed or stopped early.
 
     ``defect`` is the exception itself if it is not a MetastoreError: the log shows its traceback. ``traffic`` counts
@@ -97,13 +97,13 @@ class Actions:
         self._looks = Looks(monotonic)
         self._changed: set[TableName] = set()
 
-    def carry_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
+    def carry_out(self, table: TableName, policy: ActionPolicy) -> ActionOutcome:
         """Perform the action. Failures are part of the outcome; only exceptions that end the process are raised."""
         with counting() as counter:
             outcome = self._carried_out(table, policy)
         return replace(outcome, traffic=counter.so_far())
 
-    def _carried_out(self, table: TableName, policy: ActionPolicy) -> Outcome:
+    def _carried_out(self, table: TableName, policy: ActionPolicy) -> ActionOutcome:
         began = self._monotonic()
         guard = Guard(self._lease, self._stopping, lambda: self._monotonic() - began, policy.budget)
         called = PROCEDURES[policy.action]
@@ -118,14 +118,14 @@ class Actions:
         except MetastoreError as error:
             status = guard.why or ("stopped" if self._stopping() else "failed")
             message = str(error) if guard.why else f"{error.code}: {error}"
-            return Outcome(status, name, _counts(guard), message, before, self._facts_if_any(table, before))
+            return ActionOutcome(status, name, _counts(guard), message, before, self._facts_if_any(table, before))
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
             after = self._facts_if_any(table, before)
-            return Outcome("failed", name, _counts(guard), message_of(error), before, after, defect=error)
+            return ActionOutcome("failed", name, _counts(guard), message_of(error), before, after, defect=error)
         if result or guard.why:
             self._changed.add(table)
         after = self._facts_if_any(table, before) if table in self._changed else before
-        return Outcome(guard.why or ("done" if result else "nothing"), name, result, guard.message, before, after)
+        return ActionOutcome(guard.why or ("done" if result else "nothing"), name, result, guard.message, before, after)
 
     def procedures(self, guard: Guard) -> Procedures:
         """The session's procedures, under ``guard``."""

@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from metastore.config.daemon import EndpointSettings
-from metastore.daemon.metrics import Metrics
+from metastore.daemon.metrics import PrometheusMetrics
 from metastore.daemon.state import Pass, State
 from metastore.errors import ConfigError, StorageError
 from metastore.ground import endpoints
@@ -63,7 +63,7 @@ class Endpoint:
         if settings.port is None:
             raise ConfigError("drill.metastore.daemon.http.port is null: there is no endpoint")
         require_protection(settings)
-        text = partial(Metrics(library("prometheus_client", "daemon"), state, monotonic).text)
+        text = partial(PrometheusMetrics(library("prometheus_client", "daemon"), state, monotonic).text)
         health = partial(_health_page, state, monotonic)
         pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {"/metrics": text, "/healthz": health}
         self._host = settings.host

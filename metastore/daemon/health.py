@@ -33,7 +33,7 @@ _FEW_FILES: Final = 5
 
 
 @dataclass(frozen=True)
-class Part:
+class HealthPart:
     """One part: what it measures, up to which value it is good, and from which value on it is bad."""
 
     name: str
@@ -53,14 +53,16 @@ class Part:
         return round(100 * (high - scale(value)) / (high - low))
 
 
-PARTS: Final[Mapping[str, Part]] = {
+PARTS: Final[Mapping[str, HealthPart]] = {
     part.name: part
     for part in (
-        Part("snapshots", "snapshots that are kept", 100, 2_000),
-        Part("small_files", "fraction of the data files that rewriting would save", 0.2, 0.95, by_magnitude=False),
-        Part("manifests", "manifests of the current snapshot", 50, 2_000),
-        Part("metadata_bytes", "size of the current metadata.json", 1_000_000, 50_000_000),
-        Part(
+        HealthPart("snapshots", "snapshots that are kept", 100, 2_000),
+        HealthPart(
+            "small_files", "fraction of the data files that rewriting would save", 0.2, 0.95, by_magnitude=False
+        ),
+        HealthPart("manifests", "manifests of the current snapshot", 50, 2_000),
+        HealthPart("metadata_bytes", "size of the current metadata.json", 1_000_000, 50_000_000),
+        HealthPart(
             "orphans", "bytes of unreferenced files, as a fraction of the data's bytes", 0.02, 0.5, by_magnitude=False
         ),
     )

@@ -12,7 +12,7 @@ from functools import partial
 from metastore.components.catalogs import Catalogs
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import TableName
-from metastore.daemon.unmatched import Seen
+from metastore.daemon.unmatched import CatalogContents
 
 Trouble = Callable[[str, Exception], object]
 """Called with the name of a skipped part (``catalog lake``, ``namespace lake.shop``) and its error."""
@@ -59,13 +59,13 @@ def look_at(
     names: Iterable[str],
     inquiries: Inquiries,
     show_life: Callable[[], object] = lambda: None,
-) -> tuple[Seen, Mapping[str, Exception]]:
+) -> tuple[CatalogContents, Mapping[str, Exception]]:
     """Returns the tables of the catalogs and storage plugins ``names``, and the skipped parts with their errors.
 
     ``inquiries`` limit the wait for each answer; ``show_life`` is called after each. Errors of a catalog are never
     raised: they are among the skipped parts.
     """
-    seen = Seen()
+    seen = CatalogContents()
     passed_over: dict[str, Exception] = {}
     for catalog in names:
         seen.catalogs.add(catalog)

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from metastore.config.policies import PolicySettings
 from metastore.config.policy_effects import applies
-from metastore.daemon.actions import Actions, Outcome
+from metastore.daemon.actions import ActionOutcome, Actions
 from metastore.daemon.decide import Decision, Situation, decide, due
 from metastore.daemon.gain import Facts
 from metastore.daemon.history import History, day_of
@@ -31,7 +31,7 @@ from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, TableName, policies
 from metastore.daemon.schedule import Schedule
 from metastore.daemon.state import Pass, State
-from metastore.daemon.unmatched import Unmatched, find_unmatched
+from metastore.daemon.unmatched import UnmatchedLayer, find_unmatched
 from metastore.daemon.workers import Workers, turns
 from metastore.daemon.workspaces import changed_ms, looked_after, materialized_views, table_name, tables_of
 from metastore.errors import ConflictError
@@ -340,7 +340,7 @@ class Daemon:
         self.state.passed_over = {**self.state.passed_over, place: message_of(error)}
         self._trouble(f"{place.replace('%', '%%')} is skipped: %s", error)
 
-    def _tell_unmatched(self, found: Sequence[Unmatched]) -> None:
+    def _tell_unmatched(self, found: Sequence[UnmatchedLayer]) -> None:
         """Log each policy that matches no table, once until that changes."""
         for each in found:
             if each not in self.state.unmatched:
@@ -352,7 +352,7 @@ class Daemon:
         _log.warning(text, message_of(error), exc_info=unforeseen(error))
 
 
-def _unit(decision: Decision, outcome: Outcome, started: int, milliseconds: int, election: Election) -> RunUnit:
+def _unit(decision: Decision, outcome: ActionOutcome, started: int, milliseconds: int, election: Election) -> RunUnit:
     return RunUnit(
         day=day_of(started),
         run_id=str(uuid.uuid4()),

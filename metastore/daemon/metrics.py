@@ -15,7 +15,7 @@ from metastore.ground.optional import library
 _PREFIX: Final = "metastore_daemon_"
 
 
-class Metrics:
+class PrometheusMetrics:
     """Formats ``state`` for Prometheus. ``monotonic`` is the loop's clock; ``module`` is prometheus_client."""
 
     def __init__(self, module: Any, state: State, monotonic: Callable[[], float]) -> None:

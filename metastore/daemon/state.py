@@ -11,7 +11,7 @@ from typing import Final
 from metastore.daemon.decide import LastRun
 from metastore.daemon.history import Key
 from metastore.daemon.lease import LeaseView
-from metastore.daemon.unmatched import Unmatched
+from metastore.daemon.unmatched import UnmatchedLayer
 from metastore.model.run_unit import RunUnit
 
 _LONG_PASS: Final = 30
@@ -76,7 +76,7 @@ class State:
     trouble: str | None = None
     unwritten: str | None = None
     passed_over: Mapping[str, str] = field(default_factory=dict)
-    unmatched: Sequence[Unmatched] = ()
+    unmatched: Sequence[UnmatchedLayer] = ()
     refused: str | None = None
     refusals: int = 0
     lease: LeaseView = field(default_factory=LeaseView)

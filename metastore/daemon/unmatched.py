@@ -16,7 +16,7 @@ from metastore.ground.suggestions import did_you_mean
 
 
 @dataclass
-class Seen:
+class CatalogContents:
     """What listing the catalogs and plugins has found: their names, ``namespaces`` by name, and ``tables``.
 
     ``unknown`` are catalogs and namespaces that could not be listed completely.
@@ -29,7 +29,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Unmatched:
+class UnmatchedLayer:
     """One layer of policy that matches no table: the name it is for, its key, where it is set, and the reason."""
 
     name: str
@@ -42,10 +42,10 @@ class Unmatched:
         return f"the policy {self.key} ({self.origin}) matches nothing: {self.reason}"
 
 
-def find_unmatched(settings: PolicySettings, seen: Seen) -> list[Unmatched]:
+def find_unmatched(settings: PolicySettings, seen: CatalogContents) -> list[UnmatchedLayer]:
     """Returns the layers for catalogs, namespaces and tables that match none of the tables ``seen``."""
     return [
-        Unmatched(name, f"drill.metastore.policies.{kind}.{name}", next(iter(layer.values())).origin, reason)
+        UnmatchedLayer(name, f"drill.metastore.policies.{kind}.{name}", next(iter(layer.values())).origin, reason)
         for kind, name, layer in _layers(settings)
         if layer and name.partition(".")[0] in seen.catalogs and (reason := _reason(kind, name, seen)) is not None
     ]
@@ -73,7 +73,7 @@ def _layers(settings: PolicySettings) -> Iterator[tuple[str, str, Layer]]:
         yield from ((kind, name, layer) for name, layer in named.items())
 
 
-def _reason(kind: str, name: str, seen: Seen) -> str | None:
+def _reason(kind: str, name: str, seen: CatalogContents) -> str | None:
     """Returns why the layer matches no table; None if it matches one, or if that is not known."""
     tables = {str(table) for table in seen.tables}
     if name in tables if kind == "tables" else any(table.startswith(f"{name}.") for table in tables):

@@ -20,14 +20,14 @@ from metastore.model.identity import TableInfo
 
 
 @runtime_checkable
-class Documented(Protocol):
+class HasDocument(Protocol):
     """A result whose document is not simply its fields."""
 
     def as_document(self) -> object:
         """Returns the value that becomes the document."""
 
 
-class Listed(list[Any]):
+class LazyList(list[Any]):
     """A list whose items become documents one by one when they are written, so that a million need little memory."""
 
     def __init__(self, items: Sequence[Any]) -> None:
@@ -58,12 +58,12 @@ def document(value: Any) -> Any:
             return value.isoformat()
         case Decimal() | TableInfo() | timedelta():
             return str(value)
-        case Documented():
+        case HasDocument():
             return document(value.as_document())
         case _ if is_dataclass(value):
             return {field.name: document(getattr(value, field.name)) for field in fields(value)}
         case list() | tuple() | set() | frozenset():
             return [document(item) for item in value]
         case Sequence():
-            return Listed(value)
+            return LazyList(value)
     raise TypeError(f"a result cannot hold a {type(value).__name__}")

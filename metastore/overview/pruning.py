@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from metastore.overview.natural_order import natural_order
-from metastore.overview.results import KeptFile, Pruned, SegmentDecision, SkippedFile, Skipping
+from metastore.overview.results import KeptFileReport, PruneReport, SegmentReport, SkippedFileReport, Skipping
 from metastore.predicates.condition import SparkCondition
 from metastore.session import Session
 
@@ -20,7 +20,7 @@ def prune(
     with_files: bool = False,
     most_files: int | None = None,
     spark_quotes: bool = False,
-) -> Pruned:
+) -> PruneReport:
     """Decide by the metadata of ``table``; ``with_files`` lists each file. Raises what :meth:`Session.prune` raises.
 
     ``most_files`` limits the list of files to read and that of skipped files. With ``spark_quotes``, double quotes
@@ -28,7 +28,7 @@ def prune(
     """
     where = SparkCondition(where) if spark_quotes else where
     result = session.prune(table, where, list_files=list_files, time_zone=time_zone)
-    return Pruned(
+    return PruneReport(
         table=str(session.table_info(table)),
         predicate=result.predicate,
         notes=tuple(result.notes),
@@ -42,15 +42,18 @@ def prune(
         changed=len(result.changed),
         missing=len(result.missing),
         segment_decisions=tuple(
-            SegmentDecision(each.identifier, each.may_match, each.reason)
+            SegmentReport(each.identifier, each.may_match, each.reason)
             for each in sorted(result.segments, key=lambda each: natural_order(each.identifier))
         ),
         kept_files=tuple(
-            KeptFile(each.path, each.reason, each.size, each.row_groups) for each in islice(result.files, most_files)
+            KeptFileReport(each.path, each.reason, each.size, each.row_groups)
+            for each in islice(result.files, most_files)
         )
         if with_files
         else None,
-        skipped_files=tuple(SkippedFile(each.path, each.reason) for each in islice(result.skipped_files, most_files))
+        skipped_files=tuple(
+            SkippedFileReport(each.path, each.reason) for each in islice(result.skipped_files, most_files)
+        )
         if with_files
         else None,
     )

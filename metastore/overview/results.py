@@ -61,7 +61,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Ended:
+class DaemonEnd:
     """The daemon ended after a signal; its runs are in the history."""
 
 
@@ -82,7 +82,7 @@ class Skipping:
 
 
 @dataclass(frozen=True)
-class SegmentDecision:
+class SegmentReport:
     """Whether the analyzed files of a segment may contain a matching row, and why."""
 
     segment: str
@@ -91,7 +91,7 @@ class SegmentDecision:
 
 
 @dataclass(frozen=True)
-class KeptFile:
+class KeptFileReport:
     """A file to read; ``row_groups`` are the row groups to read, None for all."""
 
     path: str
@@ -101,7 +101,7 @@ class KeptFile:
 
 
 @dataclass(frozen=True)
-class SkippedFile:
+class SkippedFileReport:
     """A skipped file in a segment that is read."""
 
     path: str
@@ -109,7 +109,7 @@ class SkippedFile:
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PruneReport:
     """The decision on a table. ``new``, ``changed`` and ``missing`` count files since the last ANALYZE.
 
     ``kept_files`` and ``skipped_files`` are None unless requested.
@@ -127,9 +127,9 @@ class Pruned:
     new: int
     changed: int
     missing: int
-    segment_decisions: tuple[SegmentDecision, ...]
-    kept_files: tuple[KeptFile, ...] | None
-    skipped_files: tuple[SkippedFile, ...] | None
+    segment_decisions: tuple[SegmentReport, ...]
+    kept_files: tuple[KeptFileReport, ...] | None
+    skipped_files: tuple[SkippedFileReport, ...] | None
 
 
 def _apart(columns: Sequence[str]) -> Iterator[str]:

@@ -26,7 +26,7 @@ _BYTES_OF_A_SEGMENT: Final = 200
 
 
 @dataclass(frozen=True)
-class SegmentSize:
+class DirectorySize:
     """One directory at the top of a table, with its subdirectories; ``bytes`` is None if unknown."""
 
     segment: str
@@ -39,7 +39,7 @@ class SegmentSize:
 class TableSize:
     """The known ``segments`` of a table by name; ``unknown`` others would have to be opened."""
 
-    segments: tuple[SegmentSize, ...] = ()
+    segments: tuple[DirectorySize, ...] = ()
     unknown: int = 0
 
     @cached_property
@@ -77,7 +77,7 @@ def _sum_sizes(session: Session, tables: Collection[TableInfo], version: int) ->
             if (table := TableInfo(*name)) in digests and key != GENERAL_INFO:
                 digests[table][key].append(digest := SegmentDigest.from_bytes(planned.digest))
                 stored[table] += planned.size_bytes if digest is None else 0
-    counted: dict[TableInfo, dict[str, SegmentSize]] = defaultdict(dict)
+    counted: dict[TableInfo, dict[str, DirectorySize]] = defaultdict(dict)
     left = _MOST_OPENED
     for table, size in sorted(stored.items(), key=lambda each: each[1]):
         if size and (left := left - size) >= 0:
@@ -86,11 +86,11 @@ def _sum_sizes(session: Session, tables: Collection[TableInfo], version: int) ->
     return {table: _size(digests[table], counted[table]) for table in tables}
 
 
-def _size(digests: Mapping[str, list[SegmentDigest | None]], counted: Mapping[str, SegmentSize]) -> TableSize:
+def _size(digests: Mapping[str, list[SegmentDigest | None]], counted: Mapping[str, DirectorySize]) -> TableSize:
     segments = []
     for key, of_key in sorted(digests.items()):
         if len(of_key) == 1 and (digest := of_key[0]) is not None:
-            segments.append(SegmentSize(key, digest.files, digest.row_groups, digest.size))
+            segments.append(DirectorySize(key, digest.files, digest.row_groups, digest.size))
         elif key in counted:
             segments.append(counted[key])
     return TableSize(tuple(segments), len(digests) - len(segments))
@@ -98,7 +98,7 @@ def _size(digests: Mapping[str, list[SegmentDigest | None]], counted: Mapping[st
 
 def _measure_segments(
     session: Session, table: TableInfo, keys: Collection[str], version: int
-) -> Iterator[tuple[str, SegmentSize]]:
+) -> Iterator[tuple[str, DirectorySize]]:
     """Yields the sizes of the segments ``keys`` of one table from their units."""
     read = session.metastore.tables.read().metadata_types(MetadataType.FILE, MetadataType.ROW_GROUP)
     read = read.filter(Request(table, metadata_keys=list(keys)).expression()).at(version)
@@ -112,4 +112,4 @@ def _measure_segments(
             else:
                 row_groups[key] += 1
     for key, of_key in lengths.items():
-        yield key, SegmentSize(key, len(of_key), row_groups[key], None if None in of_key else sum(of_key))
+        yield key, DirectorySize(key, len(of_key), row_groups[key], None if None in of_key else sum(of_key))

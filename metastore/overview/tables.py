@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.analyze.states import TableState
+from metastore.analyze.states import StoredTableState
 from metastore.analyze.unprunable import columns_without_bounds
 from metastore.components.operations.read import Read
 from metastore.components.requests import Request, of_names, of_table
@@ -254,7 +254,7 @@ def _columns(unit: Mapping[str, Any]) -> Iterable[ColumnSummary]:
     schema = TupleSchema.from_json(unit["schema"]) if unit["schema"] else TupleSchema()
     statistics = {**schema.directory_statistics, **dict(unit["columnsStatistics"] or ())}
     types = {quote(path): type_ for path, type_ in schema.leaves()}
-    bounds = TableState.of(unit["additionalMetadata"]).bounds
+    bounds = StoredTableState.of(unit["additionalMetadata"]).bounds
     reasons = columns_without_bounds(schema, statistics, bounds, unit["tableType"] or PARQUET)
     for key in (*types, *(key for key in statistics if key not in types)):
         known = ColumnStatistics.from_json(statistics[key]) if key in statistics else ColumnStatistics("")

@@ -75,7 +75,7 @@ INTEGER_TEXT = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
 """Text that every engine reads as the same integer."""
 
 
-class Understood(NamedTuple):
+class UnderstoodCondition(NamedTuple):
     """A condition for a test; ``usable`` if its literals were, ``exact`` if it passes only rows that pass the test."""
 
     condition: BooleanExpression
@@ -85,30 +85,30 @@ class Understood(NamedTuple):
 
 def comparison(
     column: PredicateColumn, operator: str, literal: Literal, zone: tzinfo | None = None, *, inverted: bool = False
-) -> Understood:
+) -> UnderstoodCondition:
     """The condition for ``column operator literal``, under NOT if ``inverted``."""
     if passes_nulls(column, operator, literal):
-        return Understood(AlwaysTrue(), usable=False, exact=False)
+        return UnderstoodCondition(AlwaysTrue(), usable=False, exact=False)
     span = span_of(column, literal, zone)
     asked = INVERSE[operator] if inverted else operator
     # Text compared with a directory's number: engines that keep directory names as text use the order of texts.
     if span and asked != "=" and _is_text_for_number(column, literal):
         span = None
     if span is None:
-        return Understood(NotNull(column.key), usable=False, exact=False)
+        return UnderstoodCondition(NotNull(column.key), usable=False, exact=False)
     condition = _condition(column.key, asked, span)
     if column.type.name in _FLOATS and (inverted or asked in _REACHES_NAN):
         condition = Or(condition, IsNaN(column.key))
-    return Understood(condition, usable=True, exact=span.certain)
+    return UnderstoodCondition(condition, usable=True, exact=span.certain)
 
 
 def membership(
     column: PredicateColumn, literals: Iterable[Literal], zone: tzinfo | None = None, *, inverted: bool = False
-) -> Understood:
+) -> UnderstoodCondition:
     """The condition for ``column IN (literals)``, under NOT if ``inverted``; no literal may be None."""
     literals = list(literals)
     if is_of_many_types(column, literals):
-        return Understood(NotNull(column.key), usable=False, exact=False)
+        return UnderstoodCondition(NotNull(column.key), usable=False, exact=False)
     spans = [None if inverted and _is_text_for_number(column, v) else span_of(column, v, zone) for v in literals]
     usable = None not in spans
     certain = [span.low for span in spans if span and span.certain]
@@ -117,13 +117,15 @@ def membership(
         condition: BooleanExpression = NotIn(column.key, certain) if certain else NotNull(column.key)
         if column.type.name in _FLOATS:
             condition = Or(condition, IsNaN(column.key))
-        return Understood(condition, usable, exact)
+        return UnderstoodCondition(condition, usable, exact)
     if not usable:
-        return Understood(NotNull(column.key), usable=False, exact=False)
+        return UnderstoodCondition(NotNull(column.key), usable=False, exact=False)
     wide = [_condition(column.key, "=", span) for span in spans if span and not span.certain]
     narrow = [In(column.key, certain)] if certain else []
     alternatives = [*narrow, *wide]
-    return Understood(Or(*alternatives) if len(alternatives) > 1 else alternatives[0], usable=True, exact=exact)
+    return UnderstoodCondition(
+        Or(*alternatives) if len(alternatives) > 1 else alternatives[0], usable=True, exact=exact
+    )
 
 
 def _condition(key: str, operator: str, span: Span) -> BooleanExpression:

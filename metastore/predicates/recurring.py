@@ -17,7 +17,7 @@ from metastore.predicates.time_spans import is_calm
 
 
 @dataclass(frozen=True)
-class Part:
+class DatePart:
     """A part: ``of`` maps a day to its number, from 1 to ``most``. Bounds ``days`` or more apart exclude nothing."""
 
     name: str
@@ -26,10 +26,10 @@ class Part:
     of: Callable[[date], int]
 
 
-PARTS: Final[Mapping[str, Part]] = {
-    "MONTH": Part("month", 12, 334, lambda day: day.month),
-    "QUARTER": Part("quarter", 4, 272, lambda day: (day.month + 2) // 3),
-    "DAY": Part("day", 31, 27, lambda day: day.day),
+PARTS: Final[Mapping[str, DatePart]] = {
+    "MONTH": DatePart("month", 12, 334, lambda day: day.month),
+    "QUARTER": DatePart("quarter", 4, 272, lambda day: (day.month + 2) // 3),
+    "DAY": DatePart("day", 31, 27, lambda day: day.day),
 }
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
-from metastore.analyze.states import TableState
+from metastore.analyze.states import StoredTableState
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.conforming import rounds_inside
 from metastore.lake.formats.names import FORMATS, PARQUET
@@ -232,7 +232,7 @@ def plan(  # noqa: PLR0913 - all facts of one table
         units,
         groups,
         kept_by=kept_by,
-        text=TableState.of(unit["additionalMetadata"]).text,
+        text=StoredTableState.of(unit["additionalMetadata"]).text,
         found_by=found_by,
         pseudo=of_files.names,
     )

@@ -42,7 +42,7 @@ from metastore.scan.parquet_parts import AcceptedPart, accepted_part, fragments,
 from metastore.scan.plan import ScanFile
 from metastore.scan.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.read_by_duckdb import LIMITS, rows_by_duckdb
-from metastore.sources.provided import Reader
+from metastore.sources.provided import ProvidedReader
 from metastore.sources.table_columns import ColumnFinder
 
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]
@@ -75,7 +75,7 @@ class ReadChunk:
     types: pa.Schema | None = None
     threads: bool = True
     format: str = PARQUET
-    reader: Reader | None = field(default=None, repr=False)
+    reader: ProvidedReader | None = field(default=None, repr=False)
     text: TextOptions = DEFAULTS
     """The options of delimited text."""
     found_by: ColumnFinder | None = field(default=None, repr=False)

@@ -21,7 +21,7 @@ _GC: Final = "gc.enabled"
 
 
 @dataclass(frozen=True)
-class Answer:
+class RestAnswer:
     """One answer; ``body`` is JSON, or empty."""
 
     status: HTTPStatus
@@ -29,19 +29,19 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-DONE = Answer(HTTPStatus.NO_CONTENT)
+DONE = RestAnswer(HTTPStatus.NO_CONTENT)
 """What was asked for exists, or was accepted; there is nothing more to say."""
 
 
-def ok_answer(content: Mapping[str, Any], **headers: str) -> Answer:
+def ok_answer(content: Mapping[str, Any], **headers: str) -> RestAnswer:
     """Return the answer with ``content``."""
-    return Answer(HTTPStatus.OK, json.dumps(content).encode(), headers)
+    return RestAnswer(HTTPStatus.OK, json.dumps(content).encode(), headers)
 
 
-def refusal_answer(refusal: Refusal) -> Answer:
+def refusal_answer(refusal: Refusal) -> RestAnswer:
     """Return a refusal in Iceberg's model of errors."""
     error = {"message": refusal.text, "type": refusal.kind, "code": int(refusal.status)}
-    return Answer(refusal.status, json.dumps({"error": error}).encode(), refusal.headers)
+    return RestAnswer(refusal.status, json.dumps({"error": error}).encode(), refusal.headers)
 
 
 def refusal_of(error: MetastoreError) -> Refusal:
@@ -57,7 +57,7 @@ def refusal_of(error: MetastoreError) -> Refusal:
             return Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", str(error))
 
 
-def list_answer(key: str, names: Sequence[Any], following: str | None) -> Answer:
+def list_answer(key: str, names: Sequence[Any], following: str | None) -> RestAnswer:
     """Return a list of names, or a page of it; ``following`` is its last name if more names follow."""
     page = {} if following is None else {"next-page-token": token_after(following)}
     return ok_answer({key: names, **page})
@@ -93,7 +93,7 @@ def loaded_table(location: str, metadata: Mapping[str, Any], snapshots: Snapshot
     return json.dumps({"metadata-location": location, "metadata": visible, "config": {}}).encode()
 
 
-def loaded_view(view: Mapping[str, Any]) -> Answer:
+def loaded_view(view: Mapping[str, Any]) -> RestAnswer:
     """Return the answer for a loaded view: its location and metadata, and nothing else of ``view``."""
     metadata = dict(view.get("metadata") or {})
     metadata["properties"] = open_properties(metadata.get("properties"))

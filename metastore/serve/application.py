@@ -27,8 +27,8 @@ from metastore.errors import MetastoreError
 from metastore.ground import endpoints
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.serve import answers, handlers
-from metastore.serve.answers import Answer
-from metastore.serve.requests import Asked, Refusal, name_of
+from metastore.serve.answers import RestAnswer
+from metastore.serve.requests import CatalogRequest, Refusal, name_of
 from metastore.serve.served_catalog import ServedCatalog
 
 _log: Final = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Application:
         return None
 
     async def _config(self, request: Request) -> Response:
-        async def answer() -> Answer:
+        async def answer() -> RestAnswer:
             return handlers.config(self._settings, _to_asked(request))
 
         return _response(await _answer_or_refuse(answer))
@@ -125,7 +125,7 @@ class Application:
 
         return endpoint
 
-    async def _answer(self, handler: handlers.Handler, request: Request) -> Answer:
+    async def _answer(self, handler: handlers.Handler, request: Request) -> RestAnswer:
         limits, name = self._settings.limits, name_of(request.path_params["prefix"])
         catalog = self._served.get(name)
         if catalog is None:
@@ -136,7 +136,7 @@ class Application:
         return await asyncio.wait_for(work, limits.request.total_seconds())
 
 
-async def _answer_or_refuse(answer: Callable[[], Awaitable[Answer]]) -> Answer:
+async def _answer_or_refuse(answer: Callable[[], Awaitable[RestAnswer]]) -> RestAnswer:
     """Return the answer, or the refusal that an error stands for."""
     try:
         return await answer()
@@ -151,15 +151,15 @@ async def _answer_or_refuse(answer: Callable[[], Awaitable[Answer]]) -> Answer:
             _log.warning("%s", error)
         return answered
     except ClientDisconnect:
-        return Answer(HTTPStatus.BAD_REQUEST)
+        return RestAnswer(HTTPStatus.BAD_REQUEST)
     except Exception as error:  # noqa: BLE001 - a defect is one request's, and its traceback is in the log
         _log.exception("a request failed: %s", type(error).__name__)
         text = "the server failed; its log says why"
         return answers.refusal_answer(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", text))
 
 
-def _to_asked(request: Request, body: bytes = b"") -> Asked:
-    return Asked(request.path_params, dict(request.query_params), dict(request.headers), body)
+def _to_asked(request: Request, body: bytes = b"") -> CatalogRequest:
+    return CatalogRequest(request.path_params, dict(request.query_params), dict(request.headers), body)
 
 
 async def _body(request: Request, most: int) -> bytes:
@@ -184,6 +184,6 @@ async def _refuse_unrouted(request: Request, error: Exception) -> Response:
     return _response(answers.refusal_answer(Refusal(status, "NotFoundException", text)))
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: RestAnswer) -> Response:
     headers = {"X-Content-Type-Options": "nosniff", **answer.headers}
     return Response(answer.body, answer.status, headers, media_type="application/json" if answer.body else None)

@@ -18,9 +18,9 @@ from pyiceberg.typedef import Identifier
 from metastore.config.serve import ServeSettings
 from metastore.lake.iceberg.catalogs.pointers import Pointer
 from metastore.serve import answers
-from metastore.serve.answers import DONE, Answer
+from metastore.serve.answers import DONE, RestAnswer
 from metastore.serve.reports import kept_of
-from metastore.serve.requests import Asked, Page, Refusal, bad_request
+from metastore.serve.requests import CatalogRequest, Page, Refusal, bad_request
 from metastore.serve.served_catalog import ServedCatalog
 
 _log: Final = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ READ_ONLY: Final = (
 )
 
 
-def config(settings: ServeSettings, asked: Asked) -> Answer:
+def config(settings: ServeSettings, asked: CatalogRequest) -> RestAnswer:
     """Choose the served catalog by ``warehouse``. Raises Refusal if it is not served, or has to be named."""
     names, name = settings.catalogs, asked.query.get("warehouse")
     if not name and len(names) > 1:
@@ -50,7 +50,7 @@ def unknown_catalog(settings: ServeSettings) -> Refusal:
     return Refusal(HTTPStatus.NOT_FOUND, "NoSuchWarehouseException", text)
 
 
-def _list_namespaces(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+def _list_namespaces(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
     page = asked.page(settings.limits.page)
     for above in asked.parents or [()]:
         names = catalog.namespaces(above, page)
@@ -60,29 +60,29 @@ def _list_namespaces(catalog: ServedCatalog, asked: Asked, settings: ServeSettin
     raise _no_namespace(asked.parents[0])
 
 
-def _namespace(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+def _namespace(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
     properties = catalog.properties(asked.namespace)
     if properties is None:
         raise _no_namespace(asked.namespace)
     return answers.ok_answer({"namespace": list(asked.namespace), "properties": answers.open_properties(properties)})
 
 
-def _has_namespace(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+def _has_namespace(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
     _namespace(catalog, asked, settings)
     return DONE
 
 
-def _list_tables(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+def _list_tables(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
     return _answer_list(catalog.tables, asked, settings)
 
 
-def _list_views(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+def _list_views(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
     return _answer_list(catalog.views, asked, settings)
 
 
 def _answer_list(
-    names_of: Callable[[Identifier, Page | None], Sequence[str] | None], asked: Asked, settings: ServeSettings
-) -> Answer:
+    names_of: Callable[[Identifier, Page | None], Sequence[str] | None], asked: CatalogRequest, settings: ServeSettings
+) -> RestAnswer:
     page = asked.page(settings.limits.page)
     names = names_of(asked.namespace, page)
     if names is None:
@@ -91,25 +91,25 @@ def _answer_list(
     return answers.list_answer("identifiers", answers.identifiers(asked.namespace, part), following)
 
 
-def _load_table(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+def _load_table(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
     namespace, name, snapshots = asked.namespace, asked.name("table"), asked.snapshots
     pointer = _pointer(catalog, asked)
     etag = answers.etag_of(pointer, snapshots)
     if asked.knows(etag):
-        return Answer(HTTPStatus.NOT_MODIFIED, headers={"ETag": f'"{etag}"'})
+        return RestAnswer(HTTPStatus.NOT_MODIFIED, headers={"ETag": f'"{etag}"'})
     loaded = catalog.load_table(namespace, name, pointer, snapshots)
     if loaded is None:
         raise _no_table(namespace, name)
     etag, body = loaded
-    return Answer(HTTPStatus.OK, body, {"ETag": f'"{etag}"'})
+    return RestAnswer(HTTPStatus.OK, body, {"ETag": f'"{etag}"'})
 
 
-def _has_table(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+def _has_table(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
     _pointer(catalog, asked)
     return DONE
 
 
-def _take_report(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) -> Answer:
+def _take_report(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
     report = asked.document()
     _pointer(catalog, asked)
     if settings.reports == "log":
@@ -118,16 +118,16 @@ def _take_report(catalog: ServedCatalog, asked: Asked, settings: ServeSettings) 
     return DONE
 
 
-def _load_view(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+def _load_view(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
     return answers.loaded_view(_view(catalog, asked))
 
 
-def _has_view(catalog: ServedCatalog, asked: Asked, _: ServeSettings) -> Answer:
+def _has_view(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
     _view(catalog, asked)
     return DONE
 
 
-def _view(catalog: ServedCatalog, asked: Asked) -> Any:
+def _view(catalog: ServedCatalog, asked: CatalogRequest) -> Any:
     name = asked.name("view")
     view = catalog.view(asked.namespace, name)
     if view is None:
@@ -136,7 +136,7 @@ def _view(catalog: ServedCatalog, asked: Asked) -> Any:
     return view
 
 
-def _pointer(catalog: ServedCatalog, asked: Asked) -> Pointer:
+def _pointer(catalog: ServedCatalog, asked: CatalogRequest) -> Pointer:
     namespace, name = asked.namespace, asked.name("table")
     found = catalog.pointer(namespace, name)
     if found is None:
@@ -154,7 +154,7 @@ def _no_namespace(namespace: Identifier) -> Refusal:
     return Refusal(HTTPStatus.NOT_FOUND, "NoSuchNamespaceException", text)
 
 
-Handler = Callable[[ServedCatalog, Asked, ServeSettings], Answer]
+Handler = Callable[[ServedCatalog, CatalogRequest, ServeSettings], RestAnswer]
 
 _NAMESPACES: Final = "/v1/{prefix}/namespaces"
 _NAMESPACE: Final = f"{_NAMESPACES}/{{namespace}}"

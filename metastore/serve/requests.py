@@ -51,7 +51,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CatalogRequest:
     """One request: names of its path as they were sent, its query and headers (names in lower case), and its body."""
 
     path: Mapping[str, str]

@@ -2,7 +2,7 @@
 
 Place in the flow: such a table lists its own files, with statistics of each. ANALYZE turns these into the same units
 that it makes from files that it has read. This module lists no directory and opens no data file. If the table also
-describes the rows of its files (column names, deleted rows), scans read them by its :class:`Reader`.
+describes the rows of its files (column names, deleted rows), scans read them by its :class:`ProvidedReader`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ProvidedFile:
     whole: bool = True
 
 
-class Provided(Protocol):
+class ProvidedTable(Protocol):
     """One version of such a table."""
 
     @property
@@ -66,10 +66,10 @@ class Provided(Protocol):
         """
 
 
-class Reader(Protocol):
+class ProvidedReader(Protocol):
     """Reads files of one version of such a table. It holds plain data only, so that it can be sent to tasks."""
 
-    def of(self, paths: Sequence[str]) -> Reader:
+    def of(self, paths: Sequence[str]) -> ProvidedReader:
         """Returns a reader of only these files."""
 
     def groups(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -85,14 +85,14 @@ class Reader(Protocol):
 
 
 @runtime_checkable
-class ReadableTable(Provided, Protocol):
+class ReadableTable(ProvidedTable, Protocol):
     """A table that also describes its rows, all at one version."""
 
     @property
     def schema(self) -> TupleSchema:
         """The current columns."""
 
-    def reader(self, paths: Sequence[str]) -> Reader:
+    def reader(self, paths: Sequence[str]) -> ProvidedReader:
         """Returns a reader of these files.
 
         Raises NotFoundError for a file that the table does not have, and InvalidRequestError if a file or the table

@@ -18,7 +18,7 @@ from metastore.lake.formats.text.text_options import TextOptions
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.listing import Listing, list_files
-from metastore.sources.provided import Provided
+from metastore.sources.provided import ProvidedTable
 from metastore.sources.sink_log import logged_files
 from metastore.sources.table_columns import TableColumns, kept_schema
 
@@ -49,7 +49,7 @@ class SourceTable:
     owner: str | None = None
     partition_columns: Mapping[str, str] | None = None
     lister: Callable[[], Listing] | None = field(default=None, compare=False, repr=False)
-    provided: Provided | None = field(default=None, compare=False, repr=False)
+    provided: ProvidedTable | None = field(default=None, compare=False, repr=False)
     passed_over: Sequence[str] = ()
     text: TextOptions | None = None
     by_suffix: Mapping[str, tuple[str, TextOptions | None]] = field(default_factory=dict)

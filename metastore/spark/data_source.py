@@ -73,7 +73,7 @@ def _given_settings(option: str) -> Settings:
 
 
 @dataclass(frozen=True)
-class Request:
+class SourceRequest:
     """The parsed options: rows of the table called ``name``, at ``version`` or ``time``.
 
     Without both, they are of the newest version.
@@ -89,7 +89,7 @@ class Request:
     push_filters: bool
 
     @classmethod
-    def of(cls, options: Mapping[str, str], keys: Mapping[str, str] | None = None) -> Request:
+    def of(cls, options: Mapping[str, str], keys: Mapping[str, str] | None = None) -> SourceRequest:
         """Parse the options; ``keys`` are those of object stores in Spark's configuration.
 
         Raises InvalidRequestError for an option that is unknown or wrong, ConfigError for a bad configuration.
@@ -178,7 +178,7 @@ class MetastoreSource(DataSource):
             raise InvalidRequestError(
                 f"a table of Spark's catalog cannot keep {SETTINGS}; name a configuration by conf"
             )
-        request = Request.of(self.options if created is None else created, self.keys_of_session)
+        request = SourceRequest.of(self.options if created is None else created, self.keys_of_session)
         self._versions = _versions(request)
         table = OwnTable.find(request.name)
         if table is None:
@@ -194,7 +194,7 @@ class MetastoreSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns a reader of these columns, which the user may have declared. Spark asks for one for every scan."""
-        request = Request.of(stored_options(schema, self.options), self.keys_of_session)
+        request = SourceRequest.of(stored_options(schema, self.options), self.keys_of_session)
         versions = _versions(request) if self._versions is None else self._versions
         table = OwnTable.find(request.name)
         reader: DataSourceReader
@@ -202,13 +202,13 @@ class MetastoreSource(DataSource):
             with Metastore.open(request.settings) as metastore:
                 _require_known(spark_schema(table.schema(metastore))[0], schema)
             reader = OwnTableReader(request.settings, table, schema.names, versions=versions, where=request.where)
-            return reader if request.push_filters else _Unfiltered(reader)
+            return reader if request.push_filters else _UnfilteredReader(reader)
         version = versions["tables"]
         row_id = ROW_ID in schema.names
         known = table_schema(request.settings, request.name, version=version, row_id=row_id, names=schema.names)
         _require_known(known, schema)
         reader = TableScanReader(request.settings, request.name, schema, version=version, where=request.where)
-        return reader if request.push_filters else _Unfiltered(reader)
+        return reader if request.push_filters else _UnfilteredReader(reader)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Returns a writer into the table of a catalog, or the folder, that ``save`` names.
@@ -252,7 +252,7 @@ class MetastoreSource(DataSource):
         )
 
 
-class _Unfiltered(DataSourceReader):
+class _UnfilteredReader(DataSourceReader):
     """A reader that Spark does not push filters to, because it does not override ``pushFilters``."""
 
     def __init__(self, reader: DataSourceReader) -> None:
@@ -267,7 +267,7 @@ class _Unfiltered(DataSourceReader):
         return iter(self._reader.read(partition))
 
 
-def _versions(request: Request) -> Versions:
+def _versions(request: SourceRequest) -> Versions:
     """Returns the versions of components that the options mean at this moment."""
     table = OwnTable.find(request.name)
     if table is not None:

@@ -32,7 +32,7 @@ from metastore.spark.spark_rows import SparkRows, frame_of_tasks, merged_rows
 from metastore.spark.spark_types import spark_schema
 from metastore.spark.views import run
 from metastore.sql.target import QueriedRows, ReadRows, StatementTarget
-from metastore.sql.views.runner import Source, Written
+from metastore.sql.views.runner import Source, WrittenFolder
 
 
 class SparkQueryEngine(SparkEngine):
@@ -40,7 +40,7 @@ class SparkQueryEngine(SparkEngine):
 
     capabilities = Capabilities(reads_databases=True, runs_queries=True, makes_views=True, runs_statements=True)
 
-    def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
+    def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: WrittenFolder) -> None:
         """As :meth:`metastore.sql.views.runner.QueryRunner.write`; writes one file for each of Spark's partitions."""
         # Other threads use the session meanwhile, under its owner's settings.
         with pin_settings(self.spark) as spark:
@@ -73,7 +73,7 @@ class SparkQueryEngine(SparkEngine):
 
 
 def _frame(engine: SparkEngine, source: Source, tasks: int) -> DataFrame:
-    if isinstance(source, Written):
+    if isinstance(source, WrittenFolder):
         return engine.spark.read.parquet(_uri(engine.spark, source.location))
     assert isinstance(source, Scan)
     struct, types = spark_schema(source.chunk.output)

@@ -35,7 +35,7 @@ from pyspark.sql import datasource as spark_source
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from metastore.components.catalogs import COMPONENTS
-from metastore.components.information_schema import InformationSchema, Part
+from metastore.components.information_schema import InformationSchema, RelationPart
 from metastore.components.information_schema.relations import NAME, relation
 from metastore.components.metastore import Metastore
 from metastore.components.storage.file_groups import FileGroup
@@ -105,7 +105,7 @@ class OwnTable:
         columns: Sequence[str],
         where: str | None,
         pushed: BooleanExpression,
-    ) -> list[Part | FileGroup | pa.Table]:
+    ) -> list[RelationPart | FileGroup | pa.Table]:
         """Returns the rows that satisfy ``where``, in parts. Rows that do not satisfy ``pushed`` may be missing.
 
         Raises as the reads of a component, and InvalidRequestError for a ``where`` that does not fit the table.
@@ -136,7 +136,7 @@ class OwnTable:
 class OwnPartition(InputPartition):
     """The rows that one task reads."""
 
-    value: Part | FileGroup | pa.Table
+    value: RelationPart | FileGroup | pa.Table
 
 
 class OwnTableReader(DataSourceReader):

@@ -29,7 +29,7 @@ from metastore.sql.rows.delete_update import deletion
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.covered_files import is_plain
-from metastore.sql.tasks.row_writes import Reading
+from metastore.sql.tasks.row_writes import StatementReading
 
 REPLACE_WHERE: Final = "replaceWhere"
 """Option: which rows mode ``overwrite`` replaces; every new row must be one of them."""
@@ -84,7 +84,7 @@ class RowCondition:
                 message = f"the option {REPLACE_WHERE} {self.given!r} fails: {failure.message}"
                 raise InvalidRequestError(message) from failure
 
-    def removal(self, ms: StatementTarget, table: TargetTable, reading: Reading) -> RowPlan:
+    def removal(self, ms: StatementTarget, table: TargetTable, reading: StatementReading) -> RowPlan:
         """Returns the plan that deletes the rows of the condition; covered files are dropped without reading."""
         names = [table.catalog_name, *table.schema_name.split("."), table.name]
         names += [] if reading.branch is None else [f"branch_{reading.branch}"]

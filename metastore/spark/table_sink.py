@@ -42,7 +42,7 @@ from metastore.session import Session, connect
 from metastore.spark.row_condition import REPLACE_WHERE, RowCondition
 from metastore.spark.spark_types import arrow_columns
 from metastore.sql.rows.insert_tasks import InsertValues
-from metastore.sql.tasks.row_writes import Reading, run_change
+from metastore.sql.tasks.row_writes import StatementReading, run_change
 
 BRANCH: Final = "branch"
 """Option: the branch of the table that gets the rows. One that does not exist begins at the current snapshot.
@@ -153,7 +153,9 @@ class TableSink(DataSourceArrowWriter):
             self._files.start()
             self._files.remove()
 
-    def _plan(self, ms: Session, target: TargetTable, files: tuple[DataFile, ...], reading: Reading) -> RowPlan:
+    def _plan(
+        self, ms: Session, target: TargetTable, files: tuple[DataFile, ...], reading: StatementReading
+    ) -> RowPlan:
         """Returns the change that adds ``files``, and removes what they replace."""
         if not is_written_alike(self._base, reading.table.metadata):
             raise ConflictError(

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore.analyze.changes import (
-    Changed,
     Decision,
     Full,
     KnownTable,
-    Unchanged,
+    NothingToDo,
+    SegmentsToRebuild,
     WantedMetadata,
     changed_segments,
     decide,
     file_changes,
     segments_of,
 )
-from metastore.analyze.states import TableState, table_fingerprint
+from metastore.analyze.states import StoredTableState, table_fingerprint
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
@@ -44,7 +44,7 @@ def decided(known: KnownTable | None, level: MetadataType = MetadataType.FILE, c
 def last_run(columns: Columns = None, location: str = "/t", **kept: Any) -> KnownTable:
     """What a run at level FILE left behind."""
     return KnownTable(
-        location, MetadataType.FILE, columns, TableState(**{"fingerprint": table_fingerprint(FRESH)} | kept)
+        location, MetadataType.FILE, columns, StoredTableState(**{"fingerprint": table_fingerprint(FRESH)} | kept)
     )
 
 
@@ -57,9 +57,9 @@ def test_columns_must_be_among_the_last_runs(known: Columns, wanted: Columns, sa
     """All columns include any; otherwise the footers of all files are read again."""
     decision = decided(last_run(columns=known), columns=wanted)
     if same:
-        assert isinstance(decision, Unchanged)
+        assert isinstance(decision, NothingToDo)
     else:
-        assert isinstance(decision, Changed)
+        assert isinstance(decision, SegmentsToRebuild)
         assert (decision.footers, decision.wanted.columns) == (True, wanted)
 
 
@@ -80,7 +80,7 @@ def test_another_declared_schema_makes_everything_anew() -> None:
     """The one that was declared before is kept where none is given."""
     one, other = (TupleSchema((SchemaColumn("a", type_),)) for type_ in ("INT", "BIGINT"))
     known = last_run(declared=one)
-    assert isinstance(decided(known), Unchanged)
+    assert isinstance(decided(known), NothingToDo)
     decision = decide(known, FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, declared=other))
     assert isinstance(decision, Full)
     assert "declared" in decision.reason
@@ -89,8 +89,8 @@ def test_another_declared_schema_makes_everything_anew() -> None:
 def test_another_level_reads_only_what_it_lacks() -> None:
     """A deeper level needs footers again, one less deep needs nothing."""
     deeper, flatter = decided(last_run(), MetadataType.ROW_GROUP), decided(last_run(), MetadataType.SEGMENT)
-    assert isinstance(deeper, Changed)
-    assert isinstance(flatter, Changed)
+    assert isinstance(deeper, SegmentsToRebuild)
+    assert isinstance(flatter, SegmentsToRebuild)
     assert (deeper.footers, flatter.footers) == (True, False)
     assert "level was FILE" in (deeper.reason or "")
 
@@ -118,9 +118,9 @@ def test_statistics_are_kept_up(known: Describing | None, asked: Describing | No
         last_run(describing=known), FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, None, asked)
     )
     if known == kept:
-        assert isinstance(decision, Unchanged)
+        assert isinstance(decision, NothingToDo)
     else:
-        assert isinstance(decision, Changed)
+        assert isinstance(decision, SegmentsToRebuild)
         assert (decision.wanted.describing, decision.footers) == (kept, False)
         assert decision.anew is (known is not None and kept is not None and known.percent != kept.percent)
 
@@ -129,16 +129,16 @@ def test_all_that_was_described_stays_when_another_column_is_named() -> None:
     """The word "all" meant the columns of that run: with other columns it would forget them."""
     known = last_run((X,), describing=ALL)
     decision = decide(known, FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, (Y,), ONLY_Y))
-    assert isinstance(decision, Changed)
+    assert isinstance(decision, SegmentsToRebuild)
     assert decision.wanted.describing == Describing((X, Y))
     assert set(decision.wanted.columns or ()) == {X, Y}
     again = decide(known, FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, (X,), ONLY_X))
-    assert isinstance(again, Unchanged)
+    assert isinstance(again, NothingToDo)
 
 
 def test_other_fingerprints_mean_changes() -> None:
     """A difference in the files is a change."""
-    assert isinstance(decided(last_run(fingerprint=table_fingerprint({"a": "other"}))), Changed)
+    assert isinstance(decided(last_run(fingerprint=table_fingerprint({"a": "other"}))), SegmentsToRebuild)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from support.lake_folder import Lake
 from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import analyze
-from metastore.analyze.states import TableState
+from metastore.analyze.states import StoredTableState
 from metastore.analyze.tasks.chunks import Limits
 from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
@@ -97,7 +97,7 @@ class Kept:
         """A request for all that the kept metadata holds."""
         read = self.metastore.tables.read().metadata_types(MetadataType.TABLE)
         [unit] = read.to_arrow().to_pylist()
-        describing = TableState.of(unit["additionalMetadata"]).describing
+        describing = StoredTableState.of(unit["additionalMetadata"]).describing
         if describing is None:
             return AnalyzeRequest(columns=unit["interestingColumns"])
         described = True if describing.columns is None else [f"`{path[0]}`" for path in describing.columns]

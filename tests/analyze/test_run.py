@@ -16,7 +16,7 @@ from support.unit_rows import Units
 from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import analyze, drop_metadata
-from metastore.analyze.stored import Stored
+from metastore.analyze.stored import StoredMetadata
 from metastore.analyze.tasks.segments import make_segments
 from metastore.components.metastore import Metastore
 from metastore.components.operations.read import Read
@@ -85,18 +85,18 @@ def test_files_are_listed_while_metadata_is_read(
     """Two waits are one: the listing does not begin after the table's unit has been read."""
     lake.write("a.parquet", {"x": [1]})
     listing = threading.Event()
-    list_files, known = SourceTable.files, cast("Any", Stored.known_table).func
+    list_files, known = SourceTable.files, cast("Any", StoredMetadata.known_table).func
 
     def files(source: SourceTable) -> Any:
         listing.set()
         return list_files(source)
 
-    def read(stored: Stored) -> Any:
+    def read(stored: StoredMetadata) -> Any:
         assert listing.wait(60)
         return known(stored)
 
     monkeypatch.setattr(SourceTable, "files", files)
-    monkeypatch.setattr(Stored, "known_table", property(read))
+    monkeypatch.setattr(StoredMetadata, "known_table", property(read))
     result = analyze(metastore.tables, SourceTable(TABLE, str(lake.root)), engine)
     assert (result.files, result.rows) == (1, 1)
 

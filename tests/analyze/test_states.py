@@ -9,7 +9,7 @@ import pytest
 
 from metastore.analyze.states import (
     SegmentStates,
-    TableState,
+    StoredTableState,
     segment_state,
     short_states,
     state_in,
@@ -33,29 +33,29 @@ SEGMENTS = SegmentStates(short_states(FRESH), alike=False, leaders=LEADERS)
 @pytest.mark.parametrize(
     "state",
     [
-        TableState(table_fingerprint(FRESH)),
-        TableState(table_fingerprint(FRESH), Describing((("s", "x.y"),), 12.5), DECLARED, SEGMENTS),
-        TableState(table_fingerprint(FRESH), Describing(), None, SegmentStates({}, alike=True)),
+        StoredTableState(table_fingerprint(FRESH)),
+        StoredTableState(table_fingerprint(FRESH), Describing((("s", "x.y"),), 12.5), DECLARED, SEGMENTS),
+        StoredTableState(table_fingerprint(FRESH), Describing(), None, SegmentStates({}, alike=True)),
     ],
 )
-def test_a_tables_state_is_remembered(state: TableState) -> None:
+def test_a_tables_state_is_remembered(state: StoredTableState) -> None:
     """All that general information keeps, whatever of it there is."""
-    assert TableState.of(state.to_text()) == state
+    assert StoredTableState.of(state.to_text()) == state
     assert state_in(state.to_text()) == state.fingerprint
 
 
 def test_a_release_before_kept_no_leaders() -> None:
     """Its states of segments are read, and nobody leads."""
-    state = TableState(table_fingerprint(FRESH), None, None, SEGMENTS)
+    state = StoredTableState(table_fingerprint(FRESH), None, None, SEGMENTS)
     entries = json.loads(state.to_text())
     del entries["metastore.segments"]["leaders"]
-    assert TableState.of(json.dumps(entries)).segments == SegmentStates(SEGMENTS.states, alike=False)
+    assert StoredTableState.of(json.dumps(entries)).segments == SegmentStates(SEGMENTS.states, alike=False)
 
 
 def test_units_of_other_programs_keep_no_state() -> None:
     """Whatever stands in their additionalMetadata."""
     for foreign in (None, "text", "[]", "{}"):
-        assert TableState.of(foreign) == TableState(None)
+        assert StoredTableState.of(foreign) == StoredTableState(None)
         assert state_in(foreign) is None
 
 
@@ -99,7 +99,7 @@ def test_states_see_every_difference() -> None:
 def test_a_state_that_is_no_text_is_none() -> None:
     """Whoever wrote it."""
     assert state_in('{"metastore.fingerprint": 2}') is None
-    assert TableState.of('{"metastore.fingerprint": 2}') == TableState(None)
+    assert StoredTableState.of('{"metastore.fingerprint": 2}') == StoredTableState(None)
 
 
 def test_states_are_stored_with_a_component_of_their_own() -> None:

@@ -16,7 +16,7 @@ from support.lake_folder import Lake
 from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import analyze
-from metastore.analyze.states import TableState
+from metastore.analyze.states import StoredTableState
 from metastore.components.metastore import Metastore
 from metastore.engines.engine import Engine
 from metastore.errors import FormatError, StorageError
@@ -135,7 +135,7 @@ def test_a_column_called_like_a_directory_is_told_from_it(
     lake.write("x=1/1.parquet", {"y": [1]})
     lake.write("x=2/1.parquet", {"y": [1], "x": ["text"]})
     run(columns=["y"])
-    assert TableState.of(table_unit()["additionalMetadata"]).segments is None
+    assert StoredTableState.of(table_unit()["additionalMetadata"]).segments is None
     lake.write("x=1/1.parquet", {"y": [1, 1]})
     run(columns=["y"])
     assert columns() == [("y", "BIGINT"), ("x", "VARCHAR")]

@@ -24,7 +24,7 @@ from metastore.daemon.decide import LastRun
 from metastore.daemon.endpoint import Endpoint, require_protection
 from metastore.daemon.lease import LeaseView
 from metastore.daemon.state import State
-from metastore.daemon.unmatched import Unmatched
+from metastore.daemon.unmatched import UnmatchedLayer
 from metastore.errors import ConfigError, InvalidRequestError, StorageError
 from metastore.model.run_unit import RunUnit
 
@@ -174,7 +174,9 @@ TROUBLES: dict[str, dict[str, Any]] = {
     "a history that cannot be written": {"unwritten": "the history cannot be written: no space left on device"},
     "a lease that cannot be had": {"lease": LeaseView(trouble="the lease cannot be requested: no space left")},
     "a catalog that does not answer": {"passed_over": {"catalog lake": "no answer"}},
-    "a policy that matches nothing": {"unmatched": [Unmatched("lake.x", "policies.namespaces.lake.x", "site", "none")]},
+    "a policy that matches nothing": {
+        "unmatched": [UnmatchedLayer("lake.x", "policies.namespaces.lake.x", "site", "none")]
+    },
     "a configuration that was refused": {"refused": "drill.metastore.x = secret"},
 }
 
@@ -212,7 +214,7 @@ def test_metrics_tell_refusals_lease_and_tables(open_endpoint: Endpoint, state: 
     state.refused, state.refusals = "wrong", 3
     state.lease = LeaseView("there:1:ab", errors=2)
     state.passed_over = {"namespace lake.x": "403"}
-    state.unmatched = [Unmatched("lake.y", "drill.metastore.policies.tables.lake.y", "site", "none")]
+    state.unmatched = [UnmatchedLayer("lake.y", "drill.metastore.policies.tables.lake.y", "site", "none")]
     state.last_runs = {
         ("lake.shop.orders", "expire_snapshots"): LastRun(9000, failures=2, succeeded_ms=5000),
         ("lake.shop.new", "expire_snapshots"): LastRun(9000, failures=1),

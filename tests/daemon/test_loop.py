@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 from metastore.components.catalogs import Catalogs
 from metastore.config import load_text
 from metastore.daemon import loop
-from metastore.daemon.actions import Actions, Outcome
+from metastore.daemon.actions import ActionOutcome, Actions
 from metastore.daemon.loop import check_schedules
 from metastore.daemon.policy import Action, ActionPolicy, Budget, TableName, policies
 from metastore.errors import ConfigError, ConflictError, StorageError
@@ -672,7 +672,7 @@ def test_two_workers_have_two_tables_at_a_time_and_never_one_twice(
     order: list[tuple[str, Action]] = []
     carry_out = Actions.carry_out
 
-    def watched(actions: Actions, table: TableName, policy: ActionPolicy) -> Outcome:
+    def watched(actions: Actions, table: TableName, policy: ActionPolicy) -> ActionOutcome:
         assert str(table) not in under_way
         under_way.append(str(table))
         order.append((str(table), policy.action))
@@ -712,7 +712,7 @@ def test_a_long_run_goes_on_beside_the_next_passes(
     turns: list[str] = []
     carry_out = Actions.carry_out
 
-    def watched(actions: Actions, table: TableName, policy: ActionPolicy) -> Outcome:
+    def watched(actions: Actions, table: TableName, policy: ActionPolicy) -> ActionOutcome:
         turns.append(table.name)
         if table.name == "huge":
             assert released.wait(30)

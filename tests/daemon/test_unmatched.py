@@ -6,10 +6,10 @@ import pytest
 
 from metastore.config import load_text
 from metastore.daemon.policy import TableName
-from metastore.daemon.unmatched import Seen, enables, find_unmatched
+from metastore.daemon.unmatched import CatalogContents, enables, find_unmatched
 
 CATALOGS = "drill.metastore.catalogs { lake.type = in-memory, sea.type = in-memory }\n"
-SEEN = Seen(
+SEEN = CatalogContents(
     {"metastore", "lake"},
     {"lake.shop", "lake.shop.eu", "lake.empty", "metastore.components"},
     {TableName("lake", "shop", "orders"), TableName("lake", "shop.eu", "orders")},
@@ -57,7 +57,7 @@ def test_a_policy_that_matches_is_not_named(layer: str) -> None:
 def test_nothing_is_said_of_what_could_not_be_listed(unknown: str) -> None:
     """A catalog, the namespace, or one around or inside it: the tables may be there."""
     text = f'{CATALOGS}drill.metastore.policies.namespaces."lake.shop.eu".expire_snapshots.enabled = true'
-    assert find_unmatched(load_text(text).policies, Seen({"lake"}, unknown={unknown})) == []
+    assert find_unmatched(load_text(text).policies, CatalogContents({"lake"}, unknown={unknown})) == []
 
 
 def test_a_catalog_is_looked_at_where_a_layer_enables_something() -> None:

@@ -15,7 +15,7 @@ import pytest
 import metastore
 from metastore.config import load_text
 from metastore.daemon.decide import LastRun
-from metastore.daemon.metrics import Metrics
+from metastore.daemon.metrics import PrometheusMetrics
 from metastore.daemon.state import Pass, State
 from metastore.ground.distribution import DISTRIBUTION, VERSION
 from metastore.model.run_unit import RunUnit
@@ -125,7 +125,7 @@ def test_the_board_and_the_alerts_ask_for_metrics_that_exist() -> None:
     """Each expression names only metrics that the daemon has, and brackets in pairs; there are three alerts."""
     state = State(token=1, current=Pass(0, 0, 2, 1), last_runs={("t", "a"): LastRun(1, 1, 1)}, passed_over={"x": "y"})
     state.count(RunUnit(action="expire_snapshots", status="done", milliseconds=1))
-    text = Metrics(prometheus_client, state, lambda: 1.0).text()[2].decode()
+    text = PrometheusMetrics(prometheus_client, state, lambda: 1.0).text()[2].decode()
     known = set(re.findall(r"^(metastore_daemon_\w+)", text, re.MULTILINE))
     board = json.loads((MONITORING / "grafana.json").read_text())
     [alerts] = documents(MONITORING / "alerts.yaml")

@@ -36,9 +36,9 @@ NEW = [{"g": 0, "n": 3, "s": 6, "a": 2.0}, {"g": 1, "n": 3, "s": 9, "a": 3.0}]
 
 STEPS = (
     (runner.DuckDBRunner, "write"),
-    (folders.Folder, "copy_rows_from"),
-    (folders.Folder, "forget_new_state"),
-    (folders.Folder, "complete"),
+    (folders.RefreshFolder, "copy_rows_from"),
+    (folders.RefreshFolder, "forget_new_state"),
+    (folders.RefreshFolder, "complete"),
     (refresh, "remove_unneeded"),
     (os, "link"),
 )

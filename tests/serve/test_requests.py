@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from metastore.serve.answers import part_of
 from metastore.serve.reports import kept_of
-from metastore.serve.requests import Asked, Refusal, levels_of, name_of, token_after
+from metastore.serve.requests import CatalogRequest, Refusal, levels_of, name_of, token_after
 
 PRINTED = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 NAMES = PRINTED.filter(lambda name: name not in {".", ".."})
@@ -23,7 +23,7 @@ def test_a_namespace_comes_back_from_its_escapes(levels: list[str]) -> None:
     plain = "%1F".join(quote(level, safe="") for level in levels)
     assert levels_of(plain) == tuple(levels)
     assert levels_of(plain.replace("%20", "+")) == tuple(levels)
-    asked = Asked({}, {"parent": "\x1f".join(levels)}, {})
+    asked = CatalogRequest({}, {"parent": "\x1f".join(levels)}, {})
     assert asked.parents[0] == tuple(levels)
 
 
@@ -49,7 +49,7 @@ def test_pages_hold_each_name_once(names: set[str], most: int, wanted: int, late
     seen: list[str] = []
     listed, token = sorted(names), ""
     while True:
-        page = Asked({}, {"pageToken": token, "pageSize": str(wanted)}, {}).page(most)
+        page = CatalogRequest({}, {"pageToken": token, "pageSize": str(wanted)}, {}).page(most)
         part, following = part_of(listed, page)
         assert len(part) <= min(most, wanted)
         seen += part
@@ -63,7 +63,7 @@ def test_pages_hold_each_name_once(names: set[str], most: int, wanted: int, late
 
 def test_who_knows_of_no_pages_gets_all() -> None:
     """As the specification has it."""
-    assert Asked({}, {}, {}).page(3) is None
+    assert CatalogRequest({}, {}, {}).page(3) is None
     assert part_of(["a", "b"], None) == (["a", "b"], None)
 
 

@@ -26,7 +26,7 @@ from metastore.config.policies import PolicySettings
 from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 from metastore.spark import register, register_source, select
-from metastore.spark.data_source import SETTINGS, Request, settings_option
+from metastore.spark.data_source import SETTINGS, SourceRequest, settings_option
 from metastore.spark.own_tables import OwnTable, OwnTableReader, condition
 from metastore.spark.scan_source import FilesPartition, TableScanReader
 
@@ -361,7 +361,7 @@ def read(reader: OwnTableReader) -> list[dict[str, Any]]:
 def test_settings_in_an_option_are_data(conf: Path) -> None:
     """They come back as they were given, policies left out; anything else is refused, and never run."""
     settings = load(conf)
-    request = Request.of({"path": "dfs.tmp.t", SETTINGS: settings_option(settings)})
+    request = SourceRequest.of({"path": "dfs.tmp.t", SETTINGS: settings_option(settings)})
     assert request.settings == replace(settings, policies=PolicySettings(), effective=(), warnings=())
     with pytest.raises(InvalidRequestError, match="holds no settings"):
-        Request.of({"path": "dfs.tmp.t", SETTINGS: base64.b64encode(pickle.dumps(settings)).decode()})
+        SourceRequest.of({"path": "dfs.tmp.t", SETTINGS: base64.b64encode(pickle.dumps(settings)).decode()})

@@ -25,7 +25,7 @@ from metastore.session import Session, connect
 from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.statement_functions import ONE_VALUE, RANDOM
 from metastore.sql.statement import Statement
-from metastore.sql.tasks.division import Division, Undivided, divide_query
+from metastore.sql.tasks.division import Division, UndividedQuery, divide_query
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_a_query_is_divided_if_each_row_passes_alone(session: Session, query: st
         if "random" not in query:
             assert texts(pa.Table.from_batches(rows).rename_columns(here.column_names)) == texts(here)
     else:
-        assert isinstance(found, Undivided)
+        assert isinstance(found, UndividedQuery)
         assert reason in found.reason
 
 

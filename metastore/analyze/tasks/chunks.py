@@ -19,7 +19,7 @@ from metastore.analyze.tasks.segments import SegmentChunk, make_segments
 from metastore.analyze.tasks.survey import DirectoriesToList, SurveyedSegment
 from metastore.components.storage.file_groups import FetchedGroup, FileGroup, fetched_together
 from metastore.components.storage.partition_encoder import PartitionEncoder
-from metastore.components.storage.partition_sender import PartitionSender, Reach
+from metastore.components.storage.partition_sender import PartitionSender, StoreProof
 from metastore.engines.engine import Chunk, Engine, ResultsTooLargeError
 from metastore.errors import EngineError
 from metastore.lake.formats.source_file import SourceFile
@@ -68,7 +68,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Read:
+class FileRead:
     """What to read of one file: its ``exact`` statistics, and the missing descriptions (None: none)."""
 
     file: SourceFile
@@ -169,14 +169,14 @@ class Cutting:
         ]
 
     def directory_template(
-        self, *, reach: Reach, sender: PartitionSender, encoder: PartitionEncoder, anew: bool, reads_stored: bool
+        self, *, reach: StoreProof, sender: PartitionSender, encoder: PartitionEncoder, anew: bool, reads_stored: bool
     ) -> DirectoryChunk:
         """What all chunks of directories share: no directory yet."""
         segments = SegmentChunk(self._footers([]), {}, self.wanted.level, False, encoder, (), anew, sender)
         listing = DirectoriesToList(self.source.location, (), self.source.options, self.source.passed_over)
         return DirectoryChunk(listing, segments, {}, reads_stored, reach, self.limits.chunk_files[1])
 
-    def data(self, reads: Sequence[Read]) -> list[DataChunk]:
+    def data(self, reads: Sequence[FileRead]) -> list[DataChunk]:
         """Chunks of files with the same missing facts, each of limited total size."""
         alike: dict[tuple[bool, Describing | None], list[SourceFile]] = {}
         for read in reads:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from metastore.analyze.changes import segments_of
 from metastore.analyze.states import segment_state
-from metastore.analyze.tasks.segments import SegmentChunk, StoredUnits, make_segments
+from metastore.analyze.tasks.segments import SegmentChunk, StoredSegmentUnits, make_segments
 from metastore.analyze.tasks.survey import DirectoriesToList, StoreReach
 from metastore.lake.formats.source_file import SourceFile
 
@@ -33,7 +33,7 @@ class DirectoryChunk:
 
     listing: DirectoriesToList
     segments: SegmentChunk
-    stored: Mapping[str, StoredUnits]
+    stored: Mapping[str, StoredSegmentUnits]
     reads_stored: bool
     reach: StoreReach
     files_at_once: int

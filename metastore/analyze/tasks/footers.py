@@ -29,7 +29,7 @@ from metastore.lake.formats.bounds_from_data import FOOTERS, BoundsFrom, lacks, 
 from metastore.lake.formats.parquet.int96_moments import changed_leaves, int96_leaves
 from metastore.lake.formats.parquet.parquet_columns import Bounds, combine_bounds
 from metastore.lake.formats.parquet.parquet_footer import Footer, read_footer
-from metastore.lake.formats.parquet.parquet_plans import Plan, plans_of
+from metastore.lake.formats.parquet.parquet_plans import FooterPlan, plans_of
 from metastore.lake.formats.source_file import SourceFile
 from metastore.lake.stores.arrow import open_location
 from metastore.lake.stores.read_errors import UNREADABLE, is_of_store, reading_file
@@ -96,7 +96,7 @@ def read_footers(chunk: FooterChunk) -> Iterator[pa.RecordBatch]:
 class _Part:
     """What is known so far of one directory's files of one schema; bounds are indexed by leaf, then by container."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: FooterPlan) -> None:
         self.plan = plan
         self.files: list[SourceFile] = []
         self.rows: list[int] = []
@@ -199,8 +199,8 @@ class _FooterReader:
         self.segments: list[UnitRow] = []
         self._chunk = chunk
         self._plans = plans_of(None if chunk.columns is None or chunk.kept is not None else tuple(chunk.columns))
-        self._kept: dict[int, tuple[Plan, Plan]] = {}
-        self._marked: dict[int, tuple[Plan, Plan]] = {}
+        self._kept: dict[int, tuple[FooterPlan, FooterPlan]] = {}
+        self._marked: dict[int, tuple[FooterPlan, FooterPlan]] = {}
 
     def read_directory(self, directories: tuple[str, ...], files: Iterable[tuple[SourceFile, Footer]]) -> None:
         parts: dict[int, _Part] = {}
@@ -254,14 +254,14 @@ class _FooterReader:
                 raise
             return leaves
 
-    def _mark_plan(self, plan: Plan) -> Plan:
+    def _mark_plan(self, plan: FooterPlan) -> FooterPlan:
         """``plan`` with the mark of files whose moments microseconds hold; one object for each plan."""
         if id(plan) not in self._marked:
             schema = replace(plan.schema, properties={**plan.schema.properties, HELD: "true"})
             self._marked[id(plan)] = plan, replace(plan, schema=schema)
         return self._marked[id(plan)][1]
 
-    def _as_kept(self, plan: Plan) -> Plan:
+    def _as_kept(self, plan: FooterPlan) -> FooterPlan:
         """``plan`` with the catalog's column names, if a catalog defines the columns; one object for each plan."""
         if self._chunk.kept is None:
             return plan
@@ -343,7 +343,10 @@ def _details(directories: tuple[str, ...], part: _Part, *, row_groups: bool) -> 
 
 
 def _texts(
-    plan: Plan, bounds: Sequence[Sequence[Bounds]], rows: Sequence[int], of_data: Callable[[int], Mapping[int, str]]
+    plan: FooterPlan,
+    bounds: Sequence[Sequence[Bounds]],
+    rows: Sequence[int],
+    of_data: Callable[[int], Mapping[int, str]],
 ) -> list[tuple[str, ...]]:
     """For each container, the JSON of its columns; ``bounds`` are indexed by leaf, ``rows`` by container.
 

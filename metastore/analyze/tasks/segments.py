@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.analyze.changes import FileCounts
+from metastore.analyze.changes import ChangeCounts
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.analyze.units.gathering import parts_of, side_by_side
 from metastore.analyze.units.partial_aggregates import Part, file_parts, segment_parts
@@ -48,13 +48,13 @@ class Sender(Protocol):
         """Store the partition; None if this process cannot do it."""
 
 
-class StoredUnits(Protocol):
+class StoredSegmentUnits(Protocol):
     """Data files that hold the units of a segment: a group of the component's storage, which tasks need not import."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All units. Raises StorageError for a lost file, FormatError for a bad one."""
 
-    def fetch(self) -> StoredUnits:
+    def fetch(self) -> StoredSegmentUnits:
         """The same units with the files' content, for a process that cannot reach the files. Raises StorageError."""
 
 
@@ -72,7 +72,7 @@ class SegmentChunk:
     level: MetadataType
     is_flat: bool
     encoder: PartitionEncoder
-    stored: Sequence[StoredUnits] = ()
+    stored: Sequence[StoredSegmentUnits] = ()
     anew: bool = False
     sender: Sender | None = None
 
@@ -96,7 +96,7 @@ class MadeSegments:
     directories: Mapping[str, Sequence[Directories]]
     units: int
     before: pa.Table
-    counts: FileCounts
+    counts: ChangeCounts
     read: int
 
     @classmethod
@@ -107,7 +107,7 @@ class MadeSegments:
         tops = _table(pa.RecordBatch.from_struct_array(of_tops))
         keys = values(tops, "metadataKey")
         before: Any = batch["before"].drop_null()
-        *counts, read = (pc.sum(batch[name]).as_py() for name in (*FileCounts._fields, "read"))
+        *counts, read = (pc.sum(batch[name]).as_py() for name in (*ChangeCounts._fields, "read"))
         return cls(
             partitions,
             segment_parts(tops),
@@ -115,7 +115,7 @@ class MadeSegments:
             {key: [tuple(each) for each in own] for key, own in zip(keys, values(batch, "directories"), strict=True)},
             sum(partition.rows for partition in partitions),
             _table(pa.RecordBatch.from_struct_array(before)),
-            FileCounts(*counts),
+            ChangeCounts(*counts),
             read,
         )
 
@@ -127,7 +127,7 @@ def segments_schema(units: pa.Schema) -> pa.Schema:
     stores no unit of the segment. ``directories`` are those that hold its files. Numbers of files cover the whole task
     and are in the first row.
     """
-    numbers = {name: pa.int64() for name in (*FileCounts._fields, "read")}
+    numbers = {name: pa.int64() for name in (*ChangeCounts._fields, "read")}
     unit = pa.struct(list(units))
     of_files = {"state": pa.string(), "directories": pa.list_(pa.list_(pa.string()))}
     return pa.schema({"partition": ENCODED, "top": unit, "before": unit, **of_files, **numbers})

@@ -18,7 +18,7 @@ from metastore.model.vocabulary import MetadataType
 
 
 @dataclass(frozen=True)
-class Gathered:
+class CompleteSegments:
     """All rows of some complete segments: fragments and rows of files that were read, and kept rows by key."""
 
     fragments: pa.Table
@@ -51,11 +51,11 @@ class Gathering:
         """The kept rows of incomplete segments, by key; segments without kept rows are left out."""
         return {key: self._table(segment.kept) for key, segment in self._segments.items() if segment.kept}
 
-    def complete(self) -> Gathered | None:
+    def complete(self) -> CompleteSegments | None:
         """The segments that await no file from the start; None if there are none."""
         return self._take_segments([key for key, segment in self._segments.items() if segment.awaited == 0])
 
-    def add(self, batch: pa.RecordBatch) -> Gathered | None:
+    def add(self, batch: pa.RecordBatch) -> CompleteSegments | None:
         """Takes in one batch of a task; returns the segments that it completes, None if it completes none."""
         details, fragments = parts_of(batch)
         for key, rows in runs(pa.Table.from_batches([details]), "metadataKey"):
@@ -69,11 +69,11 @@ class Gathering:
                 complete.append(key)
         return self._take_segments(complete)
 
-    def _take_segments(self, keys: Sequence[str]) -> Gathered | None:
+    def _take_segments(self, keys: Sequence[str]) -> CompleteSegments | None:
         if not keys:
             return None
         segments = [self._segments.pop(key) for key in keys]
-        return Gathered(
+        return CompleteSegments(
             self._table(batch for segment in segments for batch in segment.fragments),
             self._table(batch for segment in segments for batch in segment.read),
             {key: self._table(segment.kept) for key, segment in zip(keys, segments, strict=True) if segment.kept},

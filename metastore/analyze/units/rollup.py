@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from metastore.analyze.changes import WantedMetadata
 from metastore.analyze.levels import reaches
-from metastore.analyze.states import TableState, stored_state, table_fingerprint
+from metastore.analyze.states import StoredTableState, stored_state, table_fingerprint
 from metastore.analyze.units.constants import constant_values
 from metastore.analyze.units.decided_columns import decide_columns, without_values
 from metastore.analyze.units.gathering import side_by_side
@@ -153,7 +153,7 @@ def table_unit(
     # The next run can subtract from this unit only if it can tell which columns come from the files.
     is_alike = wanted.declared is not None or whole.schema.columns == of_files.columns
     is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys) and is_alike
-    state = TableState(
+    state = StoredTableState(
         table_fingerprint(states),
         wanted.describing,
         wanted.declared,

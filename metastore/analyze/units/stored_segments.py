@@ -36,7 +36,7 @@ OF_SEGMENTS: Final = ("metadataKey", "metadataIdentifier", *OF_PARTS)
 
 
 @dataclass(frozen=True)
-class Compared:
+class FileComparison:
     """The changes of some files, and the FILE and ROW_GROUP rows of unchanged files."""
 
     changes: FileChanges
@@ -64,11 +64,11 @@ class StoredSegments:
             of_kind(units, MetadataType.FILE, MetadataType.ROW_GROUP),
         )
 
-    def compare(self, files: Iterable[SourceFile]) -> Compared:
+    def compare(self, files: Iterable[SourceFile]) -> FileComparison:
         """Compares these segments' stored files with ``files``, the present ones."""
         changes = file_changes(_file_states(self.details), files)
         untrue = pa.array(changes.changed | changes.removed, pa.string())
-        return Compared(changes, self.details.filter(pc.invert(pc.is_in(self.details["path"], untrue))))
+        return FileComparison(changes, self.details.filter(pc.invert(pc.is_in(self.details["path"], untrue))))
 
 
 def top_level(segments: pa.Table) -> pa.Table:

@@ -35,7 +35,7 @@ from metastore.daemon.workspaces import tables_of
 from metastore.errors import NotFoundError
 from metastore.model.run_unit import RunUnit
 from metastore.overview.formats import plural
-from metastore.overview.results import Ended, Rows
+from metastore.overview.results import DaemonEnd, Rows
 from metastore.session import Session
 
 _log: Final = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ _RUN_COLUMNS: Final = (
 )
 
 
-def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows | Incomplete | Ended:
+def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: bool) -> Rows | Incomplete | DaemonEnd:
     """Run the daemon until a signal ends it. With ``once`` or ``dry_run``, make one pass and return its runs.
 
     Raises ConfigError, and ConflictError if ``once`` finds another daemon at work.
@@ -79,7 +79,7 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
         wrong += [f"{plural(count, kind)} passed over" for kind, count in sorted(counts.items())]
         return Incomplete(_runs(found), "; ".join(wrong)) if wrong else _runs(found)
     serve(invocation.load, invocation.open_session, _console if find_spec("jinja2") else None)
-    return Ended()
+    return DaemonEnd()
 
 
 def _console(session: Callable[[], Session], health: Callable[[], Mapping[str, Any]]) -> Pages:

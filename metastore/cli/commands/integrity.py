@@ -37,7 +37,7 @@ class ShownFinding:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """All components, and all findings."""
 
     components: tuple[CheckedFiles, ...]
@@ -60,7 +60,7 @@ class RepairedFiles:
 
 
 @dataclass(frozen=True)
-class Repaired:
+class RepairResult:
     """The components that needed a repair; ``moved_to`` is the folder to which version files move."""
 
     dry_run: bool
@@ -68,11 +68,11 @@ class Repaired:
     moved_to: str | None
 
 
-def check(session: Session, timeout: float | None = None) -> Checked | Incomplete:
+def check(session: Session, timeout: float | None = None) -> CheckResult | Incomplete:
     """Returns the findings of :meth:`Session.check`, as Incomplete if there are errors. ``timeout`` is in seconds."""
     report = session.check(None if timeout is None else timedelta(seconds=timeout))
     limit = session.settings.daemon.answer_timeout.total_seconds() if timeout is None else timeout
-    checked = Checked(
+    checked = CheckResult(
         tuple(CheckedFiles(**vars(each)) for each in report.components),
         (*(ShownFinding(**vars(each)) for each in report.findings), *_of_policies(session, limit)),
     )
@@ -94,10 +94,12 @@ def _of_policies(session: Session, limit_s: float) -> Iterator[ShownFinding]:
         yield ShownFinding("warning", each.key, f"matches nothing: {each.reason}", f"fix or remove it ({each.origin})")
 
 
-def repair(session: Session, *, dry_run: bool = False) -> Repaired | Incomplete:
+def repair(session: Session, *, dry_run: bool = False) -> RepairResult | Incomplete:
     """Runs :meth:`Session.repair`; returns Incomplete if a component cannot be repaired."""
     report = session.repair(dry_run=dry_run)
-    done = Repaired(report.dry_run, tuple(RepairedFiles(**vars(each)) for each in report.components), report.moved_to)
+    done = RepairResult(
+        report.dry_run, tuple(RepairedFiles(**vars(each)) for each in report.components), report.moved_to
+    )
     if not report.obstacles:
         return done
     return Incomplete(done, f"{report.obstacles} of {len(report.components)} damaged components cannot be repaired")

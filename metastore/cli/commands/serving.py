@@ -8,10 +8,10 @@ from metastore.cli.invocation import Invocation
 from metastore.daemon.logs import JsonLines, TextLines
 from metastore.daemon.probe import health_of_daemon
 from metastore.ground.optional import library
-from metastore.overview.results import Ended
+from metastore.overview.results import DaemonEnd
 
 
-def serve(invocation: Invocation, *, as_json_lines: bool, with_console: bool = True) -> Ended:
+def serve(invocation: Invocation, *, as_json_lines: bool, with_console: bool = True) -> DaemonEnd:
     """Serve the catalogs of ``drill.metastore.serve.catalogs``, and the console at ``/``.
 
     Raises ConfigError, StorageError if the address is not available, and InvalidRequestError without the extra.
@@ -25,4 +25,4 @@ def serve(invocation: Invocation, *, as_json_lines: bool, with_console: bool = T
     session, endpoint = invocation.session, invocation.settings.daemon.endpoint
     console = Console(lambda: session, partial(health_of_daemon, endpoint)) if with_console else None
     serve_until_signal(invocation.settings.serve, session.catalogs, console)
-    return Ended()
+    return DaemonEnd()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from metastore.components.storage.handover import Registered
+from metastore.components.storage.handover import TableRegistration
 from metastore.config import Settings, load
 from metastore.session import Session
 
 
 @dataclass(frozen=True)
-class Initialized:
+class InitResult:
     """The location of the tables component; ``created`` is False if it existed before."""
 
     location: str
@@ -23,7 +23,7 @@ class Initialized:
 class Registration:
     """The tables that were registered in another catalog."""
 
-    tables: tuple[Registered, ...]
+    tables: tuple[TableRegistration, ...]
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,18 @@ class EffectiveSetting:
 
 
 @dataclass(frozen=True)
-class Configuration:
+class EffectiveConfiguration:
     """Every key in effect, and warnings about the files."""
 
     settings: tuple[EffectiveSetting, ...]
     warnings: tuple[str, ...]
 
 
-def init(session: Session) -> Initialized:
+def init(session: Session) -> InitResult:
     """Create the component's table, or bring an existing one up to date."""
     existed = session.metastore.tables.metadata.location is not None
     location = session.metastore.tables.initialize()
-    return Initialized(location, session.metastore.tables.metadata.version, not existed)
+    return InitResult(location, session.metastore.tables.metadata.version, not existed)
 
 
 def register(session: Session, source: Path | None) -> Registration:
@@ -55,7 +55,7 @@ def register(session: Session, source: Path | None) -> Registration:
     return Registration(tuple(session.register(load(source) if source else None)))
 
 
-def config(settings: Settings) -> Configuration:
+def config(settings: Settings) -> EffectiveConfiguration:
     """Returns the settings in effect, in alphabetical order of keys."""
     effective = (EffectiveSetting(each.key, each.value, str(each.origin)) for each in settings.explain())
-    return Configuration(tuple(effective), settings.warnings)
+    return EffectiveConfiguration(tuple(effective), settings.warnings)

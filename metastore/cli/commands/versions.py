@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from metastore.components.expiration.handler import ExpirationHandler, Expired
+from metastore.components.expiration.handler import ExpirationHandler, ExpirationResult
 from metastore.components.expiration.policy import ExpirationPolicy
 from metastore.config.settings import ExpirationSettings
 from metastore.config.units import parse_duration
@@ -31,7 +31,7 @@ class VersionSummary:
 
 
 @dataclass(frozen=True)
-class History:
+class VersionHistory:
     """Versions, newest first, and their total number if not all are listed."""
 
     versions: tuple[VersionSummary, ...]
@@ -39,7 +39,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DropResult:
     """``dropped`` is False if there was nothing to drop."""
 
     table: str
@@ -48,7 +48,7 @@ class Dropped:
 
 
 @dataclass(frozen=True)
-class Purged:
+class PurgeResult:
     """The empty version that a purge created."""
 
     version: int
@@ -62,30 +62,30 @@ class Expiry:
     """
 
     dry_run: bool
-    expired: Expired
+    expired: ExpirationResult
     kept: int
     refreshes: int = 0
 
 
-def history(session: Session, limit: int | None = None) -> History:
+def history(session: Session, limit: int | None = None) -> VersionHistory:
     """Returns the kept versions, newest first, at most ``limit``."""
     versions = session.metastore.tables.metadata.history()
     listed = (
         VersionSummary(each.version, each.parent, each.timestamp, each.operation, each.summary)
         for each in islice(versions, limit and min(limit, len(versions)))
     )
-    return History(tuple(listed), len(versions))
+    return VersionHistory(tuple(listed), len(versions))
 
 
-def drop_metadata(session: Session, table: str, *, if_exists: bool = False) -> Dropped:
+def drop_metadata(session: Session, table: str, *, if_exists: bool = False) -> DropResult:
     """Drop the metadata of a table; its data stays. Raises NotFoundError like :meth:`Session.drop_metadata`."""
     dropped = session.drop_metadata(table, if_exists=if_exists)
-    return Dropped(str(session.table_info(table)), dropped, session.metastore.tables.metadata.version)
+    return DropResult(str(session.table_info(table)), dropped, session.metastore.tables.metadata.version)
 
 
-def purge(session: Session) -> Purged:
+def purge(session: Session) -> PurgeResult:
     """Drop the metadata of all tables. Earlier versions stay readable until they expire."""
-    return Purged(session.metastore.tables.modify().purge())
+    return PurgeResult(session.metastore.tables.modify().purge())
 
 
 def expire(session: Session, *, dry_run: bool = False, older_than: str | None = None) -> Expiry:
@@ -99,7 +99,7 @@ def expire(session: Session, *, dry_run: bool = False, older_than: str | None = 
     if older_than is None and configured == ExpirationSettings():
         age = _SAFE_AGE
     components = session.metastore.components
-    expired = Expired()
+    expired = ExpirationResult()
     for name, component in components.items():
         least = session.settings.iceberg.components[name].versions_kept
         policy = ExpirationPolicy(None, configured.retain_last, age, least)

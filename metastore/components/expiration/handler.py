@@ -53,7 +53,7 @@ from metastore.lake.iceberg.snapshots.sweep import (
     without,
 )
 from metastore.lake.stores.bounded_reading import table_metadata
-from metastore.lake.stores.containment import Place, Roots
+from metastore.lake.stores.containment import ContainingFolder, Roots
 from metastore.lake.stores.deletion import DeletionChunk, delete_chunk
 from metastore.lake.stores.listed_files import identities
 
@@ -63,7 +63,7 @@ _ATTEMPTS: Final = 10
 
 
 @dataclass(frozen=True)
-class Expired:
+class ExpirationResult:
     """The result of a run, or of a dry run: expired versions, deleted files by kind, and failures to delete."""
 
     versions: tuple[int, ...] = ()
@@ -74,13 +74,13 @@ class Expired:
     version_files: int = 0
     failed: tuple[tuple[str, str], ...] = field(default=())
 
-    def __add__(self, other: Expired) -> Expired:
+    def __add__(self, other: ExpirationResult) -> ExpirationResult:
         """Returns the sum of both runs."""
-        return Expired(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+        return ExpirationResult(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
 
 @dataclass(frozen=True)
-class _Marked:
+class _WorkToDo:
     """The marked work: ``versions`` of ``table`` to expire, version files of earlier runs, and the files to delete.
 
     ``listed`` are identities of these files, see :mod:`metastore.lake.stores.listed_files`.
@@ -109,7 +109,7 @@ class ExpirationHandler:
         table = self.table.load()
         return table is not None and is_due(self._policy, table.metadata, self._clock.now_ms())
 
-    def expire(self, dry_run: bool = False) -> Expired:
+    def expire(self, dry_run: bool = False) -> ExpirationResult:
         """Expire versions that are outdated now, whether or not the period has passed.
 
         Raises ConflictError if the table kept changing, StorageError if the store fails; nothing was changed then.
@@ -124,7 +124,7 @@ class ExpirationHandler:
                 marked = self._find_work()
                 if marked is None:
                     continue
-                if isinstance(marked, Expired):
+                if isinstance(marked, ExpirationResult):
                     return marked
                 if dry_run:
                     return _result(marked.versions, marked.doomed)
@@ -141,20 +141,20 @@ class ExpirationHandler:
     def _turn(self) -> AbstractContextManager[None]:
         return self.table.turn(self._clock.monotonic, self._clock.pause, math.inf)
 
-    def _find_work(self) -> _Marked | Expired | None:
+    def _find_work(self) -> _WorkToDo | ExpirationResult | None:
         """Returns the work to do, or the result if there is no work, or None if another writer was faster."""
         table = self.table.load()
         if table is None or not owns_its_files(table.metadata):
-            return Expired()
+            return ExpirationResult()
         versions = versions_to_expire(self._policy, table.metadata, self._clock.now_ms())
         unswept = self._unswept(table)
         if not versions and not unswept:
-            return Expired()
+            return ExpirationResult()
         kept = without(table.metadata, versions)
         try:
             doomed = self._mark(table, kept, versions, unswept)
             listed = identities(file.location for file in doomed)
-            return _Marked(table, versions, unswept, kept, doomed, listed)
+            return _WorkToDo(table, versions, unswept, kept, doomed, listed)
         except FormatError:
             if self._is_current(table):
                 raise
@@ -163,7 +163,7 @@ class ExpirationHandler:
         except OSError as error:
             raise StorageError(f"{self._cannot_mark(error)}; nothing was changed") from error
 
-    def _still_doomed(self, marked: _Marked, current: Table) -> Sequence[TableFile]:
+    def _still_doomed(self, marked: _WorkToDo, current: Table) -> Sequence[TableFile]:
         """Returns the files of versions that ``current`` lacks; fewer than marked if it keeps other versions, too."""
         if snapshot_ids(current.metadata) == snapshot_ids(marked.kept):
             return marked.doomed
@@ -206,10 +206,10 @@ class ExpirationHandler:
             statistics.update(statistics_files(metadata))
         lister = ComponentLister(self.table.manifests(table.io))
         doomed = mark(Mark(list(expired.values()), statistics, kept), lister)
-        place = Place(table.metadata.location)
+        place = ContainingFolder(table.metadata.location)
         return [file for file in doomed if _is_inside(place, file)]
 
-    def _commit(self, marked: _Marked) -> Table:
+    def _commit(self, marked: _WorkToDo) -> Table:
         """Returns the table without the marked versions. Raises CommitFailedException, OutcomeUnknownError."""
         table = marked.table
         requirements = unchanged_history(table.metadata, validates_here=self.table.entry.source.validates_here)
@@ -233,7 +233,7 @@ class ExpirationHandler:
 
     def _sweep(
         self, table: Table, versions: list[int], doomed: Sequence[TableFile], listed: Mapping[str, str]
-    ) -> Expired:
+    ) -> ExpirationResult:
         """Delete marked files that are as ``listed``, and version files before ``table``.
 
         Another run may need a later version file for its sweep.
@@ -256,7 +256,7 @@ class ExpirationHandler:
         return replace(_result(versions, swept.gone), version_files=version_files, failed=tuple(failed.items()))
 
 
-def _is_inside(place: Place, file: TableFile) -> bool:
+def _is_inside(place: ContainingFolder, file: TableFile) -> bool:
     """Returns whether the file is below the table: metadata may contain files that the table does not own."""
     if place.holds(file.location):
         return True
@@ -264,9 +264,9 @@ def _is_inside(place: Place, file: TableFile) -> bool:
     return False
 
 
-def _result(versions: Sequence[int], files: Iterable[TableFile]) -> Expired:
+def _result(versions: Sequence[int], files: Iterable[TableFile]) -> ExpirationResult:
     kinds = Counter(file.kind for file in files)
-    return Expired(
+    return ExpirationResult(
         tuple(versions),
         kinds[FileKind.DATA],
         kinds[FileKind.MANIFEST],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from metastore.components.expiration.handler import ExpirationHandler, Expired
+from metastore.components.expiration.handler import ExpirationHandler, ExpirationResult
 from metastore.ground.forks import renew_in_child
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class ExpirationWorker:
         self._closed = False
         self.runs = 0
         self.failures = 0
-        self.last: Expired | None = None
+        self.last: ExpirationResult | None = None
 
     def _begin(self) -> None:
         """Set the initial state, without a run. After a fork, a run of the parent does not exist here."""

@@ -4,6 +4,6 @@
 :meth:`InformationSchema.batches` and :meth:`InformationSchema.parts`.
 """
 
-from metastore.components.information_schema.door import InformationSchema, Part
+from metastore.components.information_schema.door import InformationSchema, RelationPart
 
-__all__ = ["InformationSchema", "Part"]
+__all__ = ["InformationSchema", "RelationPart"]

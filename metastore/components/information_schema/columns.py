@@ -23,7 +23,7 @@ from metastore.components.information_schema.relation import (
     OWN_TABLES,
     TEXT,
     Exploded,
-    Relation,
+    SchemaRelation,
     Source,
     own_names,
     table_names,
@@ -54,7 +54,7 @@ _DISTINCT, _NON_NULLS = "approx_count_distinct", "nonnullrowcount"
 
 
 @dataclass(frozen=True)
-class _Described:
+class _ColumnRow:
     """One column or nested field at ``path``, inside of ``top``. ``json`` has its statistics."""
 
     top: SchemaColumn
@@ -69,7 +69,7 @@ class _Described:
         return len(self.path) > 1
 
 
-_FACTS: Final[Mapping[str, Callable[[_Described], Any]]] = {
+_FACTS: Final[Mapping[str, Callable[[_ColumnRow], Any]]] = {
     "COLUMN_NAME": lambda each: ".".join(each.path),
     "ORDINAL_POSITION": lambda each: each.position,
     "COLUMN_DEFAULT": lambda each: None if each.is_nested else each.top.properties.get(_DEFAULT),
@@ -113,7 +113,7 @@ def _of_schema(units: pa.Table, wanted: frozenset[str]) -> Exploded:
     return positions, found
 
 
-def _maker(name: str) -> Callable[[_Described], Any]:
+def _maker(name: str) -> Callable[[_ColumnRow], Any]:
     if fact := _FACTS.get(name):
         return fact
     if known := _KNOWN.get(name):
@@ -122,22 +122,22 @@ def _maker(name: str) -> Callable[[_Described], Any]:
     return lambda each: None if each.json is None else estimate(read_column_holders(each.json))
 
 
-def _describe_columns(schema: str | None, statistics: Mapping[str, str]) -> Iterator[_Described]:
+def _describe_columns(schema: str | None, statistics: Mapping[str, str]) -> Iterator[_ColumnRow]:
     known = TupleSchema.from_json(schema) if schema else TupleSchema()
     statistics = {**known.directory_statistics, **statistics}
     for position, column in enumerate(known.columns, start=1):
 
         def walk(
             path: ColumnPath, type_: DrillType, required: bool, top: SchemaColumn = column, position: int = position
-        ) -> Iterator[_Described]:
-            yield _Described(top, position, path, type_, required, statistics.get(quote(path)))
+        ) -> Iterator[_ColumnRow]:
+            yield _ColumnRow(top, position, path, type_, required, statistics.get(quote(path)))
             for inner in type_.fields:
                 yield from walk((*path, inner.name), inner.type, inner.required)
 
         yield from walk((column.name,), parse_type(column.type), column.required)
 
 
-def _decimal(described: _Described, position: int, otherwise: int | None) -> int | None:
+def _decimal(described: _ColumnRow, position: int, otherwise: int | None) -> int | None:
     """Returns the precision (position 0) or scale (1) of a DECIMAL, whose default scale is 0; else ``otherwise``."""
     if described.type.name != "DECIMAL":
         return otherwise
@@ -177,7 +177,7 @@ def _source(component: str, kind: MetadataType, name: str) -> Source:
     return Source(component, (kind,), table_names(name), _of_schema, _COLUMN, ("schema",))
 
 
-COLUMNS: Final = Relation(
+COLUMNS: Final = SchemaRelation(
     "COLUMNS",
     "Every column of the analyzed tables and of views, with what ANALYZE has found out about its values.",
     {

@@ -18,7 +18,13 @@ from pyiceberg.expressions.visitors import bind
 
 from metastore.components.component import Component
 from metastore.components.information_schema.conditions import for_units
-from metastore.components.information_schema.relation import OWN_SCHEMAS, OWN_TABLES, SCHEMA_PARTS, Relation, Source
+from metastore.components.information_schema.relation import (
+    OWN_SCHEMAS,
+    OWN_TABLES,
+    SCHEMA_PARTS,
+    SchemaRelation,
+    Source,
+)
 from metastore.components.information_schema.relations import RELATIONS, own_tables, relation, schemas
 from metastore.components.metastore import Metastore
 from metastore.components.operations.read import Read
@@ -33,7 +39,7 @@ from metastore.predicates.given_filter import Filter, expression_of
 
 
 @dataclass(frozen=True)
-class Request:
+class RelationRequest:
     """The ``columns`` of a relation to return, in this order, for the rows that satisfy the bound ``condition``."""
 
     relation: str
@@ -41,7 +47,7 @@ class Request:
     condition: BooleanExpression
 
     @classmethod
-    def of(cls, name: str, columns: Iterable[str] | None, where: Filter | None) -> Request:
+    def of(cls, name: str, columns: Iterable[str] | None, where: Filter | None) -> RelationRequest:
         """Returns a request; names ignore case.
 
         Raises NotFoundError for the relation, InvalidRequestError for the rest.
@@ -75,15 +81,15 @@ class Request:
         return RowTest(self.condition).passing(rows).select(self.columns)
 
 
-def _part_of(asked: Relation, columns: Iterable[str]) -> pa.Schema:
+def _part_of(asked: SchemaRelation, columns: Iterable[str]) -> pa.Schema:
     return pa.schema([(name, asked.columns[name]) for name in columns])
 
 
 @dataclass(frozen=True)
-class Part:
+class RelationPart:
     """Some rows of a result, as units or as files of units. It is plain data, so another process can read it."""
 
-    request: Request
+    request: RelationRequest
     source: int
     units: pa.Table | FileGroup
 
@@ -186,38 +192,40 @@ class InformationSchema:
         self, name: str, columns: Iterable[str] | None = None, where: Filter | None = None
     ) -> pa.RecordBatchReader:
         """Returns a reader of the same rows in batches; it reads them on demand."""
-        request = Request.of(name, columns, where)
+        request = RelationRequest.of(name, columns, where)
         return pa.RecordBatchReader.from_batches(request.schema, self._batches(request))
 
-    def parts(self, name: str, columns: Iterable[str] | None = None, where: Filter | None = None) -> list[Part]:
+    def parts(self, name: str, columns: Iterable[str] | None = None, where: Filter | None = None) -> list[RelationPart]:
         """Returns the same rows in parts that other processes can read.
 
         Rows that need no file are already in the parts.
         """
-        request = Request.of(name, columns, where)
-        found: list[Part] = []
+        request = RelationRequest.of(name, columns, where)
+        found: list[RelationPart] = []
         for position, source in enumerate(RELATIONS[request.relation].sources):
             found += self._parts(request, position, source, open_small=False)
         return [part for part in found if isinstance(part.units, FileGroup) or part.units.num_rows]
 
-    def _batches(self, request: Request) -> Iterator[pa.RecordBatch]:
+    def _batches(self, request: RelationRequest) -> Iterator[pa.RecordBatch]:
         for position, source in enumerate(RELATIONS[request.relation].sources):
             for part in self._parts(request, position, source, open_small=True):
                 yield from part.batches()
 
-    def _parts(self, request: Request, position: int, source: Source, *, open_small: bool) -> Iterator[Part]:
+    def _parts(
+        self, request: RelationRequest, position: int, source: Source, *, open_small: bool
+    ) -> Iterator[RelationPart]:
         if not source.kinds:
-            yield Part(request, position, self._own(source))
+            yield RelationPart(request, position, self._own(source))
             return
         parts = self._units_for(request, source).parts(open_small=open_small)
         answered = parts.answered
         if source.of_facts:
             answered = facts_of_rows(answered, source.units_needed(request.columns_to_make))
-        yield Part(request, position, answered)
+        yield RelationPart(request, position, answered)
         for group in parts.groups:
-            yield Part(request, position, group)
+            yield RelationPart(request, position, group)
 
-    def _units_for(self, request: Request, source: Source) -> Read[Any]:
+    def _units_for(self, request: RelationRequest, source: Source) -> Read[Any]:
         read = self._component(source.component).metadata_types(*source.kinds)
         condition = for_units(source, request.condition)
         if not isinstance(condition, AlwaysTrue):

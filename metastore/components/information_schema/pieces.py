@@ -12,7 +12,7 @@ from metastore.components.information_schema.relation import (
     MOMENT,
     TEXT,
     Exploded,
-    Relation,
+    SchemaRelation,
     Source,
     moment,
     number,
@@ -56,7 +56,7 @@ def _by_value(units: pa.Table, wanted: frozenset[str]) -> Exploded:
     return positions, {name: found[name] for name in wanted}
 
 
-PARTITIONS: Final = Relation(
+PARTITIONS: Final = SchemaRelation(
     "PARTITIONS",
     "Every directory below an analyzed table, and every value of columns that are constant in each file.",
     {
@@ -82,7 +82,7 @@ PARTITIONS: Final = Relation(
     ),
 )
 
-FILES: Final = Relation(
+FILES: Final = SchemaRelation(
     "FILES",
     "Every data file of the analyzed tables, as it was when it was analyzed.",
     {
@@ -110,7 +110,7 @@ FILES: Final = Relation(
     ),
 )
 
-ROW_GROUPS: Final = Relation(
+ROW_GROUPS: Final = SchemaRelation(
     "ROW_GROUPS",
     "Every row group of the analyzed tables' files: where it begins, and how much it holds.",
     {

@@ -186,7 +186,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Relation:
+class SchemaRelation:
     """One table of INFORMATION_SCHEMA: its name, its description, its columns, and the sources of its rows."""
 
     name: str

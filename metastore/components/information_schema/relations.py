@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from metastore.components.information_schema.columns import COLUMNS
 from metastore.components.information_schema.pieces import FILES, PARTITIONS, ROW_GROUPS
-from metastore.components.information_schema.relation import DOUBLE, FLAG, INT, LONG, MOMENT, TEXT, Relation
+from metastore.components.information_schema.relation import DOUBLE, FLAG, INT, LONG, MOMENT, TEXT, SchemaRelation
 from metastore.components.information_schema.tables import SCHEMATA, TABLES, VIEWS
 from metastore.config.plugins import StoragePluginSettings
 from metastore.errors import NotFoundError
@@ -17,7 +17,7 @@ from metastore.model.fields import Unit
 from metastore.model.mapping.arrow import plain_arrow_schema
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 
-RELATIONS: Final[Mapping[str, Relation]] = {
+RELATIONS: Final[Mapping[str, SchemaRelation]] = {
     each.name: each for each in (SCHEMATA, TABLES, COLUMNS, PARTITIONS, FILES, ROW_GROUPS, VIEWS)
 }
 
@@ -30,7 +30,7 @@ COMPONENTS_NAME: Final = "metastore.components"
 _TYPES: Final = {TEXT: "VARCHAR", LONG: "BIGINT", INT: "INT", DOUBLE: "DOUBLE", FLAG: "BOOLEAN", MOMENT: "TIMESTAMP"}
 
 
-def relation(name: str) -> Relation:
+def relation(name: str) -> SchemaRelation:
     """Returns the relation ``name``, ignoring case. Raises NotFoundError, which lists all."""
     found = RELATIONS.get(name.upper())
     if found is None:

@@ -14,7 +14,7 @@ from metastore.components.information_schema.relation import (
     OWN_TABLES,
     TEXT,
     Array,
-    Relation,
+    SchemaRelation,
     Source,
     Value,
     constant,
@@ -37,7 +37,7 @@ def _defining_queries(units: pa.Table) -> Array:
     return pa.array(texts, TEXT)
 
 
-SCHEMATA: Final = Relation(
+SCHEMATA: Final = SchemaRelation(
     "SCHEMATA",
     "Every schema: the workspaces that are configured, those that metadata speaks of, and the metastore's own.",
     {"CATALOG_NAME": TEXT, "SCHEMA_NAME": TEXT, "SCHEMA_OWNER": TEXT, "TYPE": TEXT, "IS_MUTABLE": TEXT},
@@ -57,7 +57,7 @@ SCHEMATA: Final = Relation(
 
 NAMED: Final = {"TABLE_CATALOG": TEXT, "TABLE_SCHEMA": TEXT, "TABLE_NAME": TEXT}
 
-TABLES: Final = Relation(
+TABLES: Final = SchemaRelation(
     "TABLES",
     "Every table that was analyzed, every view, and the metastore's own tables.",
     {
@@ -104,7 +104,7 @@ TABLES: Final = Relation(
     ),
 )
 
-VIEWS: Final = Relation(
+VIEWS: Final = SchemaRelation(
     "VIEWS",
     "Every view and materialized view, with the query that defines it.",
     {**NAMED, "VIEW_DEFINITION": TEXT},

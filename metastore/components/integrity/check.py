@@ -16,7 +16,7 @@ from metastore.components.catalogs import Catalogs
 from metastore.components.component import Component
 from metastore.components.expiration.policy import LAST_RUN, ExpirationPolicy, is_due
 from metastore.components.integrity.findings import CheckedComponent, CheckReport, Finding, some
-from metastore.components.integrity.reached_files import Lost, StoredFiles, Walk
+from metastore.components.integrity.reached_files import LostFile, StoredFiles, Walk
 from metastore.config.catalogs import OWN_CATALOG
 from metastore.config.settings import Settings
 from metastore.errors import DamageError, MetastoreError
@@ -98,7 +98,7 @@ def _pointer(component: Component[Any]) -> Iterator[Finding]:
         yield Finding("note", name, text, _WRITES_HINT)
 
 
-def _of_lost(component: str, lost: Lost, current: int) -> Finding:
+def _of_lost(component: str, lost: LostFile, current: int) -> Finding:
     what = f"{lost.kind} {lost.location} of version {lost.version}: {lost.what}"
     if lost.version != current:
         step = "restore it from a backup, or remove those before the current one: `metastore expire --older-than 0s`"

@@ -27,7 +27,7 @@ Kind = Literal["manifest list", "manifest", "data file", "statistics file"]
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostFile:
     """A file that snapshot ``version`` reaches, and its damage."""
 
     version: int
@@ -37,7 +37,7 @@ class Lost:
 
 
 @dataclass
-class Reach:
+class WalkTotals:
     """Totals of the walked snapshots; a file that several of them share counts once."""
 
     files: int = 0
@@ -78,9 +78,9 @@ class Walk:
         self._io = io
         self._stored = stored
         self._seen: set[str] = set()
-        self.reach = Reach()
+        self.reach = WalkTotals()
 
-    def find_lost_files(self, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> Iterator[Lost]:
+    def find_lost_files(self, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> Iterator[LostFile]:
         """Yields every file of ``snapshots`` that is missing, truncated or unreadable.
 
         Raises StorageError if the store fails.
@@ -93,7 +93,7 @@ class Walk:
             except FileNotFoundError:
                 continue
             except FormatError as error:
-                yield Lost(version, "manifest list", snapshot.manifest_list, str(error))
+                yield LostFile(version, "manifest list", snapshot.manifest_list, str(error))
                 continue
             for manifest in manifests:
                 yield from self._manifest(version, manifest)
@@ -103,7 +103,7 @@ class Walk:
                 place, size = statistics.statistics_path, statistics.file_size_in_bytes
                 yield from self._looked_at(statistics.snapshot_id, "statistics file", place, size)
 
-    def _manifest(self, version: int, manifest: ManifestFile) -> Iterator[Lost]:
+    def _manifest(self, version: int, manifest: ManifestFile) -> Iterator[LostFile]:
         place = manifest.manifest_path
         if place in self._seen:
             return
@@ -114,7 +114,7 @@ class Walk:
         try:
             entries = decode_file(place, lambda: read_live_entries(self._io, manifest))
         except FormatError as error:
-            yield Lost(version, "manifest", place, str(error))
+            yield LostFile(version, "manifest", place, str(error))
             return
         except OSError as error:
             raise StorageError(f"cannot read {place}: {error}") from error
@@ -130,15 +130,15 @@ class Walk:
         except OSError as error:
             raise StorageError(f"cannot read {snapshot.manifest_list}: {error}") from error
 
-    def _looked_at(self, version: int, kind: Kind, location: str, size: int | None) -> Iterator[Lost]:
+    def _looked_at(self, version: int, kind: Kind, location: str, size: int | None) -> Iterator[LostFile]:
         if location in self._seen:
             return
         self._seen.add(location)
         found = self._stored.size(location)
         if found is None:
-            yield Lost(version, kind, location, "it is missing")
+            yield LostFile(version, kind, location, "it is missing")
         elif size is not None and found != size:
-            yield Lost(version, kind, location, f"it has {found:,} bytes, and {size:,} were written")
+            yield LostFile(version, kind, location, f"it has {found:,} bytes, and {size:,} were written")
         else:
             self.reach.files += 1
             self.reach.bytes += found

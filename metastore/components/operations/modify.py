@@ -17,7 +17,7 @@ from metastore.components.storage.clustering import Change
 from metastore.components.storage.group_commit import GroupCommitter
 from metastore.components.storage.key_range import split
 from metastore.components.storage.partition_encoder import EncodedPartition, PartitionEncoder, StoredPartition
-from metastore.components.storage.partition_sender import PartitionSender, Reach
+from metastore.components.storage.partition_sender import PartitionSender, StoreProof
 from metastore.components.storage.partition_writer import PartitionWriter
 from metastore.components.storage.paths import partition_folder
 from metastore.components.storage.planning import partition_test
@@ -91,7 +91,7 @@ class Modify(Generic[U]):
         """
         return self._writer_ahead().encoder
 
-    def reach(self) -> Reach:
+    def reach(self) -> StoreProof:
         """The proof that a process has the component's store. Otherwise as :meth:`encoder`."""
         return self._writer_ahead().reach
 

@@ -19,7 +19,7 @@ from uuid import UUID
 from pyiceberg.manifest import DataFile
 
 from metastore.components.storage.partition_encoder import EncodedPartition, PartitionEncoder, StoredPartition
-from metastore.components.storage.partition_sender import PartitionSender, Reach, new_run
+from metastore.components.storage.partition_sender import PartitionSender, StoreProof, new_run
 from metastore.components.storage.partition_writer import PartitionWriter
 from metastore.errors import MetastoreError, StorageError
 from metastore.ground.threads import Threads
@@ -84,10 +84,10 @@ class BackgroundWriter:
         return sender
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> StoreProof:
         """The proof that a process has this writer's store."""
         state = self._writer.state
-        return Reach(self._writer.io, state.metadata_location, str(state.metadata.table_uuid))
+        return StoreProof(self._writer.io, state.metadata_location, str(state.metadata.table_uuid))
 
     def adopt(self, partition: StoredPartition) -> Ahead:
         """Take over the file of a partition that a task has stored."""

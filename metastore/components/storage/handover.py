@@ -21,7 +21,7 @@ from metastore.lake.iceberg.catalogs.catalog_errors import error_text, of_a_cata
 
 
 @dataclass(frozen=True)
-class Registered:
+class TableRegistration:
     """A table that was registered in another catalog, and its version there (0 if it is empty)."""
 
     table: str
@@ -31,7 +31,7 @@ class Registered:
     target: str
 
 
-def hand_over(source: CatalogEntry, target: CatalogEntry) -> Registered | None:
+def hand_over(source: CatalogEntry, target: CatalogEntry) -> TableRegistration | None:
     """Register the table of ``source`` at ``target``; returns None when there is no table.
 
     Raises InvalidRequestError if the target already has a table or cannot register one, or if the source was handed
@@ -61,7 +61,7 @@ def hand_over(source: CatalogEntry, target: CatalogEntry) -> Registered | None:
         there = target.register(table.metadata_location)
     there = _commit(target, there, RemovePropertiesUpdate(removals=[HANDED_OVER]))
     version = there.metadata.current_snapshot_id or 0
-    return Registered(target.name, version, there.metadata_location, str(source.source), owner)
+    return TableRegistration(target.name, version, there.metadata_location, str(source.source), owner)
 
 
 def _commit(entry: CatalogEntry, table: Table, update: TableUpdate) -> Table:

@@ -15,7 +15,7 @@ from itertools import combinations
 from metastore.config.components import DAMAGED_FOLDER, DELETIONS_FOLDER, LEASE_FOLDER
 from metastore.config.settings import IcebergSettings, Settings
 from metastore.errors import ConfigError
-from metastore.lake.stores.containment import Place
+from metastore.lake.stores.containment import ContainingFolder
 from metastore.lake.stores.local import local_path
 from metastore.lake.stores.locations import StoreLocation, is_local
 
@@ -37,7 +37,7 @@ def require_apart(settings: Settings) -> None:
 
     Resolves links on the local disk, and accesses no other store. Raises ConfigError that names both keys.
     """
-    own = {key: Place(folder) for key, folder in own_folders(settings.iceberg).items()}
+    own = {key: ContainingFolder(folder) for key, folder in own_folders(settings.iceberg).items()}
     for (key, folder), (other_key, other) in combinations(own.items(), 2):
         if _holds(folder, other.root) or _holds(other, folder.root):
             raise ConfigError(
@@ -59,16 +59,16 @@ def folders_within(iceberg: IcebergSettings, location: str) -> tuple[str, ...]:
     An empty string also means that ``location`` is inside an own folder.
     """
     found = []
-    whole = Place(location)
+    whole = ContainingFolder(location)
     for folder in own_folders(iceberg).values():
-        if _holds(Place(folder), location):
+        if _holds(ContainingFolder(folder), location):
             return ("",)
         if _holds(whole, folder):
             found.append(_relative(folder, location))
     return tuple(found)
 
 
-def _holds(place: Place, other: str) -> bool:
+def _holds(place: ContainingFolder, other: str) -> bool:
     """Whether ``other`` is the folder of ``place`` or inside it."""
     return place.holds(f"{other.rstrip('/')}/_")
 

@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 
 from metastore.components.storage.parquet_content import Codec, ParquetContent
 from metastore.errors import InvalidRequestError
-from metastore.model.bounds.embedded_place import COLUMNS_ID, Embedded
+from metastore.model.bounds.embedded_place import COLUMNS_ID, EmbeddedContent
 from metastore.model.bounds.embedding import embed_partitions
 from metastore.model.fields import Unit
 from metastore.model.mapping.arrow import arrow_schema
@@ -124,7 +124,7 @@ class PartitionEncoder:
     def encode_each(self, partitions: Sequence[PartitionRows]) -> Iterator[EncodedPartition]:
         """Yield the encoded file of each of ``partitions``, which costs less than to encode one after the other."""
         bounded, parquet = _prepare_encoder(self)
-        columns: Sequence[Embedded | None] = [None] * len(partitions)
+        columns: Sequence[EmbeddedContent | None] = [None] * len(partitions)
         if self.unit_type.digested and sum(partition.rows.num_rows for partition in partitions) >= _FEWEST_UNITS:
             columns = embed_partitions([partition.rows for partition in partitions])
         for partition, own in zip(partitions, columns, strict=True):

@@ -25,7 +25,7 @@ from metastore.model.mapping.rows import PartitionKey
 
 
 @dataclass(frozen=True)
-class Reach:
+class StoreProof:
     """The proof that a process has the driver's store: a metadata file with ``table_uuid`` in it. Plain data."""
 
     io: FileIO
@@ -45,7 +45,7 @@ class Reach:
 class PartitionSender:
     """Puts partitions of one component's table below ``table_location``; plain data for tasks."""
 
-    reach: Reach
+    reach: StoreProof
     unit_type: type[Unit]
     table_location: str
     run: str

@@ -41,7 +41,7 @@ from metastore.lake.iceberg.catalogs.catalog_entry import CatalogEntry
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
 from metastore.lake.iceberg.manifests.manifests import Manifests
-from metastore.lake.stores.files import Deleted
+from metastore.lake.stores.files import DeletionResult
 from metastore.lake.stores.local import local_path
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.threads import for_each
@@ -222,7 +222,7 @@ class ComponentTable:
         """Return manifests that are read through ``io`` and the shared cache."""
         return Manifests(io, self._cache)
 
-    def remove_old_metadata(self, table: Table) -> Deleted:
+    def remove_old_metadata(self, table: Table) -> DeletionResult:
         """Delete metadata files of versions before that of ``table``, which the caller committed.
 
         Call it only after the files that these versions alone name are deleted.

@@ -23,7 +23,7 @@ from metastore.lake.formats.arrow_schema import ArrowLeaf
 from metastore.lake.formats.parquet.int96_moments import WHY, only_leaf
 from metastore.lake.formats.parquet.leaf_measures import LeafMeasure
 from metastore.lake.formats.parquet.parquet_columns import Bounds, Leaf
-from metastore.lake.formats.parquet.parquet_plans import Plan
+from metastore.lake.formats.parquet.parquet_plans import FooterPlan
 from metastore.lake.formats.parquet.writer_faults import Doubt
 from metastore.lake.stores.read_errors import is_of_store
 from metastore.model.column_path import ColumnPath, is_among, parse
@@ -90,7 +90,7 @@ def lacks(leaf: Leaf, bounds: Bounds) -> bool:
 
 def measured_groups(
     source: Any,
-    plan: Plan,
+    plan: FooterPlan,
     wanted: Sequence[tuple[Leaf, Sequence[int]]],
     *,
     must: Sequence[Leaf] = (),
@@ -114,7 +114,7 @@ def measured_groups(
     return found
 
 
-def _measure_leaf(file: pq.ParquetFile, plan: Plan, leaf: Leaf, group: int) -> ColumnStatistics:
+def _measure_leaf(file: pq.ParquetFile, plan: FooterPlan, leaf: Leaf, group: int) -> ColumnStatistics:
     table = file.reader.read_row_group(group, column_indices=[leaf.index], use_threads=False)
     measure: LeafMeasure | None = None
     for batch in table.to_batches():

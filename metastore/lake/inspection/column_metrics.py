@@ -26,7 +26,7 @@ _COUNTS: Final = ("column_size", "value_count", "null_value_count", "nan_value_c
 _UNDECODABLE: Final = (ValueError, TypeError, struct.error, ArithmeticError)
 
 
-class ColumnMetrics:
+class ReadableMetrics:
     """Shows the metrics of one table's files, by its current schema."""
 
     def __init__(self, schema: Schema) -> None:

@@ -16,7 +16,7 @@ from pyiceberg.types import BinaryType, FixedType, StringType
 
 from metastore.lake.iceberg.manifests.believed_metrics import Metrics, primitive_leaves
 from metastore.lake.iceberg.rows.puffin import THETA
-from metastore.lake.inspection.column_metrics import ColumnMetrics
+from metastore.lake.inspection.column_metrics import ReadableMetrics
 from metastore.lake.inspection.column_range import ColumnRange
 from metastore.lake.inspection.of_manifests import list_manifests, live_entries
 
@@ -39,7 +39,7 @@ def column_statistics(table: Table, snapshot: Snapshot | None) -> pa.Table:
     ``data_size`` is the size in bytes of the column in all files, compressed. None means unknown.
     """
     schema = table.schema()
-    columns = ColumnMetrics(schema).columns
+    columns = ReadableMetrics(schema).columns
     fields = [field for field in primitive_leaves(schema) if field.field_id in columns]
     ranges = {field.field_id: ColumnRange(field.field_id, columns[field.field_id][1]) for field in fields}
     sizes: dict[int, int | None] = dict.fromkeys(ranges, 0)

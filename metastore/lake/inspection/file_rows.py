@@ -14,7 +14,7 @@ from metastore.lake.iceberg.columns.version_3_fields import (
     first_row_id,
     referenced_data_file,
 )
-from metastore.lake.inspection.column_metrics import ColumnMetrics
+from metastore.lake.inspection.column_metrics import ReadableMetrics
 from metastore.lake.inspection.partition_columns import PartitionColumn
 
 _INTEGER: Final[pa.DataType] = pa.int32()
@@ -34,7 +34,7 @@ class FileRows:
 
     def __init__(self, table: Table) -> None:
         self.partition: Final = PartitionColumn(table.metadata)
-        self.metrics: Final = ColumnMetrics(table.schema())
+        self.metrics: Final = ReadableMetrics(table.schema())
         self.fields: list[pa.Field[Any]] = [
             pa.field("content", _TEXT),
             pa.field("file_path", _TEXT),

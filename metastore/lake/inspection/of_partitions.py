@@ -14,7 +14,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import PrimitiveType
 
 from metastore.lake.iceberg.manifests.partition_key import SpecPartition, partition_key
-from metastore.lake.inspection.column_metrics import ColumnMetrics
+from metastore.lake.inspection.column_metrics import ReadableMetrics
 from metastore.lake.inspection.column_range import ColumnRange
 from metastore.lake.inspection.counted_partitions import COLUMNS, LAST_CHANGE, counted_partitions
 from metastore.lake.inspection.file_counts import COUNTS, FileCounts
@@ -104,7 +104,7 @@ def _data_columns(table: Table) -> dict[int, tuple[str, PrimitiveType]]:
     identity = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
     schema: Schema = table.schema()
     top = {field.field_id for field in schema.fields}
-    return {key: column for key, column in ColumnMetrics(schema).columns.items() if key in top - identity}
+    return {key: column for key, column in ReadableMetrics(schema).columns.items() if key in top - identity}
 
 
 def _column_type(kind: PrimitiveType) -> pa.StructType:

@@ -141,7 +141,7 @@ def table_metadata(file: InputFile, encoding: str = "utf-8") -> TableMetadata:
     return _PARSED.of(content, lambda: TableMetadataUtil.parse_raw(content.decode(encoding)))
 
 
-class _Parsed:
+class _MetadataCache:
     """Metadata of tables with long histories as it was parsed, by its content, up to a sum of bytes of JSON.
 
     A snapshot takes 0.1 ms to parse, and a statement loads its table several times. The content is the key, so the
@@ -171,7 +171,7 @@ class _Parsed:
         return parsed
 
 
-_PARSED: Final = _Parsed()
+_PARSED: Final = _MetadataCache()
 
 
 def parquet_rows(source: pa.NativeFile | BytesIO, location: str, limit: Limit) -> pa.Table:

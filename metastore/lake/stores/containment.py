@@ -18,7 +18,7 @@ from metastore.lake.stores.locations import StoreLocation, is_known, is_local
 
 
 @dataclass(frozen=True)
-class Place:
+class ContainingFolder:
     """The folder ``root``. Facts about local folders are cached: links are not expected to change."""
 
     root: str
@@ -84,5 +84,5 @@ class Roots:
         return self.hold(f"{folder.rstrip('/')}/_")
 
     @cached_property
-    def _places(self) -> tuple[Place, ...]:
-        return tuple(map(Place, self.folders))
+    def _places(self) -> tuple[ContainingFolder, ...]:
+        return tuple(map(ContainingFolder, self.folders))

@@ -21,21 +21,21 @@ from metastore.lake.stores.threads import for_each
 
 
 @dataclass(frozen=True)
-class Deleted:
+class DeletionResult:
     """Result of a deletion: removed files (or already gone), and failed ones with their errors."""
 
     removed: int
     failed: tuple[tuple[str, Exception], ...] = ()
 
 
-def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
+def discard(io: FileIO, locations: Iterable[str]) -> DeletionResult:
     """Delete files, many at a time. Never raises: failures are reported with their files, and deletion continues."""
     wanted = list(locations)
     if isinstance(io, StoreFiles):
         # If deleting them together fails, each is deleted alone and reports its own error.
         with suppress(OSError, MetastoreError):
             if io.delete_together(wanted):
-                return Deleted(len(wanted))
+                return DeletionResult(len(wanted))
 
     def delete(location: str) -> tuple[str, Exception] | None:
         try:
@@ -47,7 +47,7 @@ def discard(io: FileIO, locations: Iterable[str]) -> Deleted:
         return None
 
     failed = tuple(failure for failure in for_each(wanted, delete) if failure)
-    return Deleted(len(wanted) - len(failed), failed)
+    return DeletionResult(len(wanted) - len(failed), failed)
 
 
 def flush(locations: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from typing import IO
 from pyiceberg.io import FileIO
 
 from metastore.errors import StorageError
-from metastore.lake.stores.files import Deleted, discard, flush, open_stream
+from metastore.lake.stores.files import DeletionResult, discard, flush, open_stream
 from metastore.lake.stores.threads import for_each
 from metastore.lake.stores.whole_files import CreatedAtClose
 
@@ -59,7 +59,7 @@ class NewFiles:
         self._created.append(location)
         return stream
 
-    def discard(self, locations: Iterable[str] | None = None) -> Deleted:
+    def discard(self, locations: Iterable[str] | None = None) -> DeletionResult:
         """Delete created files; if ``locations`` are given, only those. Never raises."""
         wanted = set(self._created if locations is None else locations)
         going = [location for location in self._created if location in wanted]

@@ -27,7 +27,7 @@ class Entries:
 
 
 @dataclass(frozen=True)
-class Created:
+class CreatedFile:
     """A file that was created; ``identity`` is None if the store did not return it with its answer."""
 
     identity: Hashable | None = None
@@ -57,7 +57,7 @@ class PointerStore(Protocol):
     def prepare(self, location: str) -> None:
         """Check ahead what :meth:`create_if_absent` depends on, and would check itself. Raises its errors."""
 
-    def create_if_absent(self, location: str, content: bytes) -> Created | None:
+    def create_if_absent(self, location: str, content: bytes) -> CreatedFile | None:
         """Atomically create the file; returns None, without a change, if the name is taken.
 
         Raises StorageError if the file was certainly not created, or if the store cannot guarantee this. An OSError
@@ -113,9 +113,9 @@ class LocalPointers:
     def prepare(self, location: str) -> None:
         """Do nothing: the file system keeps the promise."""
 
-    def create_if_absent(self, location: str, content: bytes) -> Created | None:
+    def create_if_absent(self, location: str, content: bytes) -> CreatedFile | None:
         """Create by hard link."""
-        return Created() if local.create_if_absent(location, content) else None
+        return CreatedFile() if local.create_if_absent(location, content) else None
 
     def replace(self, location: str, content: bytes) -> None:
         """Replace by rename."""

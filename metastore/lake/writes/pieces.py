@@ -18,7 +18,7 @@ from pyiceberg.typedef import Record
 
 from metastore.lake.iceberg.columns.version_3_fields import first_row_id
 from metastore.lake.iceberg.manifests.partition_key import SpecPartition, partition_key
-from metastore.lake.iceberg.rows.delete_index import Delete
+from metastore.lake.iceberg.rows.delete_index import DeleteFile
 from metastore.lake.iceberg.rows.live_files import LiveFile
 from metastore.lake.writes.limits import RewriteOptions
 
@@ -78,12 +78,12 @@ class Slice(NamedTuple):
     end: int
     spec_id: int
     partition: Record
-    deletes: tuple[Delete, ...]
+    deletes: tuple[DeleteFile, ...]
     first_row_id: int | None = None
     added_number: int = 0
 
     @classmethod
-    def whole(cls, live: LiveFile, deletes: Iterable[Delete]) -> Slice:
+    def whole(cls, live: LiveFile, deletes: Iterable[DeleteFile]) -> Slice:
         """Create a slice with all rows of a file."""
         file = live.file
         rows = file.record_count
@@ -268,7 +268,7 @@ def _limit_packs(
 
 
 def _slice(candidate: Candidate) -> Slice:
-    return Slice.whole(candidate.live, (Delete.of(delete.file) for delete in candidate.deletes))
+    return Slice.whole(candidate.live, (DeleteFile.of(delete.file) for delete in candidate.deletes))
 
 
 def _cut(slices: Sequence[Slice], count: int) -> list[list[Slice]]:

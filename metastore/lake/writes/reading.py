@@ -20,7 +20,7 @@ from pyiceberg.schema import Schema
 from metastore.ground.threads import Threads
 from metastore.lake.iceberg.columns.readable_columns import columns_with_ids
 from metastore.lake.iceberg.manifests.carried_files import open_carried_file
-from metastore.lake.iceberg.rows.delete_index import Delete
+from metastore.lake.iceberg.rows.delete_index import DeleteFile
 from metastore.lake.iceberg.rows.equality_deletes import EqualityDeletes
 from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merge_positions, without
 from metastore.lake.iceberg.rows.projection import Projection, partition_constants
@@ -123,7 +123,7 @@ def _columns_of(job: RewriteJob, arrow: pa.Schema) -> Schema:
     return pyarrow_to_schema(columns_with_ids(arrow), job.name_mapping, job.format_version <= 2, job.format_version)
 
 
-def _read_deletes(io: FileIO, slices: Sequence[Slice]) -> dict[Delete, dict[str, list[Positions]]]:
+def _read_deletes(io: FileIO, slices: Sequence[Slice]) -> dict[DeleteFile, dict[str, list[Positions]]]:
     """Returns the positions that each position delete file deletes in the data files of ``slices``."""
     paths = {cut.path for cut in slices}
     found = {}

@@ -20,7 +20,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.lake.iceberg.columns.version_3_fields import content_offset
-from metastore.lake.iceberg.rows.delete_index import Delete, Deletes, only_path, unpartitioned_specs
+from metastore.lake.iceberg.rows.delete_index import DeleteFile, Deletes, only_path, unpartitioned_specs
 from metastore.lake.iceberg.rows.live_files import LiveFile, live_files
 from metastore.lake.iceberg.rows.scan_tasks import EntryTask
 from metastore.lake.writes.job import RewriteJob
@@ -67,7 +67,7 @@ class LiveRows:
 
     def slice(self, number: int) -> Slice:
         """Returns all rows of one file."""
-        return Slice.whole(self.files[number], sorted(map(Delete.of, self.tasks[number].delete_files)))
+        return Slice.whole(self.files[number], sorted(map(DeleteFile.of, self.tasks[number].delete_files)))
 
     def row_count(self, number: int) -> int | None:
         """Returns the number of a file's rows that are not deleted; None if only reading them tells."""

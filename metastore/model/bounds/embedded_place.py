@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from metastore.errors import FormatError
 from metastore.model.bounds.bound_arrays import Mask, mask_of
-from metastore.model.bounds.unit_columns import Coded
+from metastore.model.bounds.unit_columns import CodedTexts
 
 COLUMNS_ID: Final = 2_000_000_036
 """The field id under which an entry's lower bounds hold the place; like that of digests, it is no column's id."""
@@ -56,7 +56,7 @@ class EmbeddedPlace(NamedTuple):
         return place if place.size <= _MOST_BYTES else None
 
 
-class Embedded(NamedTuple):
+class EmbeddedContent(NamedTuple):
     """The bytes, their length before compression, and whether they have the facts of all units."""
 
     content: bytes
@@ -68,7 +68,7 @@ class Embedded(NamedTuple):
         return EmbeddedPlace(offset, len(self.content), self.size, zlib.crc32(self.content), self.has_facts)
 
 
-class Opened(NamedTuple):
+class BatchParts(NamedTuple):
     """The stored schema of a batch, and the batch after it."""
 
     schema: bytes
@@ -88,25 +88,25 @@ class PackedSchema(NamedTuple):
         return cls(schema, _SCHEMA_LENGTH.pack(len(content)) + content)
 
 
-def pack_batch(batch: pa.RecordBatch, schema: PackedSchema, *, has_facts: bool) -> Embedded | None:
+def pack_batch(batch: pa.RecordBatch, schema: PackedSchema, *, has_facts: bool) -> EmbeddedContent | None:
     """The bytes of ``batch``, which has ``schema``; None if it is too large."""
     content = schema.content + batch.serialize().to_pybytes()
     if len(content) > _MOST_BYTES:
         return None
-    return Embedded(_CODEC.compress(content, asbytes=True), len(content), has_facts)
+    return EmbeddedContent(_CODEC.compress(content, asbytes=True), len(content), has_facts)
 
 
-def unpack_content(place: EmbeddedPlace, content: pa.Buffer) -> Opened:
+def unpack_content(place: EmbeddedPlace, content: pa.Buffer) -> BatchParts:
     """The parts of the bytes read at ``place``. Raises FormatError if they are not those that were written there."""
     if len(content) != place.length or zlib.crc32(content) != place.checksum:
         raise FormatError("its columns are not those that were written: their checksum differs")
     unpacked = _CODEC.decompress(content, place.size)
     [length] = _SCHEMA_LENGTH.unpack_from(unpacked)
     stored = unpacked.slice(_SCHEMA_LENGTH.size, length).to_pybytes()
-    return Opened(stored, unpacked.slice(_SCHEMA_LENGTH.size + length))
+    return BatchParts(stored, unpacked.slice(_SCHEMA_LENGTH.size + length))
 
 
-def runs_of(texts: Coded, starts: Any = (), without: Mask | None = None) -> pa.Array[Any]:
+def runs_of(texts: CodedTexts, starts: Any = (), without: Mask | None = None) -> pa.Array[Any]:
     """Each text that differs from the previous row's, null for a repeated one; "-" means none, "=" precedes a text.
 
     The text stands again in the rows ``starts``, where partitions begin. Rows ``without`` a text are null.
@@ -122,7 +122,7 @@ def runs_of(texts: Coded, starts: Any = (), without: Mask | None = None) -> pa.A
     return names.take(places)
 
 
-def texts_of(runs: pa.Array[Any]) -> Coded:
+def texts_of(runs: pa.Array[Any]) -> CodedTexts:
     """The inverse of :func:`runs_of`. Rows before the first text have none."""
     distinct = runs.drop_null().dictionary_encode()
     names: list[Any] = distinct.dictionary.to_pylist()
@@ -130,4 +130,4 @@ def texts_of(runs: pa.Array[Any]) -> Coded:
     own = [name[1:] for name in names if name != "-"]
     place = {name: code for code, name in enumerate(own)}
     of_name = np.array([*(-1 if name == "-" else place[name[1:]] for name in names), -1], np.int32)
-    return Coded(of_name[codes], own)
+    return CodedTexts(of_name[codes], own)

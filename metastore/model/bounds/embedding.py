@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 from metastore.errors import FormatError
 from metastore.model.bounds.bound_arrays import BoundArray, Mask, Numbers, Texts
 from metastore.model.bounds.embedded_columns import COMPLETE, OF_FILES, stored_name
-from metastore.model.bounds.embedded_place import Embedded, PackedSchema, pack_batch, runs_of
+from metastore.model.bounds.embedded_place import EmbeddedContent, PackedSchema, pack_batch, runs_of
 from metastore.model.bounds.fact_columns import StoredNumbers, fact_columns, whole
 from metastore.model.bounds.statistics_columns import StatisticsColumns
 from metastore.model.bounds.statistics_texts import decode_texts
-from metastore.model.bounds.unit_columns import Coded, folders_of
+from metastore.model.bounds.unit_columns import CodedTexts, folders_of
 from metastore.model.bounds.unit_places import UnitPlaces
 from metastore.model.mapping.recorded_numbers import UNKNOWN, with_nulls
 
@@ -52,12 +52,12 @@ _READ: Final = [
 ]
 
 
-def embed_partitions(partitions: Sequence[pa.Table]) -> list[Embedded | None]:
+def embed_partitions(partitions: Sequence[pa.Table]) -> list[EmbeddedContent | None]:
     """The files of each of ``partitions`` (its units in on-disk columns); None for one that columns cannot hold.
 
     That is a partition without files, and one with unreadable statistics: a reader of the units then gets the error.
     """
-    found: list[Embedded | None] = [None] * len(partitions)
+    found: list[EmbeddedContent | None] = [None] * len(partitions)
     for names, places in _alike(partitions):
         for place, content in zip(places, _embed_alike([partitions[each] for each in places], names), strict=True):
             found[place] = content
@@ -84,7 +84,7 @@ def _keys(maps: Any) -> list[Any]:
     return found
 
 
-def _embed_alike(partitions: Sequence[pa.Table], names: Sequence[str]) -> list[Embedded | None]:
+def _embed_alike(partitions: Sequence[pa.Table], names: Sequence[str]) -> list[EmbeddedContent | None]:
     """The bytes of ``partitions``, whose statistics have the columns ``names``."""
     try:
         columns = _Columns.of(partitions, names)
@@ -141,7 +141,7 @@ class _Columns:
             pa.array(numbers.times, mask=~files | (numbers.times == UNKNOWN)),
             pa.array(places.owners_in_partition, mask=places.owners < 0),
             whole(light["rowGroupIndex"]),
-            runs_of(Coded.of(light["schema"]), starts, places.is_other),
+            runs_of(CodedTexts.of(light["schema"]), starts, places.is_other),
         ]
         metadata: dict[bytes | str, bytes | str] | None = {COMPLETE: b"1"} if len(statistics) == len(names) else None
         are_complete = len(statistics) == min(len(names), _MOST_COLUMNS)
@@ -157,7 +157,7 @@ class _Columns:
             metadata,
         )
 
-    def embed_partition(self, number: int) -> Embedded | None:
+    def embed_partition(self, number: int) -> EmbeddedContent | None:
         """The bytes of one partition."""
         if not self.is_valid[number]:
             return None
@@ -208,7 +208,9 @@ class _Statistics:
             if form in bounds:  # Types with the same form, in different containers.
                 sides = pc.coalesce(bounds[form][0], sides[0]), pc.coalesce(bounds[form][1], sides[1])
             bounds[form] = sides
-        types = runs_of(Coded(column.type_codes.astype(np.int32), column.types), places.starts[:-1], places.is_other)
+        types = runs_of(
+            CodedTexts(column.type_codes.astype(np.int32), column.types), places.starts[:-1], places.is_other
+        )
         flags = pa.array(column.flags, mask=places.is_other)
         present = [""] * len(places.lengths)
         for number, (low, high) in enumerate(bounds.values()):
@@ -257,13 +259,13 @@ def _valid(column: Any) -> Mask:
     return found
 
 
-def _folders(units: pa.Table, is_file: Mask) -> Coded:
+def _folders(units: pa.Table, is_file: Mask) -> CodedTexts:
     """The folder of each file; none for other units."""
     identifiers: Any = pc.fill_null(units["metadataIdentifier"].filter(pa.array(is_file)), "")  # type: ignore[type-var]
     found = folders_of(identifiers)
     codes = np.full(len(is_file), -1, np.int32)
     codes[is_file] = found.codes
-    return Coded(codes, found.names)
+    return CodedTexts(codes, found.names)
 
 
 def _have_files(units: pa.Table, places: UnitPlaces) -> list[bool]:

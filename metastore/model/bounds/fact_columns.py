@@ -1,8 +1,8 @@
 """Makes the columns of facts that a partition's data file carries beside the columns of statistics.
 
 Place in the flow: :func:`metastore.model.bounds.embedding.embed_partitions` stores the columns of :func:`fact_columns`
-in its record batch, and :mod:`metastore.model.bounds.embedded_facts` reads them. Only Arrow is imported, because tasks encode
-partitions in processes that do not load Iceberg.
+in its record batch, and :mod:`metastore.model.bounds.embedded_facts` reads them. Only Arrow is imported, because tasks
+encode partitions in processes that do not load Iceberg.
 
 What follows from other columns is not stored: the path of a row group is that of its file. An identifier is usually
 the end of the path, and a time of modification is usually the recorded time in milliseconds. Columns without any value
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from metastore.model.bounds.bound_arrays import mask_of
 from metastore.model.bounds.embedded_place import runs_of
-from metastore.model.bounds.unit_columns import Coded, Longs
+from metastore.model.bounds.unit_columns import CodedTexts, Longs
 from metastore.model.bounds.unit_places import UnitPlaces
 from metastore.model.bounds.units import FILE_COUNT, ROW_COUNT, START
 from metastore.model.mapping.recorded_numbers import UNKNOWN, recorded_numbers, with_nulls
@@ -67,14 +67,14 @@ def fact_columns(units: pa.Table, places: UnitPlaces, numbers: StoredNumbers) ->
     base = np.where(places.is_file & (numbers.times != UNKNOWN), numbers.times // NANOS, 0)
     differences = np.where(is_far, 0, modified - np.where(owners >= 0, modified[owners], base))
     columns: dict[str, Any] = {
-        KIND: runs_of(Coded.of(whole(units["metadataType"])), places.starts[:-1]),
-        "location": runs_of(Coded.of(whole(units["location"])), places.starts[:-1]),
+        KIND: runs_of(CodedTexts.of(whole(units["metadataType"])), places.starts[:-1]),
+        "location": runs_of(CodedTexts.of(whole(units["location"])), places.starts[:-1]),
         **_texts_beside_path(units, places),
         "modified": pa.array(differences, mask=~mask_of(whole(units["lastModifiedTime"]).is_valid())),
         ROW_COUNT: with_nulls(numbers.rows),
         START: with_nulls(numbers.starts),
         FILE_COUNT: pc.list_value_length(whole(units["locations"])).cast(pa.int64()),
-        "column": runs_of(Coded.of(whole(units["column"])), places.starts[:-1]),
+        "column": runs_of(CodedTexts.of(whole(units["column"])), places.starts[:-1]),
         "partitionValues": whole(units["partitionValues"]),
     }
     return columns, (~places.any_in_partition(is_far | lacks)).tolist()

@@ -65,7 +65,7 @@ _Groups = tuple[str, ...]
 """The pattern's groups for one text, "" for what it lacks: five for each bound, four counts, the zone and the type."""
 
 
-class _Stated(NamedTuple):
+class _StatisticsText(NamedTuple):
     """One text decoded by the pattern: bounds in the form of arrays, and the four counts."""
 
     position: int
@@ -185,14 +185,16 @@ def _one_by_one(
     type_: str, positions: Sequence[int], groups: Sequence[_Groups], count: int
 ) -> tuple[list[StatisticsColumns], list[int]]:
     """Statistics of one type among ``count`` containers, and the positions that need the reference reader."""
-    by_kind: dict[Kind, list[_Stated]] = {}
+    by_kind: dict[Kind, list[_StatisticsText]] = {}
     others: list[int] = []
     kind_of_type, read = _READERS[type_]
     for position, given in zip(positions, groups, strict=True):
         found = [group or None for group in given]
         low, high, (*counts, zone, _) = found[:5], found[5:10], found[10:]
         try:
-            stated = _Stated(position, _read_bound(read, low, False), _read_bound(read, high, True), _counts(counts))
+            stated = _StatisticsText(
+                position, _read_bound(read, low, False), _read_bound(read, high, True), _counts(counts)
+            )
         except _NotPlainError:
             others.append(position)
             continue
@@ -212,7 +214,7 @@ def _places(count: int, positions: Sequence[int]) -> Any:
     return found
 
 
-def _together(type_: str, kind: Kind, found: Sequence[_Stated]) -> StatisticsColumns:
+def _together(type_: str, kind: Kind, found: Sequence[_StatisticsText]) -> StatisticsColumns:
     nulls, non_nulls, rows, nans = np.array([one.counts for one in found], np.int64).T
     flags = flags_of_counts(nulls, non_nulls, rows, nans)
     pair = _pair(type_, kind, [one.low for one in found], [one.high for one in found])

@@ -22,14 +22,14 @@ Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
+class CodedTexts:
     """A column of texts: each row's index in ``names``, -1 for none."""
 
     codes: np.ndarray[Any, np.dtype[np.int32]]
     names: Sequence[str]
 
     @classmethod
-    def of(cls, column: pa.ChunkedArray[Any] | pa.Array[Any]) -> Coded:
+    def of(cls, column: pa.ChunkedArray[Any] | pa.Array[Any]) -> CodedTexts:
         """The texts of an Arrow column."""
         whole: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         encoded = whole.dictionary_encode()
@@ -37,12 +37,12 @@ class Coded:
         return cls(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), names)
 
     @classmethod
-    def of_texts(cls, texts: Sequence[str]) -> Coded:
+    def of_texts(cls, texts: Sequence[str]) -> CodedTexts:
         """The texts of a list."""
         return cls.of(pa.array(texts, pa.string()))
 
     @classmethod
-    def join(cls, columns: Iterable[Coded]) -> Coded:
+    def join(cls, columns: Iterable[CodedTexts]) -> CodedTexts:
         """The rows of all ``columns``, one after the other; a text may occur in ``names`` several times."""
         names: list[str] = []
         codes: list[Any] = [np.zeros(0, np.int32)]
@@ -56,16 +56,16 @@ class Coded:
         """Approximate size in bytes."""
         return int(self.codes.nbytes) + sum(map(len, self.names))
 
-    def take(self, positions: Any) -> Coded:
+    def take(self, positions: Any) -> CodedTexts:
         """The rows at ``positions``."""
-        return Coded(self.codes[positions], self.names)
+        return CodedTexts(self.codes[positions], self.names)
 
 
 @dataclass(frozen=True, eq=False)
 class UnitColumns:
     """Units of one level: their schemas (in Drill's JSON), and statistics by column (a quoted path)."""
 
-    schemas: Coded
+    schemas: CodedTexts
     by_column: Mapping[str, StatisticsColumns]
 
     @classmethod
@@ -73,7 +73,7 @@ class UnitColumns:
         """Decodes ``units`` in on-disk columns, with the statistics of the columns ``asked``."""
         maps = _whole(units["columnsStatistics"]) if asked else None
         by_column = {column: decode_texts(pc.map_lookup(maps, pa.scalar(column), "first")) for column in asked}
-        return cls(Coded.of(units["schema"]), by_column)
+        return cls(CodedTexts.of(units["schema"]), by_column)
 
     def __len__(self) -> int:
         return len(self.schemas.codes)
@@ -102,7 +102,7 @@ class FileUnits:
     """
 
     paths: pa.Array[Any]
-    folders: Coded
+    folders: CodedTexts
     sizes: Longs
     times: Longs
     columns: UnitColumns
@@ -135,9 +135,9 @@ def _whole(column: pa.ChunkedArray[Any]) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def folders_of(identifiers: pa.ChunkedArray[Any]) -> Coded:
+def folders_of(identifiers: pa.ChunkedArray[Any]) -> CodedTexts:
     """The folder that each file's identifier names, "" for the table's own."""
     texts: list[Any] = identifiers.to_pylist()
     names: dict[str, int] = {}
     codes = [names.setdefault(text.rpartition(IDENTIFIER_SEPARATOR)[0], len(names)) for text in texts]
-    return Coded(np.array(codes, np.int32), list(names))
+    return CodedTexts(np.array(codes, np.int32), list(names))

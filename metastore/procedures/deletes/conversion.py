@@ -60,7 +60,7 @@ class ConversionPlan:
 
 
 @dataclass(frozen=True)
-class Converted:
+class Conversion:
     """The result of a call or dry run: removed and added delete files, and the rows that equality deletes removed."""
 
     gone: Sequence[DataFile] = ()
@@ -72,7 +72,7 @@ class Converted:
 Planner = Callable[[LiveFiles, TableMetadata], ConversionPlan]
 
 
-def convert(context: CallContext, target: TargetTable, planner: Planner, *, dry_run: bool) -> Converted:
+def convert(context: CallContext, target: TargetTable, planner: Planner, *, dry_run: bool) -> Conversion:
     """Run a conversion on the branch ``main``.
 
     Raises ProcedureError if the table is not supported, errors of reading files, ConflictError if other writers keep
@@ -107,22 +107,22 @@ class _Conversion:
     _written: dict[tuple[Slice, ...], tuple[dict[str, DataFile], int]] = field(default_factory=dict)
     _io: FileIO | None = None
 
-    def attempt(self, table: Table) -> Converted:
+    def attempt(self, table: Table) -> Conversion:
         require_written_version(table, self.target)
         self._io = table.io
         metadata = table.metadata
         snapshot = metadata.current_snapshot()
         if snapshot is None:
-            return Converted(message="nothing to change: the table is empty")
+            return Conversion(message="nothing to change: the table is empty")
         files = live_files(metadata, table.io, snapshot)
         plan = self.planner(files, metadata)
         if not plan.gone:
-            return Converted(message=plan.message)
+            return Conversion(message=plan.message)
         concerned = {live.file.spec_id for live in (*files.data, *files.deletes)}
         require_known_transforms(str(self.target), metadata, concerned)
         self._require_single(files, {cut.path for group in plan.groups for cut in group})
         if self.dry_run:
-            return Converted([live.file for live in plan.gone], message="dry run: nothing was changed")
+            return Conversion([live.file for live in plan.gone], message="dry run: nothing was changed")
         vectors = metadata.format_version >= VERSION_OF_LINEAGE
         chunks = [chunk for group in plan.groups for chunk in _chunks(group)]
         missing = [chunk for chunk in chunks if chunk not in self._written]
@@ -136,7 +136,7 @@ class _Conversion:
         added = list({id(file): file for _, file in new}.values())
         self._commit(table, added, list(gone.values()))
         rows = sum(self._written[chunk][1] for chunk in chunks)
-        return Converted([live.file for live in gone.values()], added, rows)
+        return Conversion([live.file for live in gone.values()], added, rows)
 
     def remove_but(self, kept: Iterable[DataFile]) -> None:
         """Delete the written files, except those ``kept``."""
@@ -216,7 +216,7 @@ def _job(target: TargetTable, table: Table) -> RewriteJob:
     )
 
 
-def result_row(done: Converted, names: Mapping[str, int]) -> Mapping[str, object]:
+def result_row(done: Conversion, names: Mapping[str, int]) -> Mapping[str, object]:
     """Returns the row of a call. ``names`` has further counts."""
     new_paths = {file.file_path: file.file_size_in_bytes for file in done.added}
     old_paths = {file.file_path: file.file_size_in_bytes for file in done.gone}

@@ -15,7 +15,7 @@ from pyiceberg.manifest import DataFileContent
 from pyiceberg.table.metadata import TableMetadata
 
 from metastore.errors import ProcedureError
-from metastore.lake.iceberg.rows.delete_index import Delete, Deletes, unpartitioned_specs
+from metastore.lake.iceberg.rows.delete_index import DeleteFile, Deletes, unpartitioned_specs
 from metastore.lake.iceberg.rows.live_files import LiveFiles
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
 from metastore.lake.writes.pieces import Slice
@@ -63,6 +63,6 @@ def equality_plan(files: LiveFiles, metadata: TableMetadata) -> ConversionPlan:
     for data in files.data:
         near = index.of(data)
         if any(each.file.content == DataFileContent.EQUALITY_DELETES for each in near) and data.file.record_count:
-            cut = Slice.whole(data, sorted({Delete.of(each.file) for each in near}))
+            cut = Slice.whole(data, sorted({DeleteFile.of(each.file) for each in near}))
             groups.setdefault("" if vectors else f"{cut.spec_id} {cut.partition}", []).append(cut)
     return ConversionPlan(tuple(map(tuple, groups.values())), files.equality_deletes)

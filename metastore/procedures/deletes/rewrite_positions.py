@@ -16,13 +16,13 @@ from pyiceberg.table.metadata import TableMetadata
 
 from metastore.errors import ConflictError
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.iceberg.rows.delete_index import Delete, Deletes, unpartitioned_specs
+from metastore.lake.iceberg.rows.delete_index import DeleteFile, Deletes, unpartitioned_specs
 from metastore.lake.iceberg.rows.live_files import EntryKey, LiveFile, LiveFiles, live_files, partition_test
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
 from metastore.lake.iceberg.rows.row_mode_values import BY_FILE, GRANULARITY
 from metastore.lake.writes.limits import RewriteOptions
 from metastore.lake.writes.pieces import Candidate, Slice, choose, output_files
-from metastore.procedures.deletes.conversion import ConversionPlan, Converted, convert, is_vector, result_row
+from metastore.procedures.deletes.conversion import Conversion, ConversionPlan, convert, is_vector, result_row
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.file_filter import files_by
 from metastore.procedures.framework.model import CallContext, columns
@@ -89,7 +89,7 @@ class _Chooser:
             # A vector replaces all position deletes of its data file.
             for number in touched[:1] if vectors else touched:
                 merged = deletes if vectors else [live for live in deletes if group_of.get(live.place) == number]
-                cuts[number].append(Slice.whole(data, sorted({Delete.of(live.file) for live in merged})))
+                cuts[number].append(Slice.whole(data, sorted({DeleteFile.of(live.file) for live in merged})))
         planned: list[tuple[Slice, ...]] = []
         for group, mine in zip(groups, cuts, strict=True):
             planned += _cut(mine, len(mine) if by_file else output_files(group.size, self.options))
@@ -143,18 +143,18 @@ class _Chooser:
         return f"nothing to change: no partition has {least} small position delete files; rewrite-all takes all"
 
 
-def _in_parts(context: CallContext, target: TargetTable, chooser: _Chooser) -> Converted:
+def _in_parts(context: CallContext, target: TargetTable, chooser: _Chooser) -> Conversion:
     """Commit some groups at a time. Raises ConflictError if more commits fail than the options allow."""
     table = target.load()
     snapshot = table.metadata.current_snapshot()
     parts: Iterable[frozenset[EntryKey]] = ()
     if snapshot is not None:
         parts = chooser.parts(live_files(table.metadata, table.io, snapshot), table.metadata)
-    done: list[Converted] = []
+    done: list[Conversion] = []
     failures: list[ConflictError] = []
     for part in parts:
         made = _try_convert(context, target, replace(chooser, only=part))
-        if isinstance(made, Converted):
+        if isinstance(made, Conversion):
             done.append(made)
             continue
         failures.append(made)
@@ -162,7 +162,7 @@ def _in_parts(context: CallContext, target: TargetTable, chooser: _Chooser) -> C
             raise made
     if not done and not failures:
         return convert(context, target, chooser.plan, dry_run=False)
-    return Converted(
+    return Conversion(
         [file for each in done for file in each.gone],
         [file for each in done for file in each.added],
         sum(each.rows for each in done),
@@ -170,7 +170,7 @@ def _in_parts(context: CallContext, target: TargetTable, chooser: _Chooser) -> C
     )
 
 
-def _try_convert(context: CallContext, target: TargetTable, chooser: _Chooser) -> Converted | ConflictError:
+def _try_convert(context: CallContext, target: TargetTable, chooser: _Chooser) -> Conversion | ConflictError:
     try:
         return convert(context, target, chooser.plan, dry_run=False)
     except ConflictError as error:

@@ -75,7 +75,7 @@ from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import (
     UNSWEPT,
     AssertUnswept,
-    Listed,
+    FileToDelete,
     Quarantine,
     lift,
     quarantine,
@@ -163,7 +163,7 @@ def is_idle(table: Table, retention: Retention, now_ms: int) -> bool:
 
 
 @dataclass(frozen=True)
-class _Planned:
+class _Attempt:
     """One attempt: what expires, the table's metadata afterwards, and the files that are then unneeded.
 
     ``doomed`` are files that the table itself no longer needs; whether other tables do is proven right before they are
@@ -236,7 +236,7 @@ class Expiration:
         planned = self._plan(table)
         if not planned.changes:
             return self._sweep(planned, planned.table, planned.doomed, planned.left_over)
-        made = quarantine(table, "expire", (Listed(file) for file in planned.doomed)) if planned.doomed else None
+        made = quarantine(table, "expire", (FileToDelete(file) for file in planned.doomed)) if planned.doomed else None
         lists = (*planned.left_over, *((made,) if made else ()))
         updates = list(planned.updates)
         if lists:
@@ -261,7 +261,7 @@ class Expiration:
             requirements.append(AssertDefaultSpecId(default_spec_id=metadata.default_spec_id))
         return requirements
 
-    def _plan(self, table: Table) -> _Planned:
+    def _plan(self, table: Table) -> _Attempt:
         require_gc(table, "expire snapshots")
         metadata = table.metadata
         going = expiring(self.retention, metadata, self.now_ms())
@@ -272,7 +272,7 @@ class Expiration:
         if self.clean_metadata:
             inventory = Inventory(table.io, self.engine)
             updates = (*updates, *_unused_metadata(kept, inventory))
-        planned = _Planned(table, going, updates, kept, left_over, roots)
+        planned = _Attempt(table, going, updates, kept, left_over, roots)
         if not (going or left_over):
             return planned
         left = [each.file for made in left_over for each in made.files]
@@ -297,7 +297,7 @@ class Expiration:
             raise
 
     def _sweep(
-        self, planned: _Planned, table: Table, doomed: Sequence[TableFile], lists: Sequence[Quarantine]
+        self, planned: _Attempt, table: Table, doomed: Sequence[TableFile], lists: Sequence[Quarantine]
     ) -> Mapping[str, Any]:
         # Not earlier: another table may have taken a file in since it was marked.
         judgement = self.proof.judge(file.location for file in doomed)
@@ -362,7 +362,7 @@ class _Ids(list[int]):
         return frozenset(self)
 
 
-def _row(planned: _Planned, gone: Iterable[TableFile], failed: int) -> dict[str, Any]:
+def _row(planned: _Attempt, gone: Iterable[TableFile], failed: int) -> dict[str, Any]:
     files = list(gone)
     kinds = Counter(file.kind for file in files)
     return {

@@ -66,14 +66,14 @@ def _pick_fields(struct: StructType, whole: Reader, fields: tuple[int, ...]) -> 
         elif field.field_id == DATA_FILE and isinstance(field.field_type, StructType):
             picked.append((len(fields), _pick_fields(field.field_type, reader, fields)))
         elif isinstance(field.field_type, StructType):
-            picked.append((None, _Passed(reader)))
+            picked.append((None, _SkippedStruct(reader)))
         else:
             picked.append((None, reader))
     width = len(fields) + 1
     return StructReader(tuple(picked), lambda *_: Record(*[None] * width), struct)
 
 
-class _Passed(Reader):
+class _SkippedStruct(Reader):
     """Skips a struct, such as a partition, by reading it: PyIceberg skips decimals differently than it reads them."""
 
     def __init__(self, whole: Reader) -> None:

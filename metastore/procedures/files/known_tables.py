@@ -40,7 +40,7 @@ class Unknown:
 
 
 @dataclass(frozen=True)
-class Listing:
+class CatalogListing:
     """The pointer of every table of the ``catalogs`` that were listed completely, and what could not be listed."""
 
     pointers: Mapping[TableKey, Pointer]
@@ -48,7 +48,7 @@ class Listing:
     unknown: tuple[Unknown, ...]
 
 
-def listing(catalogs: Catalogs, component: TargetTable | None = None) -> Listing:
+def listing(catalogs: Catalogs, component: TargetTable | None = None) -> CatalogListing:
     """Returns where all tables of the configured catalogs point now. Errors of catalogs are part of the listing.
 
     Of the metastore's own components only ``component`` is included, if it is one: the configuration reserves their
@@ -75,7 +75,7 @@ def listing(catalogs: Catalogs, component: TargetTable | None = None) -> Listing
             elif name is not None:
                 pointers[catalog, schema, name] = at
         complete.update([catalog] if len(unknown) == failed else [])
-    return Listing(pointers, frozenset(complete), tuple(unknown))
+    return CatalogListing(pointers, frozenset(complete), tuple(unknown))
 
 
 def claimed_folders(document: MetadataDocument) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class AssertUnswept(ValidatableTableRequirement):
 
 
 @dataclass(frozen=True)
-class Listed:
+class FileToDelete:
     """A file to delete, and its last modification in epoch milliseconds; None if that does not matter."""
 
     file: TableFile
@@ -80,10 +80,10 @@ class Quarantine:
     location: str
     table_uuid: str
     proof: str
-    files: tuple[Listed, ...]
+    files: tuple[FileToDelete, ...]
 
 
-def quarantine(table: Table, purpose: Purpose, files: Iterable[Listed]) -> Quarantine:
+def quarantine(table: Table, purpose: Purpose, files: Iterable[FileToDelete]) -> Quarantine:
     """Write the list durably. Raises StorageError."""
     name = f"{purpose}-{uuid.uuid4()}{SUFFIX}"
     location = table.location_provider().new_metadata_location(name)
@@ -147,7 +147,7 @@ def _load_quarantine(table: Table, location: str) -> Quarantine:
     if owner != str(table.metadata.table_uuid):
         raise FormatError(f"{location} lists files of table {owner}, not of {table.metadata.table_uuid}")
     files = (
-        Listed(TableFile(row["location"], FileKind(row["kind"]), row["size"], row["spec"]), row["modified_ms"])
+        FileToDelete(TableFile(row["location"], FileKind(row["kind"]), row["size"], row["spec"]), row["modified_ms"])
         for row in rows.to_pylist()
     )
     return Quarantine(location, owner, proof, tuple(files))

@@ -25,10 +25,10 @@ from metastore.lake.formats.orc.orc_facts import read_orc, require_readable_time
 from metastore.lake.formats.parquet.parquet_facts import ParquetFooters
 from metastore.lake.iceberg.columns.bound_values import bound_bytes
 from metastore.lake.stores.locations import is_local
-from metastore.sources.hive.listing import Store
+from metastore.sources.hive.listing import HiveStore
 from metastore.sources.hive.matching import Match, match
-from metastore.sources.hive.tables import Columns, FileFormat
-from metastore.sources.hive.types import Leaf, leaves_of, primitive_type
+from metastore.sources.hive.tables import Columns, HiveFormat
+from metastore.sources.hive.types import HiveLeaf, leaves_of, primitive_type
 
 _FETCHES: Final = 16
 """Number of footers fetched concurrently from a store that is not the local disk: its latency dominates."""
@@ -60,7 +60,7 @@ class FileToRead(NamedTuple):
     number: int
     location: str
     size: int
-    format: FileFormat
+    format: HiveFormat
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def read_metrics(chunk: MetricsChunk) -> Iterator[pa.RecordBatch]:
 
 class _MetricsReader:
     def __init__(self, chunk: MetricsChunk) -> None:
-        self._store = Store(chunk.properties)
+        self._store = HiveStore(chunk.properties)
         self._columns = chunk.columns
         self._leaves = leaves_of(chunk.columns)
         self._parquet = ParquetFooters(as_arrow_opens=True)
@@ -104,9 +104,9 @@ class _MetricsReader:
         if source.size() != file.size:
             raise FormatError("it has changed since it was listed")
         match file.format:
-            case FileFormat.PARQUET:
+            case HiveFormat.PARQUET:
                 return self._parquet.read(source)
-            case FileFormat.ORC:
+            case HiveFormat.ORC:
                 facts = read_orc(source, file.size)
                 require_readable_times(facts)
                 return facts
@@ -147,7 +147,7 @@ def schema_of(described: bytes) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(described))
 
 
-def _encode_bound(leaf: Leaf, bound: Any, *, is_upper: bool) -> bytes | None:
+def _encode_bound(leaf: HiveLeaf, bound: Any, *, is_upper: bool) -> bytes | None:
     if not is_upper and leaf.type.name == "char" and isinstance(bound, str):
         # Some writers pad a char, and some readers remove the padding: the unpadded text is the lower one.
         bound = bound.rstrip(" ")

@@ -30,7 +30,7 @@ from metastore.procedures.hive.metrics import FRAGMENT, read_metrics
 from metastore.procedures.hive.migration.backup import BACKUP_PROPERTY
 from metastore.procedures.hive.migration.kept_footers import WORTH_KEEPING, KeptFooters, missing
 from metastore.procedures.hive.migration.layout import NAME_MAPPING
-from metastore.procedures.hive.migration.migrate import Migration, Outcome, complete, finish_again
+from metastore.procedures.hive.migration.migrate import Migration, MigrationOutcome, complete, finish_again
 from metastore.procedures.hive.migration.survey import Survey
 from metastore.procedures.hive.new_properties import new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
@@ -160,7 +160,7 @@ def _keep_fragments(context: MigrateCall, fragments: Iterable[pa.RecordBatch]) -
         yield batch
 
 
-def _row(outcome: Outcome) -> dict[str, Any]:
+def _row(outcome: MigrationOutcome) -> dict[str, Any]:
     found = outcome.survey
     return {
         "status": outcome.status,

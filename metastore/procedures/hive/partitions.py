@@ -10,7 +10,7 @@ from metastore.errors import InvalidRequestError
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.hive.service import hive_client, hive_properties
-from metastore.sources.hive.listing import Store
+from metastore.sources.hive.listing import HiveStore
 from metastore.sources.hive.partition_sync import SyncMode, create_empty, synchronize
 from metastore.sources.hive.tables import HiveTable
 
@@ -35,7 +35,7 @@ def sync_partition_metadata(
         raise InvalidRequestError(f"Invalid partition metadata sync mode: {mode}; ADD, DROP or FULL") from None
     with hive_client(context) as client:
         table = HiveTable.of(client.table(schema_name, table_name))
-        store = Store(hive_properties(context))
+        store = HiveStore(hive_properties(context))
         done = synchronize(client, store, table, wanted, case_sensitive=case_sensitive, dry_run=dry_run)
     return {"added": list(done.added), "dropped": list(done.dropped)}
 
@@ -52,5 +52,5 @@ def create_empty_partition(
     """Adds a partition without files to a Hive table."""
     with hive_client(context) as client:
         table = HiveTable.of(client.table(schema_name, table_name))
-        store = Store(hive_properties(context))
+        store = HiveStore(hive_properties(context))
         return {"location": create_empty(client, store, table, partition_columns, partition_values)}

@@ -8,7 +8,7 @@ from typing import Final
 from metastore.errors import ConfigError, InvalidRequestError
 from metastore.procedures.framework.model import CallContext
 from metastore.sources.hive.client import LOCK_POLLS, HiveClient
-from metastore.sources.hive.listing import Nested
+from metastore.sources.hive.listing import NestedDirectories
 
 
 def hive_client(context: CallContext) -> HiveClient:
@@ -64,9 +64,9 @@ def hive_properties(context: CallContext) -> Mapping[str, str]:
     return {**settings.properties, **context.settings.limits.properties}
 
 
-def nested_of(text: str) -> Nested:
+def nested_of(text: str) -> NestedDirectories:
     """Parse ``recursive_directory``. Raises InvalidRequestError unless it is true, false or fail."""
     try:
-        return Nested(text.lower())
+        return NestedDirectories(text.lower())
     except ValueError:
         raise InvalidRequestError(f"recursive_directory is 'true', 'false' or 'fail', not {text!r}") from None

@@ -30,12 +30,12 @@ from metastore.procedures.hive.metrics import FRAGMENT, read_metrics
 from metastore.procedures.hive.migration.layout import NAME_MAPPING
 from metastore.procedures.hive.migration.migrate import Migration
 from metastore.procedures.hive.migration.reader_warnings import warnings_of
-from metastore.procedures.hive.migration.staging import NewTable, Staged, stage
+from metastore.procedures.hive.migration.staging import NewIcebergTable, StagedMetadata, stage
 from metastore.procedures.hive.migration.survey import Survey
 from metastore.procedures.hive.migration.switch import remove_files
 from metastore.procedures.hive.new_properties import NewVersion, new_properties
 from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
-from metastore.sources.hive.listing import Store, plain_location
+from metastore.sources.hive.listing import HiveStore, plain_location
 
 _CHUNK_FILES: Final = 250
 _PROPERTIES: Final = {"gc.enabled": "false", "snapshot": "true"}
@@ -117,10 +117,10 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             read,
             PyArrowFileIO(dict(context.source.properties)),
             folder,
-            new_table=NewTable(context.location, {**context.properties, **_PROPERTIES}, context.format_version),
+            new_table=NewIcebergTable(context.location, {**context.properties, **_PROPERTIES}, context.format_version),
             now_ms=context.context.now_ms(),
         )
-        Store(context.source.properties).make_durable(folder)
+        HiveStore(context.source.properties).make_durable(folder)
         self._register(context, staged)
         return {
             "imported_files_count": len(context.survey.files),
@@ -133,14 +133,14 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
         """Do nothing: tasks write nothing."""
 
     @staticmethod
-    def _register(context: SnapshotCall, staged: Staged) -> None:
+    def _register(context: SnapshotCall, staged: StagedMetadata) -> None:
         catalog = context.context.catalogs.open(context.context.catalog)
         try:
             catalog.register_table((context.schema, context.name), staged.metadata_location)
         except TableAlreadyExistsError as error:
             with suppress(OSError, MetastoreError):  # the ConflictError below is the error to show
                 # Remove only these files: another call may have put the metadata of its table into the same folder.
-                remove_files(Store(context.source.properties), staged.files)
+                remove_files(HiveStore(context.source.properties), staged.files)
             raise ConflictError(f"{context.schema}.{context.name} was created by another program meanwhile") from error
 
 

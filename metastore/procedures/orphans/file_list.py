@@ -18,7 +18,7 @@ from pyiceberg.io import FileIO
 from metastore.errors import InvalidRequestError
 from metastore.lake.stores.spelling import Spelling
 from metastore.lake.stores.trees import Folder, StoredFile, files_in
-from metastore.procedures.orphans.orphans import Reached
+from metastore.procedures.orphans.orphans import ReachedFiles
 
 _PATH: Final = "file_path"
 _TIME: Final = "last_modified"
@@ -26,13 +26,13 @@ _compute: Any = pc
 
 
 @dataclass(frozen=True)
-class FileList:
+class ListedLocations:
     """Locations with the time that the list says, in epoch milliseconds."""
 
     files: Mapping[str, int]
 
     @classmethod
-    def of(cls, name: str, rows: pa.Table) -> FileList:
+    def of(cls, name: str, rows: pa.Table) -> ListedLocations:
         """Read the rows of the view ``name``. Raises InvalidRequestError if it lacks one of Spark's two columns."""
         for column, fits in ((_PATH, pa.types.is_string), (_TIME, pa.types.is_timestamp)):
             kind: Any = rows.schema.field(column).type if column in rows.column_names else None
@@ -46,7 +46,7 @@ class FileList:
         paths: list[Any] = rows[_PATH].to_pylist()
         return cls(dict(zip(paths, times.to_pylist(), strict=True)))
 
-    def find_unreached(self, folders: Collection[str], reached: Reached) -> list[str]:
+    def find_unreached(self, folders: Collection[str], reached: ReachedFiles) -> list[str]:
         """Returns the locations in ``folders`` that nothing in ``reached`` names."""
         spelling = reached.spelling
         inside = tuple(spelling.path(f"{folder.rstrip('/')}/").rstrip("/") + "/" for folder in folders)

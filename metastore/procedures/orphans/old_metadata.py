@@ -81,7 +81,7 @@ def remove_old_metadata(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FilesToDelete:
     """The metadata files to delete, oldest version first. ``table`` is the state that decides.
 
     ``kept`` has the reason for each file that stays: it is unknown whether other tables need it, or it lies below none
@@ -103,7 +103,7 @@ class _Removal:
     allowed: tuple[str, ...]
     put_off: PutOff
 
-    def find(self) -> _Found:
+    def find(self) -> _FilesToDelete:
         table = self.target.load()
         require_gc(table, "remove old metadata")
         listed = files_in(Folder(table.io, _folder(table)))
@@ -112,13 +112,13 @@ class _Removal:
         old = list(self._old(table, listed))
         roots = deletion_roots(self.target, table, self.allowed)
         if outside := {file.location: OUTSIDE for file in old if not roots.hold(file.location)}:
-            return _Found(table, roots, tuple(old), outside)
+            return _FilesToDelete(table, roots, tuple(old), outside)
         judgement = self.proof.judge(file.location for file in old)
         if judgement.unknown and not judgement.free:
             why = judgement.why_unknown or ""
-            return _Found(table, roots, tuple(old), {file.location: why for file in old})
+            return _FilesToDelete(table, roots, tuple(old), {file.location: why for file in old})
         # A file that another catalog entry still points to ends the run, because older ones must go first.
-        return _Found(table, roots, tuple(takewhile(lambda file: file.location in judgement.free, old)))
+        return _FilesToDelete(table, roots, tuple(takewhile(lambda file: file.location in judgement.free, old)))
 
     def _old(self, table: Table, listed: list[StoredFile]) -> Iterator[StoredFile]:
         needed = [version_of(file.location) for file in metadata_files(table.metadata, table.metadata_location)]
@@ -133,7 +133,7 @@ class _Removal:
             if _is_of(table, file):
                 yield file
 
-    def delete(self, found: _Found) -> Mapping[str, str]:
+    def delete(self, found: _FilesToDelete) -> Mapping[str, str]:
         """Delete the files that need not wait. Returns those that could not be deleted, each with the reason."""
         listed = {file.location: file.identity for file in found.files if file.identity is not None}
         at_once = 1 if isinstance(found.table.catalog, FileSystemCatalog) else _AT_ONCE

@@ -36,7 +36,7 @@ class PrefixMismatch(str, Enum):
 
 
 @dataclass
-class Reached:
+class ReachedFiles:
     """Locations that must be kept, by canonical path."""
 
     spelling: Spelling
@@ -57,7 +57,7 @@ class Reached:
         return self._places.get(place.path, set())
 
 
-def orphans(stored: Iterable[StoredFile], reached: Reached, mode: PrefixMismatch) -> Iterator[StoredFile]:
+def orphans(stored: Iterable[StoredFile], reached: ReachedFiles, mode: PrefixMismatch) -> Iterator[StoredFile]:
     """Returns the ``stored`` files that are not ``reached``.
 
     In mode ERROR, raises ProcedureError if files differ from reached files only by scheme or authority. The error comes

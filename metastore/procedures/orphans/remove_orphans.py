@@ -44,7 +44,7 @@ from metastore.procedures.files.listed_folders import ListedFolders, claimed_by
 from metastore.procedures.files.proof import Judgement, Proof, Where
 from metastore.procedures.files.quarantine import (
     SUFFIX,
-    Listed,
+    FileToDelete,
     Quarantine,
     lift,
     quarantine,
@@ -53,10 +53,10 @@ from metastore.procedures.files.quarantine import (
 )
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
-from metastore.procedures.orphans.file_list import FileList, metadata_beside
+from metastore.procedures.orphans.file_list import ListedLocations, metadata_beside
 from metastore.procedures.orphans.orphans import (
     PrefixMismatch,
-    Reached,
+    ReachedFiles,
     folders_of_tables,
     is_staged,
     orphans,
@@ -121,7 +121,9 @@ def remove_orphan_files(  # noqa: PLR0913 - the arguments of the call
         ListedFolders(str(target), spelling, location, allowed),
         context.catalogs.metastore.deletions,
         mode=_mode(prefix_mismatch_mode),
-        file_list=None if file_list_view is None else FileList.of(file_list_view, context.rows_of(file_list_view)),
+        file_list=None
+        if file_list_view is None
+        else ListedLocations.of(file_list_view, context.rows_of(file_list_view)),
     )
     return removal.dry() if dry_run else removal.run(max_concurrent_deletes, context.progress)
 
@@ -135,14 +137,14 @@ def _mode(text: str) -> PrefixMismatch:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Orphans:
     """The orphans of ``table``, and the ``roots`` below which they may be deleted.
 
     When they are deleted, the ``left_over`` lists of earlier runs are done.
     """
 
     table: Table
-    reached: Reached
+    reached: ReachedFiles
     known_snapshots: frozenset[int]
     roots: Roots
     files: tuple[StoredFile, ...]
@@ -164,7 +166,7 @@ class OrphanRemoval:
     folders: ListedFolders
     deletions: DeletionList
     mode: PrefixMismatch = PrefixMismatch.ERROR
-    file_list: FileList | None = None
+    file_list: ListedLocations | None = None
 
     @property
     def spelling(self) -> Spelling:
@@ -191,7 +193,7 @@ class OrphanRemoval:
         found = self._look_repeatedly(self._find)
         if not (found.files or found.left_over):
             return []
-        named = (Listed(TableFile(f.location, FileKind.ORPHAN, f.size), f.modified_ms) for f in found.files)
+        named = (FileToDelete(TableFile(f.location, FileKind.ORPHAN, f.size), f.modified_ms) for f in found.files)
         made = (quarantine(found.table, "orphans", named),) if found.files else ()
         files = self._look_repeatedly(lambda fresh: self._still_orphans(found, fresh))
         judgement = self._judge(found.table, files)
@@ -222,12 +224,12 @@ class OrphanRemoval:
                     raise
         return look(self.target.load())
 
-    def _find(self, table: Table) -> _Found:
+    def _find(self, table: Table) -> _Orphans:
         require_gc(table, "remove orphan files")
         stored = self._list_stored_files(table)
         # Load the table after the listing, so that it reaches what was committed during the listing.
         table = self.target.load()
-        reached = Reached(self.spelling)
+        reached = ReachedFiles(self.spelling)
         known = self._reach(table, reached, frozenset())
         stored = outside_other_tables(stored, self._metadata_of_others(table, stored), self.spelling)
         self._require_plausible(table, stored, reached)
@@ -240,7 +242,7 @@ class OrphanRemoval:
         ]
         files = sorted(orphans(_without_versions(table, old), reached, self.mode))
         roots = deletion_roots(self.target, table, (*self.folders.allowed, *self._location_of_call))
-        return _Found(table, reached, known, roots, tuple(files), left_over)
+        return _Orphans(table, reached, known, roots, tuple(files), left_over)
 
     def _judge(self, table: Table, files: Sequence[StoredFile]) -> Judgement:
         where = Where(table.metadata.location, self._folders(table))
@@ -257,7 +259,7 @@ class OrphanRemoval:
 
     def _list_stored_files(self, table: Table) -> list[StoredFile]:
         if self.file_list is not None:
-            reached = Reached(self.spelling)
+            reached = ReachedFiles(self.spelling)
             self._reach(table, reached, frozenset())
             unreached = self.file_list.find_unreached(self._folders(table), reached)
             if unreached and len(unreached) == len(self.file_list.files):
@@ -289,7 +291,7 @@ class OrphanRemoval:
             folder = posixpath.dirname(folder)
         return files
 
-    def _reach(self, table: Table, reached: Reached, known: frozenset[int]) -> frozenset[int]:
+    def _reach(self, table: Table, reached: ReachedFiles, known: frozenset[int]) -> frozenset[int]:
         """Add the files that ``table`` reaches, except by ``known`` snapshots. Returns all snapshots known then."""
         metadata = table.metadata
         reached.add(file.location for file in metadata_files(metadata, table.metadata_location))
@@ -305,7 +307,7 @@ class OrphanRemoval:
         reached.add(location for location, _ in inventory.live_files(manifests, must_stand=True))
         return known | {snapshot.snapshot_id for snapshot in metadata.snapshots}
 
-    def _require_plausible(self, table: Table, stored: Sequence[StoredFile], reached: Reached) -> None:
+    def _require_plausible(self, table: Table, stored: Sequence[StoredFile], reached: ReachedFiles) -> None:
         """Refuse if the listing has no file that the table reaches: then the names of the two do not match."""
         if self.folders.location is not None or self.file_list is not None or not stored:
             return
@@ -326,7 +328,7 @@ class OrphanRemoval:
         }
         return left_over, remembered
 
-    def _still_orphans(self, found: _Found, fresh: Table) -> list[StoredFile]:
+    def _still_orphans(self, found: _Orphans, fresh: Table) -> list[StoredFile]:
         if fresh.metadata_location != found.table.metadata_location:
             require_gc(fresh, "remove orphan files")
             self._reach(fresh, found.reached, found.known_snapshots)

@@ -32,7 +32,7 @@ _NAMES_OF_PARTS: Final[Mapping[str, Sequence[str]]] = {"ARRAY": ("element",), "M
 
 
 @dataclass(frozen=True)
-class Column:
+class PublishedColumn:
     """A column, or a part of one. ``kind`` is its type, or ``STRUCT``, ``ARRAY``, ``MAP`` with ``parts``.
 
     ``spellings`` are its names in files. ``number`` is its id in the published table, ``own`` its id in files, and
@@ -41,7 +41,7 @@ class Column:
 
     name: str
     kind: PrimitiveType | str
-    parts: tuple[Column, ...] = ()
+    parts: tuple[PublishedColumn, ...] = ()
     spellings: tuple[str, ...] = ()
     own: int | None = None
     number: int | None = None
@@ -54,11 +54,11 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Columns:
+class PublishedColumns:
     """All columns: those of files, and those of directories, which files lack. ``has_ids`` says whether files do."""
 
-    of_files: tuple[Column, ...] = ()
-    of_directories: tuple[Column, ...] = ()
+    of_files: tuple[PublishedColumn, ...] = ()
+    of_directories: tuple[PublishedColumn, ...] = ()
     has_ids: bool | None = None
     last_number: int = 0
 
@@ -81,7 +81,7 @@ class Columns:
         """The name mapping in JSON, with every spelling."""
         return NameMapping(list(map(_map_field, (*self.of_files, *self.of_directories)))).model_dump_json()
 
-    def leaves(self) -> Iterator[tuple[ColumnPath, Column]]:
+    def leaves(self) -> Iterator[tuple[ColumnPath, PublishedColumn]]:
         """Yields the leaves of files that can have metrics, by their folded paths: those in no list or map."""
         for column in self.of_files:
             yield from _leaves(column, ())
@@ -114,14 +114,16 @@ _SHOWN: Final = 20
 """Files that are listed of each reason; the others are counted."""
 
 
-def published_columns(schema: Schema, spec: PartitionSpec, mapping: str, last_number: int, *, has_ids: bool) -> Columns:
+def published_columns(
+    schema: Schema, spec: PartitionSpec, mapping: str, last_number: int, *, has_ids: bool
+) -> PublishedColumns:
     """Returns the columns of a published table, whose files ``has_ids``."""
     names = {each.field_id: each for each in _mapped_fields(NameMapping.model_validate_json(mapping).root)}
     of_directories = {each.source_id for each in spec.fields}
     columns = [
         replace(_column_of(each, names, has_ids=has_ids), place=place) for place, each in enumerate(schema.fields)
     ]
-    return Columns(
+    return PublishedColumns(
         tuple(each for each in columns if each.number not in of_directories),
         tuple(each for each in columns if each.number in of_directories),
         has_ids,
@@ -130,8 +132,13 @@ def published_columns(schema: Schema, spec: PartitionSpec, mapping: str, last_nu
 
 
 def grow_columns(
-    columns: Columns, files: Mapping[str, Sequence[str]], of_table: TupleSchema, faults: Faults, *, milliseconds: bool
-) -> Columns:
+    columns: PublishedColumns,
+    files: Mapping[str, Sequence[str]],
+    of_table: TupleSchema,
+    faults: Faults,
+    *,
+    milliseconds: bool,
+) -> PublishedColumns:
     """Returns ``columns`` with those of ``files``: paths by their schema in JSON; what does not fit is in ``faults``.
 
     ``of_table`` is the schema of the whole table, which names the columns of directories.
@@ -143,7 +150,7 @@ def grow_columns(
             faults.add(why, paths)
         if wrong:
             continue
-        own: list[Column] = []
+        own: list[PublishedColumn] = []
         ids = json.loads(schema.properties[FIELD_IDS])
         for column in schema.columns:
             try:
@@ -159,14 +166,16 @@ def grow_columns(
     return replace(columns, of_files=_in_order(columns.of_files, of_table))
 
 
-def with_directories(columns: Columns, of_table: TupleSchema, faults: Faults, *, is_new: bool) -> Columns:
+def with_directories(
+    columns: PublishedColumns, of_table: TupleSchema, faults: Faults, *, is_new: bool
+) -> PublishedColumns:
     """Returns ``columns`` with those of the directories; a type that changed is a fault, unless all ``is_new``."""
     own = [column for column in of_table.columns if DIRECTORY in column.properties]
     found = []
     for column in own:
         try:
             kind = leaf_type(parse_type(column.type), column, (column.name,), milliseconds=False)
-            found.append(Column(column.name, kind, spellings=(column.name,)))
+            found.append(PublishedColumn(column.name, kind, spellings=(column.name,)))
         except UnfitError as error:  # noqa: PERF203 - every column that does not fit is listed
             faults.add(str(error), ["the directories"])
     if is_new:
@@ -178,18 +187,18 @@ def with_directories(columns: Columns, of_table: TupleSchema, faults: Faults, *,
     return columns
 
 
-def with_ids(columns: Columns) -> Columns:
+def with_ids(columns: PublishedColumns) -> PublishedColumns:
     """Returns ``columns`` in which every column and part has an id; new ones get the next, or the one in files."""
     numbers = iter(range(columns.last_number + 1, 1 << 31))
     if columns.has_ids:
         highest = max(_own_ids(columns.of_files), default=0)
         numbers = iter(range(max(columns.last_number + 1, highest + _ROOM), 1 << 31))
 
-    def give_number(column: Column) -> Column:
+    def give_number(column: PublishedColumn) -> PublishedColumn:
         number = column.number or column.own or next(numbers)
         return replace(column, number=number)
 
-    def deeply(column: Column) -> Column:
+    def deeply(column: PublishedColumn) -> PublishedColumn:
         return replace(column, parts=tuple(deeply(give_number(part)) for part in column.parts))
 
     of_files = tuple(map(give_number, columns.of_files))
@@ -198,7 +207,7 @@ def with_ids(columns: Columns) -> Columns:
     return replace(whole, last_number=max(columns.last_number, *whole.schema.field_ids, 0))
 
 
-def _in_order(columns: Sequence[Column], of_table: TupleSchema) -> tuple[Column, ...]:
+def _in_order(columns: Sequence[PublishedColumn], of_table: TupleSchema) -> tuple[PublishedColumn, ...]:
     """Returns the columns with new ones last, as the table names and orders them."""
     order = {column.name.lower(): (place, column.name) for place, column in enumerate(of_table.columns)}
     new = [each for each in columns if each.number is None]
@@ -209,7 +218,7 @@ def _in_order(columns: Sequence[Column], of_table: TupleSchema) -> tuple[Column,
 
 def _of_file(
     column: SchemaColumn, type_: DrillType, path: ColumnPath, ids: Mapping[str, int], *, milliseconds: bool
-) -> Column:
+) -> PublishedColumn:
     own = ids.get(quote(path))
     if ids and own is None:
         raise UnfitError(f"column {'.'.join(path)} has no field id, and others of the file have one")
@@ -221,15 +230,15 @@ def _of_file(
         inside = list(zip(segments_of(type_.name), type_.parts, strict=True)) if type_.parts else []
     if not inside:
         kind: PrimitiveType | str = leaf_type(type_, column, path, milliseconds=milliseconds)
-        return Column(path[-1], kind, (), (path[-1],), own)
+        return PublishedColumn(path[-1], kind, (), (path[-1],), own)
     parts = tuple(_of_file(column, part, (*path, name), ids, milliseconds=milliseconds) for name, part in inside)
     if type_.name in _NAMES_OF_PARTS:
         names = _NAMES_OF_PARTS[type_.name]
         parts = tuple(replace(part, name=name, spellings=(name,)) for part, name in zip(parts, names, strict=True))
-    return Column(path[-1], type_.name, parts, (path[-1],), own)
+    return PublishedColumn(path[-1], type_.name, parts, (path[-1],), own)
 
 
-def _with_agreement(columns: Columns, own: Sequence[Column], *, has_ids: bool) -> Columns:
+def _with_agreement(columns: PublishedColumns, own: Sequence[PublishedColumn], *, has_ids: bool) -> PublishedColumns:
     """Returns ``columns`` once files with these columns are added. Raises UnfitError if their ids disagree."""
     if columns.has_ids not in (None, has_ids):
         raise UnfitError("some files have field ids and some have none: engines find columns by ids first")
@@ -247,8 +256,8 @@ def _with_agreement(columns: Columns, own: Sequence[Column], *, has_ids: bool) -
 
 
 def _merge_columns(
-    known: Sequence[Column], own: Sequence[Column], above: ColumnPath, *, case_sensitive: bool
-) -> tuple[Column, ...]:
+    known: Sequence[PublishedColumn], own: Sequence[PublishedColumn], above: ColumnPath, *, case_sensitive: bool
+) -> tuple[PublishedColumn, ...]:
     found = {each.key: each for each in known}
     for column in own:
         path = (*above, column.name)
@@ -262,7 +271,7 @@ def _merge_columns(
     return tuple(found.values())
 
 
-def _both(before: Column, own: Column, path: ColumnPath, *, case_sensitive: bool) -> Column:
+def _both(before: PublishedColumn, own: PublishedColumn, path: ColumnPath, *, case_sensitive: bool) -> PublishedColumn:
     spellings = tuple(dict.fromkeys((*before.spellings, *own.spellings)))
     kind = before.kind
     if isinstance(before.kind, str) or isinstance(own.kind, str):
@@ -274,13 +283,13 @@ def _both(before: Column, own: Column, path: ColumnPath, *, case_sensitive: bool
     return replace(before, kind=kind, parts=parts, spellings=spellings, own=before.own or own.own)
 
 
-def _column_of(each: NestedField, names: Mapping[int | None, MappedField], *, has_ids: bool) -> Column:
+def _column_of(each: NestedField, names: Mapping[int | None, MappedField], *, has_ids: bool) -> PublishedColumn:
     parts, kind = _parts_of(each.field_type)
     mapped = names.get(each.field_id)
     spellings = (each.name,) if mapped is None else tuple(mapped.names)
     inside = tuple(_column_of(part, names, has_ids=has_ids) for part in parts)
     own = each.field_id if has_ids else None
-    return Column(each.name, kind, inside, spellings, own, each.field_id)
+    return PublishedColumn(each.name, kind, inside, spellings, own, each.field_id)
 
 
 def _parts_of(kind: IcebergType) -> tuple[Sequence[NestedField], PrimitiveType | str]:
@@ -295,11 +304,11 @@ def _parts_of(kind: IcebergType) -> tuple[Sequence[NestedField], PrimitiveType |
     return (), kind
 
 
-def _field(column: Column) -> NestedField:
+def _field(column: PublishedColumn) -> NestedField:
     return NestedField(_number_of(column), column.name, _type(column), required=False)
 
 
-def _type(column: Column) -> IcebergType:
+def _type(column: PublishedColumn) -> IcebergType:
     if not isinstance(column.kind, str):
         return column.kind
     ids, types = [_number_of(part) for part in column.parts], [_type(part) for part in column.parts]
@@ -310,7 +319,7 @@ def _type(column: Column) -> IcebergType:
     return MapType(key_id=ids[0], key_type=types[0], value_id=ids[1], value_type=types[1], value_required=False)
 
 
-def _map_field(column: Column) -> MappedField:
+def _map_field(column: PublishedColumn) -> MappedField:
     fields = list(map(_map_field, column.parts))
     return MappedField(field_id=_number_of(column), names=list(column.spellings), fields=fields)
 
@@ -321,12 +330,12 @@ def _mapped_fields(fields: Iterable[MappedField]) -> Iterator[MappedField]:
         yield from _mapped_fields(each.fields)
 
 
-def _number_of(column: Column) -> int:
+def _number_of(column: PublishedColumn) -> int:
     assert column.number is not None
     return column.number
 
 
-def _leaves(column: Column, above: ColumnPath) -> Iterator[tuple[ColumnPath, Column]]:
+def _leaves(column: PublishedColumn, above: ColumnPath) -> Iterator[tuple[ColumnPath, PublishedColumn]]:
     path = (*above, column.key)
     if column.kind == "STRUCT":
         for part in column.parts:
@@ -335,7 +344,7 @@ def _leaves(column: Column, above: ColumnPath) -> Iterator[tuple[ColumnPath, Col
         yield path, column
 
 
-def _ids_by_path(columns: Iterable[Column], above: ColumnPath) -> Iterator[tuple[ColumnPath, int]]:
+def _ids_by_path(columns: Iterable[PublishedColumn], above: ColumnPath) -> Iterator[tuple[ColumnPath, int]]:
     for column in columns:
         path = (*above, column.key)
         if column.own is not None:
@@ -343,5 +352,5 @@ def _ids_by_path(columns: Iterable[Column], above: ColumnPath) -> Iterator[tuple
         yield from _ids_by_path(column.parts, path)
 
 
-def _own_ids(columns: Iterable[Column]) -> Iterator[int]:
+def _own_ids(columns: Iterable[PublishedColumn]) -> Iterator[int]:
     return (number for _, number in _ids_by_path(columns, ()))

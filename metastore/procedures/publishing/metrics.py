@@ -36,13 +36,13 @@ from metastore.lake.iceberg.manifests.entries_of_columns import ColumnMetrics, F
 from metastore.model.bounds.bound_arrays import BoundArray, Kind, Numbers, Texts
 from metastore.model.bounds.statistics_columns import ALL_NULL, KNOWN, NO_NAN, NO_NULL, StatisticsColumns
 from metastore.model.bounds.statistics_texts import decode_texts, null_counts
-from metastore.model.bounds.unit_columns import Coded
+from metastore.model.bounds.unit_columns import CodedTexts
 from metastore.model.bounds.units import of_kind
 from metastore.model.column_path import ColumnPath, lower_path, quote
 from metastore.model.mapping.recorded_numbers import UNKNOWN, recorded_numbers
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType, Statistic
-from metastore.procedures.publishing.columns import Column, Columns
+from metastore.procedures.publishing.columns import PublishedColumn, PublishedColumns
 
 _LONGEST: Final = 64
 """Longest bound of a text or of bytes, in characters or bytes; a longer one is cut outwards."""
@@ -69,7 +69,10 @@ _OF_LENGTH: Final[Mapping[type[PrimitiveType], Kind]] = {
 
 
 def files_in_columns(
-    units: pa.Table, columns: Columns, partition: Callable[[str], tuple[Any, ...]], location: Callable[[str], str]
+    units: pa.Table,
+    columns: PublishedColumns,
+    partition: Callable[[str], tuple[Any, ...]],
+    location: Callable[[str], str],
 ) -> FilesInColumns:
     """Returns the files of ``units``, FILE and ROW_GROUP units in on-disk columns.
 
@@ -102,8 +105,8 @@ def _splits(paths: Sequence[str], row_groups: pa.Table) -> list[list[int]]:
     return [[] if UNKNOWN in offsets else sorted(offsets) for offsets in found.values()]
 
 
-def _metrics(files: pa.Table, columns: Columns, rows: Any) -> Any:
-    schemas = Coded.of(files["schema"])
+def _metrics(files: pa.Table, columns: PublishedColumns, rows: Any) -> Any:
+    schemas = CodedTexts.of(files["schema"])
     own = [_paths_in(text) for text in schemas.names]
     statistics = _whole(files["columnsStatistics"])
     for path, column in columns.leaves():
@@ -126,7 +129,9 @@ def statistics_of(maps: Any, key: str) -> tuple[StatisticsColumns, Any]:
     return known, null_counts(texts) if is_open.any() else -1
 
 
-def _of_column(column: Column, found: Sequence[tuple[StatisticsColumns, Any]], lacks: Any, rows: Any) -> ColumnMetrics:
+def _of_column(
+    column: PublishedColumn, found: Sequence[tuple[StatisticsColumns, Any]], lacks: Any, rows: Any
+) -> ColumnMetrics:
     kind = column.kind
     assert isinstance(kind, PrimitiveType)
     assert column.number is not None

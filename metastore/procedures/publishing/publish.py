@@ -46,7 +46,7 @@ from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.publishing.agreement import require_agreement
-from metastore.procedures.publishing.columns import Columns, Faults, grow_columns, with_directories, with_ids
+from metastore.procedures.publishing.columns import Faults, PublishedColumns, grow_columns, with_directories, with_ids
 from metastore.procedures.publishing.creation import commit_first, staged_table
 from metastore.procedures.publishing.difference import Stale, Tally, changed_segments, divide_manifests, entries_now
 from metastore.procedures.publishing.expiration import find_outdated, remove_files
@@ -55,7 +55,7 @@ from metastore.procedures.publishing.published import (
     FIELD_IDS,
     SEGMENTS,
     VERSION,
-    Spelled,
+    PathSpelling,
     columns_of,
     live,
     new_properties,
@@ -101,7 +101,7 @@ def publish_table(
     if format_version not in _VERSIONS:
         raise InvalidRequestError(f"format_version is 2 or 3, not {format_version}")
     target = target_named(context, to)
-    asked = _Asked(context, target, table, format_version, dry_run, replace, milliseconds)
+    asked = _PublicationCall(context, target, table, format_version, dry_run, replace, milliseconds)
     try:
         return asked.publish()
     except _RefusedError as error:
@@ -127,7 +127,7 @@ class _RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PublicationCall:
     """One call."""
 
     context: CallContext
@@ -167,7 +167,7 @@ class _Asked:
 
     def _first(self) -> Mapping[str, Any]:
         stored = self._load_stored()
-        columns = self._columns(stored, Columns(), frozenset(stored.segments))
+        columns = self._columns(stored, PublishedColumns(), frozenset(stored.segments))
         properties = new_properties(str(stored.table), columns, self.format_version)
         if self.dry_run:
             return {**self.row("can be published"), "message": _note(columns)}
@@ -197,7 +197,7 @@ class _Asked:
         parents = live(NewSnapshot(table, self.context.now_ms()).parent_manifests())
         states = segments_of(table.io, parents)
         changed = frozenset(stored.segments) if self.anew else changed_segments(states, stored.segments)
-        known = Columns(last_number=before.last_number) if self.anew else before
+        known = PublishedColumns(last_number=before.last_number) if self.anew else before
         columns = self._columns(stored, known, changed & stored.segments.keys())
         widened = frozenset() if self.anew else _widened_ids(before, columns)
         if self.dry_run:
@@ -231,7 +231,7 @@ class _Asked:
             remove_files(self.context, self.target, after, expired)
         return {**self._result_row("changed", change, len(written), summary), "message": _note(columns)}
 
-    def _columns(self, stored: StoredTable, known: Columns, keys: frozenset[str]) -> Columns:
+    def _columns(self, stored: StoredTable, known: PublishedColumns, keys: frozenset[str]) -> PublishedColumns:
         """Returns the columns after the files of the segments ``keys`` came. Raises _RefusedError with all reasons."""
         faults = Faults()
         files = stored.paths_by_schema(keys) if keys else {}
@@ -262,7 +262,7 @@ class _Change:
         self,
         now_ms: int,
         stored: StoredTable,
-        columns: Columns,
+        columns: PublishedColumns,
         table: Table,
         widened: frozenset[int] = frozenset(),
     ) -> None:
@@ -274,7 +274,7 @@ class _Change:
         self._metadata = table.metadata
         self._spec = table.metadata.spec()
         self._partition_type = self._spec.partition_type(table.metadata.schema())
-        self._spelled = Spelled.of(table.location(), stored.root)
+        self._spelled = PathSpelling.of(table.location(), stored.root)
         self._partitions: dict[str, tuple[Any, ...]] = {}
 
     def manifests_of(self, keys: frozenset[str]) -> Iterator[ManifestFile]:
@@ -335,7 +335,7 @@ def _as_read(table: Table) -> tuple[TableRequirement, ...]:
     )
 
 
-def _widened_ids(before: Columns, after: Columns) -> frozenset[int]:
+def _widened_ids(before: PublishedColumns, after: PublishedColumns) -> frozenset[int]:
     """Returns the ids of leaves that got a wider type: all of their bounds are written anew."""
     known = {column.number: column.kind for _, column in before.leaves()}
     return frozenset(
@@ -345,7 +345,7 @@ def _widened_ids(before: Columns, after: Columns) -> frozenset[int]:
     )
 
 
-def _updates(table: Table, columns: Columns, *, anew: bool) -> tuple[TableUpdate, ...]:
+def _updates(table: Table, columns: PublishedColumns, *, anew: bool) -> tuple[TableUpdate, ...]:
     """Returns the updates of schema, partitions and properties that the columns need; none if nothing changed."""
     metadata, schema = table.metadata, columns.schema
     found: list[TableUpdate] = []
@@ -373,7 +373,7 @@ def _apply_updates(table: Table, updates: tuple[TableUpdate, ...]) -> Table:
     return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)
 
 
-def _note(columns: Columns) -> str:
+def _note(columns: PublishedColumns) -> str:
     """Returns what cannot be known or mended here, for the caller to judge."""
     nested = [each.name for each in columns.of_files if isinstance(each.kind, str)]
     if not nested or columns.has_ids:

@@ -25,7 +25,7 @@ from metastore.lake.iceberg.snapshots.sweep import GC_ENABLED
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.spelling import Spelling, is_inside
 from metastore.procedures.files.guards import PUBLISHED
-from metastore.procedures.publishing.columns import Columns, published_columns
+from metastore.procedures.publishing.columns import PublishedColumns, published_columns
 
 VERSION: Final = f"{OWN_PROPERTIES}published.version"
 """In the summary of each snapshot: the metastore's version that it publishes."""
@@ -41,7 +41,7 @@ _READ_AT_ONCE: Final = 16
 _KEPT_METADATA: Final = "20"
 
 
-def new_properties(source: str, columns: Columns, format_version: int) -> Mapping[str, str]:
+def new_properties(source: str, columns: PublishedColumns, format_version: int) -> Mapping[str, str]:
     """Returns the properties of a new published table."""
     return {
         GC_ENABLED: "false",
@@ -54,7 +54,7 @@ def new_properties(source: str, columns: Columns, format_version: int) -> Mappin
     }
 
 
-def columns_of(table: Table) -> Columns:
+def columns_of(table: Table) -> PublishedColumns:
     """Returns the columns of a published table."""
     metadata = table.metadata
     mapping = metadata.properties[TableProperties.DEFAULT_NAME_MAPPING]
@@ -109,13 +109,13 @@ def require_apart(location: str, root: str, target: TargetTable) -> None:
 
 
 @dataclass(frozen=True)
-class Spelled:
+class PathSpelling:
     """Spells the paths of files for manifests: on a local disk as the table's own location is spelled."""
 
     prefix: str = ""
 
     @classmethod
-    def of(cls, location: str, root: str) -> Spelled:
+    def of(cls, location: str, root: str) -> PathSpelling:
         """Returns the spelling for the table at ``location``."""
         return cls(_SCHEME if location.startswith("file:") and root.startswith("/") else "")
 

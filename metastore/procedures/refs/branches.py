@@ -17,7 +17,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext, columns
-from metastore.procedures.refs.refs import RefChange, Retention, change_ref, ref_of, require_kind
+from metastore.procedures.refs.refs import RefChange, RefRetention, change_ref, ref_of, require_kind
 
 _CHANGED: Final = columns(ref=pa.string(), type=pa.string(), previous_snapshot_id=pa.int64(), snapshot_id=pa.int64())
 _BRANCH: Final = SnapshotRefType.BRANCH
@@ -155,7 +155,7 @@ def _create(
     kind: SnapshotRefType,
     name: str,
     snapshot_id: int | None,
-    retention: Retention,
+    retention: RefRetention,
     existing: _Existing,
 ) -> dict[str, Any]:
     if not name:
@@ -168,8 +168,8 @@ def _create(
             raise ProcedureError(f"Ref {name} already exists")
         found = ref_of(metadata, name, kind)
         if existing is _Existing.KEPT:
-            return RefChange(name, found.snapshot_id, kind, Retention.of(found))
-        return RefChange(name, _head(metadata, name, snapshot_id), kind, retention.over(Retention.of(found)))
+            return RefChange(name, found.snapshot_id, kind, RefRetention.of(found))
+        return RefChange(name, _head(metadata, name, snapshot_id), kind, retention.over(RefRetention.of(found)))
 
     return _change_ref(context, table, decide)
 
@@ -180,12 +180,12 @@ def _replace(
     kind: SnapshotRefType,
     name: str,
     snapshot_id: int | None,
-    retention: Retention,
+    retention: RefRetention,
     *,
     dry_run: bool,
 ) -> dict[str, Any]:
     def decide(metadata: TableMetadata) -> RefChange:
-        kept = retention.over(Retention.of(ref_of(metadata, name, kind)))
+        kept = retention.over(RefRetention.of(ref_of(metadata, name, kind)))
         return RefChange(name, _head(metadata, name, snapshot_id), kind, kept)
 
     return _change_ref(context, table, decide, dry_run=dry_run)
@@ -240,8 +240,8 @@ def _head(metadata: TableMetadata, name: str, snapshot_id: int | None) -> int:
     return snapshot_id
 
 
-def _retention(**given: int | None) -> Retention:
+def _retention(**given: int | None) -> RefRetention:
     for name, value in given.items():
         if value is not None and value < 1:
             raise InvalidRequestError(f"{name} must be at least 1, not {value}")
-    return Retention(**given)
+    return RefRetention(**given)

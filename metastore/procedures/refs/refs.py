@@ -32,7 +32,7 @@ from metastore.procedures.framework.model import CallContext
 
 
 @dataclass(frozen=True)
-class Retention:
+class RefRetention:
     """How long a ref and its snapshots stay; None means not set. For a tag, only the age of the ref itself counts."""
 
     min_snapshots_to_keep: int | None = None
@@ -40,15 +40,15 @@ class Retention:
     max_ref_age_ms: int | None = None
 
     @classmethod
-    def of(cls, ref: SnapshotRef | None) -> Retention:
+    def of(cls, ref: SnapshotRef | None) -> RefRetention:
         """Returns the retention of ``ref``; nothing is set if ``ref`` is None."""
         if ref is None:
             return cls()
         return cls(ref.min_snapshots_to_keep, ref.max_snapshot_age_ms, ref.max_ref_age_ms)
 
-    def over(self, older: Retention) -> Retention:
+    def over(self, older: RefRetention) -> RefRetention:
         """Returns the values that are set here, and the others from ``older``."""
-        return Retention(
+        return RefRetention(
             self.min_snapshots_to_keep or older.min_snapshots_to_keep,
             self.max_snapshot_age_ms or older.max_snapshot_age_ms,
             self.max_ref_age_ms or older.max_ref_age_ms,
@@ -65,7 +65,7 @@ class RefChange:
     name: str
     head: int | None
     kind: SnapshotRefType = SnapshotRefType.BRANCH
-    retention: Retention = Retention()
+    retention: RefRetention = RefRetention()
     relies_on: tuple[str, ...] = ()
 
 
@@ -93,7 +93,7 @@ def change_ref(
 
 def move_branch(metadata: TableMetadata, name: str, head: int, relies_on: tuple[str, ...] = ()) -> RefChange:
     """Returns the change that moves the branch ``name`` to ``head``, or creates it. Its retention stays."""
-    return RefChange(name, head, SnapshotRefType.BRANCH, Retention.of(metadata.refs.get(name)), relies_on)
+    return RefChange(name, head, SnapshotRefType.BRANCH, RefRetention.of(metadata.refs.get(name)), relies_on)
 
 
 def head_update(metadata: TableMetadata, name: str, head: int) -> SetSnapshotRefUpdate:
@@ -141,7 +141,7 @@ def _updates(refs: dict[str, SnapshotRef], change: RefChange) -> list[TableUpdat
     present = refs.get(change.name)
     if change.head is None:
         return [] if present is None else [RemoveSnapshotRefUpdate(ref_name=change.name)]
-    if present is not None and present.snapshot_id == change.head and Retention.of(present) == change.retention:
+    if present is not None and present.snapshot_id == change.head and RefRetention.of(present) == change.retention:
         return []
     return [_set(change)]
 

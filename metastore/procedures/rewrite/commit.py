@@ -36,7 +36,7 @@ from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
 
 
 @dataclass(frozen=True)
-class Committed:
+class CommitResult:
     """The result of a commit: its groups, the reasons why others failed, and the number of removed delete files."""
 
     snapshot_id: int | None
@@ -46,7 +46,7 @@ class Committed:
 
 
 @dataclass(frozen=True)
-class Pinned:
+class RewriteBasis:
     """The basis of the rewrite: the branch, its snapshot, and the manifests and delete files of that snapshot."""
 
     branch: str
@@ -65,26 +65,26 @@ class ReplaceCommit:
     """
 
     target: TargetTable
-    pinned: Pinned
+    pinned: RewriteBasis
     output_spec_id: int
     keep_sequence: bool
     all_deletes: bool
     timeout: timedelta
     clock: Clock = field(default_factory=Clock)
 
-    def commit(self, groups: Sequence[Rewritten], *, keep_going: bool) -> Committed:
+    def commit(self, groups: Sequence[Rewritten], *, keep_going: bool) -> CommitResult:
         """Publish the groups in one snapshot; no snapshot if nothing changes.
 
         With ``keep_going``, conflicting groups are left out and named; otherwise one conflict fails the commit. Raises
         ConflictError and StorageError (nothing was changed), OutcomeUnknownError (nothing may be removed).
         """
 
-        def attempt(table: Table) -> Committed:
+        def attempt(table: Table) -> CommitResult:
             return self._attempt(table, groups, keep_going=keep_going)
 
         return until_won(self.target, self.timeout, attempt, self.clock)
 
-    def _attempt(self, table: Table, groups: Sequence[Rewritten], *, keep_going: bool) -> Committed:
+    def _attempt(self, table: Table, groups: Sequence[Rewritten], *, keep_going: bool) -> CommitResult:
         """Publish the groups on ``table``, or raise. Written files are removed if the commit certainly failed."""
         self._require_pinned(table.metadata)
         snapshot = NewSnapshot(table, self.clock.now_ms(), self.pinned.branch)
@@ -105,7 +105,7 @@ class ReplaceCommit:
             raise StorageError(f"cannot plan the commit to {self.target}: {error}; nothing was changed") from error
         done = tuple(group.group for group in kept)
         if not removed and not dropped:
-            return Committed(None, done, failed, 0)
+            return CommitResult(None, done, failed, 0)
         new = [file for group in kept for file in group.added]
         going = Counter([*removed, *(live.place for live in dropped)])
         with snapshot.taken_back_unless_published():
@@ -114,7 +114,7 @@ class ReplaceCommit:
             data_number = number if keeps else None
             listed, gone = changed_manifests(snapshot, manifests, read.entries, new, going, data_number)
             snapshot.publish(self.target, listed, _summary(new, gone, snapshot.parent))
-        return Committed(snapshot.id, done, failed, len(dropped))
+        return CommitResult(snapshot.id, done, failed, len(dropped))
 
     def _require_pinned(self, metadata: TableMetadata) -> None:
         """Raise ConflictError if the pinned snapshot is not an ancestor of the branch."""
@@ -203,7 +203,7 @@ class _Head:
         cls,
         table: Table,
         manifests: Sequence[ManifestFile],
-        pinned: Pinned,
+        pinned: RewriteBasis,
         groups: Iterable[Rewritten],
         read: _Manifests,
     ) -> _Head:

@@ -20,7 +20,7 @@ from metastore.lake.writes.limits import RewriteOptions, Strategy
 from metastore.lake.writes.pieces import Choice, Group, output_files
 from metastore.procedures.framework.file_filter import FileFilter
 from metastore.procedures.framework.model import CallContext
-from metastore.procedures.rewrite.commit import Committed
+from metastore.procedures.rewrite.commit import CommitResult
 from metastore.procedures.rewrite.conflicts import Rewritten
 from metastore.procedures.rewrite.task import outcomes
 
@@ -66,7 +66,7 @@ class RewriteCall:
         return self.table.metadata.default_spec_id if wanted is None else wanted
 
 
-class Tally:
+class GroupTally:
     """Counts the results of the groups so far. Removes the new files of failed groups at once."""
 
     def __init__(self, context: RewriteCall) -> None:
@@ -78,7 +78,7 @@ class Tally:
         self._added = 0
         self._removed_deletes = 0
 
-    def add(self, groups: Iterable[Rewritten], committed: Committed) -> None:
+    def add(self, groups: Iterable[Rewritten], committed: CommitResult) -> None:
         """Add the result of one commit."""
         by_number = {group.group: group for group in groups}
         for number in committed.groups:
@@ -116,7 +116,7 @@ class Tally:
 
 
 def done_groups(
-    context: RewriteCall, fragments: Iterable[pa.RecordBatch], tally: Tally | None = None
+    context: RewriteCall, fragments: Iterable[pa.RecordBatch], tally: GroupTally | None = None
 ) -> Iterator[Rewritten]:
     """Yields each group when all its pieces are done. Groups with a failed piece are added to ``tally``."""
     groups = {group.number: group for group in context.choice.groups}

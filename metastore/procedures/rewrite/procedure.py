@@ -36,10 +36,10 @@ from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.file_filter import FileFilter
 from metastore.procedures.framework.model import CallContext, Plan, TableDataRewriteDistributedProcedure
-from metastore.procedures.rewrite.commit import Committed, Pinned, ReplaceCommit
+from metastore.procedures.rewrite.commit import CommitResult, ReplaceCommit, RewriteBasis
 from metastore.procedures.rewrite.conflicts import Rewritten
 from metastore.procedures.rewrite.options import parse_options
-from metastore.procedures.rewrite.outcome import RESULT, RewriteCall, Tally, describe_plan, done_groups, row_of
+from metastore.procedures.rewrite.outcome import RESULT, GroupTally, RewriteCall, describe_plan, done_groups, row_of
 from metastore.procedures.rewrite.task import FRAGMENTS, outcomes, rewrite_piece
 
 
@@ -123,7 +123,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         """
         if context.dry_run or context.snapshot is None:
             return row_of(context, message=plan.describe, planned=context.dry_run)
-        tally = Tally(context)
+        tally = GroupTally(context)
         if context.options.partial_progress:
             self._commit_as_they_come(context, fragments, tally)
         else:
@@ -138,7 +138,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
         discard(context.table.io, paths - context.kept)
 
     @staticmethod
-    def _commit_as_they_come(context: RewriteCall, fragments: Iterable[pa.RecordBatch], tally: Tally) -> None:
+    def _commit_as_they_come(context: RewriteCall, fragments: Iterable[pa.RecordBatch], tally: GroupTally) -> None:
         options = context.options
         size = -(-len(context.choice.groups) // options.max_commits)
         waiting: list[Rewritten] = []
@@ -159,7 +159,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             tally.add(waiting, _commit(context, waiting, keep_going=True))
 
 
-def _commit(context: RewriteCall, groups: list[Rewritten], *, keep_going: bool) -> Committed:
+def _commit(context: RewriteCall, groups: list[Rewritten], *, keep_going: bool) -> CommitResult:
     """Make one commit. Its new files count as kept until its outcome is known."""
     snapshot = context.snapshot
     assert snapshot is not None
@@ -167,7 +167,7 @@ def _commit(context: RewriteCall, groups: list[Rewritten], *, keep_going: bool) 
     files = context.files
     commit = ReplaceCommit(
         target=context.target,
-        pinned=Pinned(
+        pinned=RewriteBasis(
             context.branch,
             snapshot,
             table.metadata.table_uuid,

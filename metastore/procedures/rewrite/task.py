@@ -29,7 +29,7 @@ FRAGMENTS: Final = pa.schema({"group": _NUMBER, "piece": _NUMBER, "file": pa.bin
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PieceOutcome:
     """The result of one piece."""
 
     group: int
@@ -68,14 +68,14 @@ def rewrite_piece(job: RewriteJob, piece: Piece) -> Iterator[pa.RecordBatch]:
     )
 
 
-def outcomes(batch: pa.RecordBatch) -> Iterator[Outcome]:
+def outcomes(batch: pa.RecordBatch) -> Iterator[PieceOutcome]:
     """Yields the results of one or more tasks in a batch, piece by piece."""
     files: list[DataFile] = []
     for row in batch.to_pylist():
         if row["file"] is not None:
             files.append(pickle.loads(row["file"]))  # noqa: S301 - our own task wrote it
         else:
-            yield Outcome(row["group"], row["piece"], tuple(files), row["error"])
+            yield PieceOutcome(row["group"], row["piece"], tuple(files), row["error"])
             files = []
 
 

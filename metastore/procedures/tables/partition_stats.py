@@ -121,7 +121,7 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
     names = {field_id: name for field_id, (name, _) in partition_fields(table.metadata).items()}
     specs = table.metadata.specs()
     times = {each.snapshot_id: each.timestamp_ms for each in table.metadata.snapshots}
-    found: dict[SpecPartition, tuple[int, Record, _Counted]] = {}
+    found: dict[SpecPartition, tuple[int, Record, _PartitionCounts]] = {}
     try:
         path = snapshot.manifest_list
         for manifest in decode_file(path, lambda: read_list(table.io, path)):
@@ -129,7 +129,7 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
             for entry in decode_file(manifest.manifest_path, partial(read_entries, table.io, manifest)):
                 file = entry.data_file
                 key = partition_key(spec_id, file.partition)
-                _, _, counted = found.setdefault(key, (spec_id, file.partition, _Counted()))
+                _, _, counted = found.setdefault(key, (spec_id, file.partition, _PartitionCounts()))
                 if entry.status != ManifestEntryStatus.DELETED:
                     counted.add(file)
                 if entry.snapshot_id in times:
@@ -148,7 +148,7 @@ def partition_statistics(target: TargetTable, table: Table, snapshot: Snapshot) 
     return pa.Table.from_pylist(rows, schema_to_pyarrow(file_schema(table)))
 
 
-class _Counted:
+class _PartitionCounts:
     """Adds up the entries of one partition."""
 
     def __init__(self) -> None:

@@ -99,14 +99,14 @@ def _versions(table: Table, start: str | None, end: str | None) -> tuple[list[st
 
 
 @dataclass(frozen=True)
-class _Copied:
+class _EarlierCopy:
     """The content of an earlier copy: nothing, or all files of the version with which that copy ended."""
 
     snapshots: frozenset[int] = frozenset()
     last_sequence: int = -1
 
     @classmethod
-    def by(cls, metadata: Mapping[str, Any] | None) -> _Copied:
+    def by(cls, metadata: Mapping[str, Any] | None) -> _EarlierCopy:
         """Reads the metadata of that version. Versions of format 1 have no sequence numbers."""
         if metadata is None:
             return cls()
@@ -130,7 +130,7 @@ class _Rewrite:
     prefixes: Prefixes
     staging: str
     latest: str = ""
-    copied: _Copied = field(default_factory=_Copied)
+    copied: _EarlierCopy = field(default_factory=_EarlierCopy)
     manifests: dict[str, int] = field(default_factory=dict)
     deletes: dict[str, int] = field(default_factory=dict)
     copies: dict[str, str] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class _Rewrite:
         self.latest = versions[-1]
         if self.latest not in contents:
             raise NotFoundError(f"there is no metadata file {self.latest}")
-        self.copied = _Copied.by(self._metadata(before) if before is not None else None)
+        self.copied = _EarlierCopy.by(self._metadata(before) if before is not None else None)
         lists: dict[str, None] = {}
         for metadata in contents.values():
             for snapshot in _snapshots(metadata):

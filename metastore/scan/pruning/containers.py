@@ -13,7 +13,7 @@ import numpy as np
 
 from metastore.model.bounds.bound_arrays import Mask
 from metastore.model.bounds.statistics_columns import KNOWN, StatisticsColumns, together
-from metastore.model.bounds.unit_columns import Coded, UnitColumns
+from metastore.model.bounds.unit_columns import CodedTexts, UnitColumns
 from metastore.model.column_path import ColumnPath, lower_path
 from metastore.model.column_path import parse as parse_path
 from metastore.model.column_path import quote as quote_path
@@ -28,7 +28,7 @@ _NO_SPELLINGS: Mapping[str, Sequence[ColumnPath]] = {}
 class FolderStatistics:
     """Statistics from the names of folders alone: nothing else is known of files that were never analyzed."""
 
-    def __init__(self, folders: Coded, directory_columns: DirectoryColumns) -> None:
+    def __init__(self, folders: CodedTexts, directory_columns: DirectoryColumns) -> None:
         self._folders = folders
         self._directory_columns = directory_columns
 
@@ -49,7 +49,7 @@ class UnitStatistics:
     def __init__(
         self,
         units: UnitColumns,
-        folders: Coded,
+        folders: CodedTexts,
         directory_columns: DirectoryColumns,
         spellings: Mapping[str, Sequence[ColumnPath]] = _NO_SPELLINGS,
     ) -> None:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.model.bounds.bound_arrays import mask_of
-from metastore.model.bounds.unit_columns import Coded
-from metastore.scan.pruning.evaluate import Excluded, Exclusion
+from metastore.model.bounds.unit_columns import CodedTexts
+from metastore.scan.pruning.evaluate import Exclusion, Exclusions
 
 _NOTHING: Final[Mapping[int, Exclusion]] = {}
 """Shared by all files without excluded row groups, since there may be a million of them."""
@@ -168,7 +168,7 @@ class SkippedFiles(Files[SkippedFile]):
         self._why: list[Callable[[int], Exclusion]] = []
         self.by_tests: Counter[str] = Counter()
 
-    def add(self, paths: pa.Array[Any], excluded: Excluded) -> None:
+    def add(self, paths: pa.Array[Any], excluded: Exclusions) -> None:
         """Adds and counts those of the files at ``paths`` that are ``excluded``."""
         positions = np.flatnonzero(excluded.mask)
         if len(positions):
@@ -185,13 +185,15 @@ class SkippedFiles(Files[SkippedFile]):
         return (SkippedFile(path, self._why[part](row)) for row, path in enumerate(paths, first))
 
 
-def kept_columns(paths: pa.Array[Any], reasons: Coded, sizes: pa.Array[Any], schemas: Coded | None) -> pa.Table:
+def kept_columns(
+    paths: pa.Array[Any], reasons: CodedTexts, sizes: pa.Array[Any], schemas: CodedTexts | None
+) -> pa.Table:
     """Whole files in the columns of :data:`KEPT_COLUMNS`; unknown sizes and ``schemas`` are null."""
     groups = pa.nulls(len(paths), KEPT_COLUMNS.field("row_groups").type)
     known = pa.nulls(len(paths), _TEXTS) if schemas is None else _dictionary(schemas)
     return pa.Table.from_arrays([paths, groups, _dictionary(reasons), sizes, known], schema=KEPT_COLUMNS)
 
 
-def _dictionary(texts: Coded) -> pa.Array[Any]:
+def _dictionary(texts: CodedTexts) -> pa.Array[Any]:
     indices = pa.array(texts.codes, mask=texts.codes < 0)
     return pa.DictionaryArray.from_arrays(indices, pa.array(texts.names, pa.string()))

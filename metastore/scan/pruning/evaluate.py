@@ -65,7 +65,7 @@ class Exclusion(tuple[Cause, ...]):
 
 
 @dataclass(frozen=True)
-class Excluded:
+class Exclusions:
     """The result for many containers: the tests ``combinations[code]`` exclude a container.
 
     Code -1 means not excluded.
@@ -132,7 +132,7 @@ class Evaluation:
         """All single-column tests of the predicate."""
         return list(self._tests.values())
 
-    def exclude(self, among: Mask, statistics: Statistics) -> Excluded:
+    def exclude(self, among: Mask, statistics: Statistics) -> Exclusions:
         """Marks the containers ``among`` those of ``statistics`` without a row that satisfies the predicate."""
         judged_by: dict[str, StatisticsColumns] = {}
 
@@ -140,7 +140,7 @@ class Evaluation:
             judged_by[column] = found = statistics.of(column, in_doubt)
             return found
 
-        return Excluded(self._exclude(self._condition, among, of), self.combinations, judged_by)
+        return Exclusions(self._exclude(self._condition, among, of), self.combinations, judged_by)
 
     def _exclude(self, node: BooleanExpression, among: Mask, of: Callable[[str, Mask], StatisticsColumns]) -> Codes:
         none: Codes = np.full(len(among), -1, np.int32)

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from metastore.model.bounds.bound_arrays import Mask
 from metastore.model.bounds.portion_columns import PortionColumns, RowGroupUnits
-from metastore.model.bounds.unit_columns import Coded, FileUnits, Longs
+from metastore.model.bounds.unit_columns import CodedTexts, FileUnits, Longs
 from metastore.model.column_path import ColumnPath
 from metastore.model.column_path import parse as parse_path
 from metastore.model.mapping.recorded_numbers import UNKNOWN
 from metastore.scan.pruning.containers import UnitStatistics
 from metastore.scan.pruning.decided_files import KEPT_COLUMNS, KeptFiles, SkippedFiles, kept_columns
-from metastore.scan.pruning.evaluate import Evaluation, Excluded, Exclusion, tests_text
+from metastore.scan.pruning.evaluate import Evaluation, Exclusion, Exclusions, tests_text
 from metastore.scan.pruning.file_columns import FileColumns
 from metastore.scan.pruning.known_files import KnownFiles
 from metastore.sources.directories import DirectoryColumns
@@ -33,7 +33,7 @@ class _Candidates:
 
     left: Mask
     columns: pa.Table
-    folders: Coded
+    folders: CodedTexts
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class _RowGroups:
 
     files: Longs
     numbers: Longs
-    excluded: Excluded
+    excluded: Exclusions
 
 
 @dataclass
@@ -73,7 +73,7 @@ class FileDecisions:
         together = pa.concat_tables([one.columns for one in found] or [KEPT_COLUMNS.empty_table()])
         columns = together.unify_dictionaries().combine_chunks()
         paths = _whole(columns["path"])
-        folders = Coded.join(one.folders for one in found)
+        folders = CodedTexts.join(one.folders for one in found)
         places = _places([one.left for one in found])
         parts = [self._row_groups(units, places, paths, folders) for units in portion.row_groups]
         groups = _Groups(len(paths), parts)
@@ -104,7 +104,7 @@ class FileDecisions:
         reasons, schemas = _reasons(statistics.lacking(), left), files.columns.schemas.take(left)
         return _Candidates(is_left, kept_columns(paths, reasons, known_sizes, schemas), files.folders.take(left))
 
-    def _row_groups(self, units: RowGroupUnits, places: Longs, paths: pa.Array[Any], folders: Coded) -> _RowGroups:
+    def _row_groups(self, units: RowGroupUnits, places: Longs, paths: pa.Array[Any], folders: CodedTexts) -> _RowGroups:
         """The row groups among ``units`` that belong to candidates, and the tests that exclude them.
 
         ``paths`` and ``folders`` are those of the candidates; ``places`` maps a file of the portion to its candidate.
@@ -222,14 +222,14 @@ def _places(left: Sequence[Mask]) -> Longs:
     return np.where(is_left, np.cumsum(is_left) - 1, -1)
 
 
-def _reasons(lacking: Mapping[str, Mask], left: Longs) -> Coded:
+def _reasons(lacking: Mapping[str, Mask], left: Longs) -> CodedTexts:
     """Why the files ``left`` are kept: they may match, or statistics of some columns are missing."""
     codes = np.zeros(len(left), np.int64)
     found: list[tuple[str, ...]] = [()]
     for column, mask in lacking.items():
         distinct, codes = np.unique(codes * 2 + mask[left], return_inverse=True)
         found = [found[code // 2] + ((column,) if code % 2 else ()) for code in distinct.tolist()]
-    return Coded(codes.astype(np.int32), [_reason(columns) for columns in found])
+    return CodedTexts(codes.astype(np.int32), [_reason(columns) for columns in found])
 
 
 def _reason(lacking: Iterable[str]) -> str:

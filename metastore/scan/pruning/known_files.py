@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from metastore.model.bounds.bound_arrays import Mask, mask_of
 from metastore.model.bounds.portion_columns import PortionColumns
-from metastore.model.bounds.unit_columns import Coded, FileUnits, Longs
+from metastore.model.bounds.unit_columns import CodedTexts, FileUnits, Longs
 from metastore.model.mapping.recorded_numbers import UNKNOWN
 from metastore.scan.pruning.listed_files import ListedFiles
 
 _NOWHERE: Final[Longs] = np.zeros(0, np.int64)
-_NO_FOLDERS: Final = Coded(np.zeros(0, np.int32), ())
+_NO_FOLDERS: Final = CodedTexts(np.zeros(0, np.int32), ())
 
 
 @dataclass(eq=False)
@@ -38,9 +38,9 @@ class KnownFiles:
     unchanged: Counter[str] = field(default_factory=Counter)
     row_groups: int = 0
     changed: Longs = field(default_factory=lambda: _NOWHERE)
-    changed_folders: Coded = _NO_FOLDERS
+    changed_folders: CodedTexts = _NO_FOLDERS
     unknown: Longs = field(default_factory=lambda: _NOWHERE)
-    unknown_folders: Coded = _NO_FOLDERS
+    unknown_folders: CodedTexts = _NO_FOLDERS
     missing: Sequence[str] = ()
     _gone: dict[str, list[pa.Array[Any]]] = field(default_factory=dict)
     """By folder, the paths whose units are not valid."""
@@ -123,7 +123,7 @@ class _RecordedFiles:
     """All analyzed files as columns, with their numbers of row groups; ``orphans`` are row groups without a file."""
 
     paths: pa.ChunkedArray[Any]
-    folders: Coded
+    folders: CodedTexts
     sizes: Longs
     times: Longs
     row_groups: Longs
@@ -142,7 +142,7 @@ class _RecordedFiles:
             row_groups.append(np.bincount(owned, minlength=sum(map(len, portion.files))))
         return cls(
             pa.chunked_array([each.paths for each in files], pa.string()),
-            Coded.join([each.folders for each in files]),
+            CodedTexts.join([each.folders for each in files]),
             np.concatenate([_NOWHERE, *(each.sizes for each in files)]),
             np.concatenate([_NOWHERE, *(each.times for each in files)]),
             np.concatenate(row_groups),
@@ -167,7 +167,7 @@ class _RecordedFiles:
         return found
 
 
-def _count_by_folder(folders: Coded, which: Mask) -> Counter[str]:
+def _count_by_folder(folders: CodedTexts, which: Mask) -> Counter[str]:
     """Counts the files ``which`` by folder."""
     counts = np.bincount(folders.codes[which], minlength=len(folders.names)).tolist()
     found: Counter[str] = Counter()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.lake.formats.source_file import SourceFile
-from metastore.model.bounds.unit_columns import Coded, Longs
+from metastore.model.bounds.unit_columns import CodedTexts, Longs
 from metastore.model.vocabulary import IDENTIFIER_SEPARATOR
 from metastore.sources.directories import directories_of
 
@@ -57,7 +57,7 @@ class ListedFiles:
         paths: list[Any] = self.paths.to_pylist()
         return dict(zip(paths, self.times.tolist(), strict=True))
 
-    def folders(self, places: Longs, root: str) -> Coded:
+    def folders(self, places: Longs, root: str) -> CodedTexts:
         """The folder below ``root`` of each file at ``places``, in the form of file identifiers."""
         codes: list[int] = []
         code_of: dict[str, int] = {}
@@ -69,4 +69,4 @@ class ListedFiles:
             if code == len(names):
                 names.append(IDENTIFIER_SEPARATOR.join(directories_of(path, root)))
             codes.append(code)
-        return Coded(np.array(codes, np.int32), names)
+        return CodedTexts(np.array(codes, np.int32), names)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from metastore.errors import InvalidRequestError
-from metastore.model.bounds.unit_columns import Coded
+from metastore.model.bounds.unit_columns import CodedTexts
 from metastore.model.bounds.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.column_path import parse as parse_path
@@ -120,7 +120,7 @@ def _decide_files(
 
     names, spellings = table.segment_names, spellings_of(table.schema)
     asked = _columns_asked(predicate.columns, directories, pseudo, spellings)
-    folders = Coded.of_texts(table.segment_folders)
+    folders = CodedTexts.of_texts(table.segment_folders)
     of_segments = UnitStatistics(source.segments(asked), folders, directories, spellings)
     segments = evaluation.exclude(np.ones(len(names), np.bool_), pseudo.beside(of_segments, None))
     excluded = np.flatnonzero(segments.mask).tolist()
@@ -292,11 +292,11 @@ def _decide_unproven(files: FileDecisions) -> None:
     if known.listing is None or not len(places):
         return
     paths = known.listing.paths.take(places)
-    of_folders = FolderStatistics(Coded.join([known.changed_folders, known.unknown_folders]), files.directories)
+    of_folders = FolderStatistics(CodedTexts.join([known.changed_folders, known.unknown_folders]), files.directories)
     excluded = files.evaluation.exclude(np.ones(len(places), np.bool_), files.pseudo.beside(of_folders, paths))
     files.skipped.add(paths, excluded)
     left = np.flatnonzero(~excluded.mask)
-    reasons = Coded((left >= len(known.changed)).astype(np.int32), (CHANGED, UNKNOWN))
+    reasons = CodedTexts((left >= len(known.changed)).astype(np.int32), (CHANGED, UNKNOWN))
     sizes = pa.array(known.listing.sizes[places[left]])
     files.kept.add(kept_columns(paths.take(left), reasons, sizes, None))
 

@@ -14,7 +14,7 @@ from typing import overload
 from metastore.ground.notebook import grid
 from metastore.predicates.columns import PredicateColumn
 from metastore.scan.pruning.decided_files import KeptFiles, SkippedFiles
-from metastore.scan.pruning.evaluate import Excluded, Exclusion
+from metastore.scan.pruning.evaluate import Exclusion, Exclusions
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class SegmentDecision:
 class SegmentDecisions(Sequence[SegmentDecision]):
     """The segments in the order of the metadata; each is made on access."""
 
-    def __init__(self, identifiers: Sequence[str], excluded: Excluded) -> None:
+    def __init__(self, identifiers: Sequence[str], excluded: Exclusions) -> None:
         self._identifiers = identifiers
         self._excluded = excluded
 

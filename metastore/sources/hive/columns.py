@@ -16,14 +16,14 @@ from typing import Final
 from metastore.errors import FormatError
 from metastore.ground.digests import digest
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.sources.hive.tables import FileFormat, HiveTable
+from metastore.sources.hive.tables import HiveFormat, HiveTable
 from metastore.sources.hive.types import drill_type
 from metastore.sources.table_columns import by_lower_name
 
 _POSITION: Final = re.compile(r"_col(\d+)")
 _BY_POSITION: Final = {
-    FileFormat.PARQUET: "parquet.column.index.access",
-    FileFormat.ORC: "orc.force.positional.evolution",
+    HiveFormat.PARQUET: "parquet.column.index.access",
+    HiveFormat.ORC: "orc.force.positional.evolution",
 }
 """For each format, the property that switches to matching columns by position."""
 
@@ -40,7 +40,7 @@ class HiveColumns:
     says_types: bool = True
 
     @classmethod
-    def of(cls, table: HiveTable, format_: FileFormat) -> HiveColumns:
+    def of(cls, table: HiveTable, format_: HiveFormat) -> HiveColumns:
         """Returns the columns of ``table``, whose files are of ``format_``.
 
         Raises FormatError for unsupported types.

@@ -24,12 +24,12 @@ from metastore.lake.stores.arrow import open_location
 from metastore.lake.stores.read_errors import UNREADABLE, reading_file
 from metastore.model.statistics import ColumnStatistics, merge
 from metastore.sources.hive.matching import match
-from metastore.sources.hive.tables import Columns, FileFormat
+from metastore.sources.hive.tables import Columns, HiveFormat
 from metastore.sources.hive.text.fields import fields
 from metastore.sources.hive.text.lines import decompress, lines
 from metastore.sources.hive.text.serdes import TextSerde
 from metastore.sources.hive.text.values import measure_column
-from metastore.sources.hive.types import Leaf, drill_type, leaves_of
+from metastore.sources.hive.types import HiveLeaf, drill_type, leaves_of
 from metastore.sources.provided import Measures, column_statistics
 
 _FRAGMENT: Final[dict[str, Any]] = {
@@ -43,7 +43,7 @@ FRAGMENT: Final = pa.schema(_FRAGMENT)
 _OPEN_BOUNDS: Final = frozenset({"timestamp", "timestamptz", "char"})
 """Types whose values readers interpret differently: timestamps in different zones, texts with or without padding."""
 
-Reading = FileFormat | TextSerde
+Reading = HiveFormat | TextSerde
 """The way to read a file."""
 
 
@@ -106,10 +106,10 @@ class _Describer:
         return rows, [of_column[leaf.path[0]] if len(leaf.path) == 1 else None for leaf in self._leaves]
 
     def _footer(
-        self, source: pa.NativeFile, size: int, format_: FileFormat
+        self, source: pa.NativeFile, size: int, format_: HiveFormat
     ) -> tuple[int, list[ColumnStatistics | None]]:
         facts = self._facts(source, size, format_)
-        found = match(self._columns, facts.schema, timestamps=format_ is not FileFormat.AVRO)
+        found = match(self._columns, facts.schema, timestamps=format_ is not HiveFormat.AVRO)
         known: list[ColumnStatistics | None] = [None] * len(self._leaves)
         if found.problems:  # engines read values of other types than the table's in different ways
             return facts.records, known
@@ -124,17 +124,17 @@ class _Describer:
                 known[place] = _all_null(leaf_, facts.records)
         return facts.records, known
 
-    def _facts(self, source: pa.NativeFile, size: int, format_: FileFormat) -> FileFacts:
+    def _facts(self, source: pa.NativeFile, size: int, format_: HiveFormat) -> FileFacts:
         match format_:
-            case FileFormat.PARQUET:
+            case HiveFormat.PARQUET:
                 return self._parquet.read(source)
-            case FileFormat.ORC:
+            case HiveFormat.ORC:
                 return read_orc(source, size)
             case _:
                 return read_avro(source, size)
 
 
-def _of_footer(leaf: Leaf, facts: LeafFacts, rows: int) -> ColumnStatistics:
+def _of_footer(leaf: HiveLeaf, facts: LeafFacts, rows: int) -> ColumnStatistics:
     low, high = facts.low, facts.high
     if leaf.type.name in _OPEN_BOUNDS or isinstance(low, datetime):
         low = high = None
@@ -146,5 +146,5 @@ def _of_footer(leaf: Leaf, facts: LeafFacts, rows: int) -> ColumnStatistics:
     return column_statistics(str(drill_type(leaf.type)), rows, Measures(low, high, nulls, exact=False), whole=True)
 
 
-def _all_null(leaf: Leaf, rows: int) -> ColumnStatistics:
+def _all_null(leaf: HiveLeaf, rows: int) -> ColumnStatistics:
     return column_statistics(str(drill_type(leaf.type)), rows, Measures(None, None, rows), whole=True)

@@ -1,7 +1,7 @@
 """Hive tables that are described file by file: text, ``char``, and partitions in several formats or in other folders.
 
 No metadata units of their directories are kept. The table itself provides the contents of its files, partition columns
-included, as Iceberg tables do (:class:`metastore.sources.provided.Provided`). The state of a file includes the
+included, as Iceberg tables do (:class:`metastore.sources.provided.ProvidedTable`). The state of a file includes the
 service's description of its partition (format, SerDe, delimiters, values, types). If that is altered, the file counts
 as changed.
 """
@@ -28,8 +28,8 @@ from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.sources.hive.described_files import FRAGMENT, DescribedChunk, FileToDescribe, Reading, describe
 from metastore.sources.hive.listing import plain_location
 from metastore.sources.hive.partitions import partition_name, typed_value
-from metastore.sources.hive.tables import MIGRATABLE, Columns, FileFormat, HivePartition, HiveTable
-from metastore.sources.hive.text.serdes import Rows, TextSerde, text_serde
+from metastore.sources.hive.tables import MIGRATABLE, Columns, HiveFormat, HivePartition, HiveTable
+from metastore.sources.hive.text.serdes import SerdeKind, TextSerde, text_serde
 from metastore.sources.hive.types import HiveType, drill_type, leaves_of
 from metastore.sources.listing import list_files
 from metastore.sources.provided import Measures, ProvidedFile, column_statistics
@@ -152,7 +152,7 @@ def needs_description(table: HiveTable, partitions: Sequence[HivePartition]) -> 
     Scans by metadata units return a ``char`` as the file has it, with or without trailing spaces; some readers pad it.
     """
     formats = {each.format for each in partitions} or {table.format}
-    if len(formats) > 1 or FileFormat.TEXT in formats:
+    if len(formats) > 1 or HiveFormat.TEXT in formats:
         return True
     if any(_CHAR.search(each.type) for each in (*(table.raw.sd.cols or ()), *(table.raw.partitionKeys or ()))):
         return True
@@ -176,7 +176,7 @@ def folder_of(table: HiveTable, partition: HivePartition) -> str:
 
 def _columns(table: HiveTable) -> Columns:
     """Returns the columns of all partitions: readers convert values to their types. OpenCSVSerde has only strings."""
-    if table.raw.sd.serdeInfo.serializationLib != Rows.CSV.value:
+    if table.raw.sd.serdeInfo.serializationLib != SerdeKind.CSV.value:
         return table.columns
     return tuple((name, HiveType("string")) for name, _ in table.columns)
 
@@ -190,11 +190,11 @@ def _places(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[_
         yield _Place(plain_location(each.location), _reading(table, each.raw.sd, each.format), each.values)
 
 
-def _reading(table: HiveTable, descriptor: StorageDescriptor, format_: FileFormat | None) -> Reading:
+def _reading(table: HiveTable, descriptor: StorageDescriptor, format_: HiveFormat | None) -> Reading:
     """Returns the way to read files. Raises InvalidRequestError for an unsupported format."""
     if format_ in MIGRATABLE:
         return format_
-    if format_ is FileFormat.TEXT:
+    if format_ is HiveFormat.TEXT:
         return text_serde(descriptor, table.parameters)
     raise InvalidRequestError(
         f"{table} has files in {descriptor.inputFormat or 'no format'}; Hive tables of Parquet, ORC, Avro and text can "
@@ -202,8 +202,8 @@ def _reading(table: HiveTable, descriptor: StorageDescriptor, format_: FileForma
     )
 
 
-def _format(reading: Reading) -> FileFormat:
-    return FileFormat.TEXT if isinstance(reading, TextSerde) else reading
+def _format(reading: Reading) -> HiveFormat:
+    return HiveFormat.TEXT if isinstance(reading, TextSerde) else reading
 
 
 def _bytes_read_of(file: FileToDescribe) -> int:

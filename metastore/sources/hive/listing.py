@@ -34,7 +34,7 @@ _ICEBERG_FILE: Final = re.compile(
 )
 
 
-class Nested(str, Enum):
+class NestedDirectories(str, Enum):
     """How to treat directories in the directory of a table or partition."""
 
     READ = "true"
@@ -51,7 +51,7 @@ class DataFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Folder:
+class LocationContents:
     """The contents of one location: data files sorted by location, and the first nested directory.
 
     ``exists`` is False if the location does not exist.
@@ -63,7 +63,7 @@ class Folder:
     exists: bool = True
 
 
-class Store:
+class HiveStore:
     """Access to files: Arrow file systems by location, opened with PyIceberg's properties. It pickles as plain data."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -91,7 +91,7 @@ class Store:
         store, path = self.place(location)
         return store.open_input_file(path)
 
-    def contents(self, locations: Sequence[str], nested: Nested) -> list[Folder]:
+    def contents(self, locations: Sequence[str], nested: NestedDirectories) -> list[LocationContents]:
         """Returns the contents of each of ``locations``, in this order; a missing location has no files."""
         with ThreadPoolExecutor(_THREADS) as threads:
             return list(threads.map(lambda location: self._folder(location, nested), locations))
@@ -120,13 +120,13 @@ class Store:
         names = [entry.base_name for entry in entries if entry.type == fs.FileType.Directory]
         return [(*above, name) for name in names if not _is_hidden(name) or "=" in name]
 
-    def _folder(self, location: str, nested: Nested) -> Folder:
+    def _folder(self, location: str, nested: NestedDirectories) -> LocationContents:
         store, root = self.place(location)
         try:
-            selector = fs.FileSelector(root, recursive=nested is Nested.READ, allow_not_found=True)
+            selector = fs.FileSelector(root, recursive=nested is NestedDirectories.READ, allow_not_found=True)
             entries = store.get_file_info(selector)
             if not entries and store.get_file_info(root).type != fs.FileType.Directory:
-                return Folder(location, exists=False)
+                return LocationContents(location, exists=False)
             if left_over := _iceberg_folder(store, root, entries):
                 entries = [entry for entry in entries if f"{entry.path}/".find(left_over) != 0]
         except (OSError, pa.ArrowException) as error:
@@ -147,7 +147,7 @@ def unusable(location: str) -> str | None:
     return None
 
 
-def _folder_of(location: str, root: str, entries: Iterable[fs.FileInfo]) -> Folder:
+def _folder_of(location: str, root: str, entries: Iterable[fs.FileInfo]) -> LocationContents:
     files: list[DataFile] = []
     folders: list[str] = []
     for entry in entries:
@@ -159,7 +159,7 @@ def _folder_of(location: str, root: str, entries: Iterable[fs.FileInfo]) -> Fold
             folders.append(place)
         elif entry.size and not entry.base_name.endswith("._COPYING_"):
             files.append(DataFile(place, entry.size, entry.mtime_ns or 0))
-    return Folder(location, tuple(sorted(files)), min(folders, default=None))
+    return LocationContents(location, tuple(sorted(files)), min(folders, default=None))
 
 
 def _iceberg_folder(store: fs.FileSystem, root: str, entries: Iterable[fs.FileInfo]) -> str | None:

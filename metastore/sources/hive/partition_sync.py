@@ -16,7 +16,7 @@ from hive_metastore.ttypes import Partition
 from metastore.errors import FormatError, InvalidRequestError, ProcedureError, StorageError
 from metastore.sources.directory_values import NULL_DIRECTORY
 from metastore.sources.hive.client import HiveClient
-from metastore.sources.hive.listing import Nested, Store
+from metastore.sources.hive.listing import HiveStore, NestedDirectories
 from metastore.sources.hive.partitions import folder_value, partition_name, typed_value
 from metastore.sources.hive.tables import HivePartition, HiveTable
 
@@ -32,7 +32,7 @@ class SyncMode(str, Enum):
 
 
 @dataclass(frozen=True)
-class Synced:
+class SyncResult:
     """Names of the added and dropped partitions."""
 
     added: tuple[str, ...]
@@ -40,8 +40,8 @@ class Synced:
 
 
 def synchronize(
-    client: HiveClient, store: Store, table: HiveTable, mode: SyncMode, *, case_sensitive: bool, dry_run: bool
-) -> Synced:
+    client: HiveClient, store: HiveStore, table: HiveTable, mode: SyncMode, *, case_sensitive: bool, dry_run: bool
+) -> SyncResult:
     """Add partitions that exist only as folders, and drop those whose folder does not exist, depending on ``mode``.
 
     Raises ProcedureError if the table has no partitions, or if Hive does not manage them.
@@ -55,20 +55,20 @@ def synchronize(
         have = {each.values for each in known}
         coming = {values: place for values, place in there.items() if values not in have}
     if mode is not SyncMode.ADD:
-        folders = store.contents([each.location for each in known], Nested.IGNORE)
+        folders = store.contents([each.location for each in known], NestedDirectories.IGNORE)
         going = [each for each, folder in zip(known, folders, strict=True) if not folder.exists]
     if not dry_run:
         new = [_new_partition(table, values, place) for values, place in sorted(coming.items())]
         client.add_partitions(table.database, table.name, new)
         for each in going:
             client.drop_partition(table.database, table.name, each.values)
-    return Synced(
+    return SyncResult(
         tuple(_name(names, values) for values in sorted(coming)), tuple(_name(names, each.values) for each in going)
     )
 
 
 def create_empty(
-    client: HiveClient, store: Store, table: HiveTable, columns: Sequence[str], values: Sequence[str | None]
+    client: HiveClient, store: HiveStore, table: HiveTable, columns: Sequence[str], values: Sequence[str | None]
 ) -> str:
     """Add one partition without files, create its folder, and return its location. A value ``None`` means null.
 
@@ -108,7 +108,7 @@ def _partition_columns(table: HiveTable) -> list[str]:
     return [each.name for each in table.raw.partitionKeys]
 
 
-def _folders(store: Store, table: HiveTable, names: Sequence[str], *, case_sensitive: bool) -> dict[Values, str]:
+def _folders(store: HiveStore, table: HiveTable, names: Sequence[str], *, case_sensitive: bool) -> dict[Values, str]:
     """Returns the location of each folder that is named like a partition, by the partition's values."""
     found = {}
     for folders in store.folders(table.location, depth=len(names)):

@@ -25,7 +25,7 @@ from metastore.sources.hive.client import HiveClient
 from metastore.sources.hive.columns import HiveColumns
 from metastore.sources.hive.described_table import DescribedTable, needs_description
 from metastore.sources.hive.listing import plain_location
-from metastore.sources.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
+from metastore.sources.hive.tables import MIGRATABLE, HiveFormat, HivePartition, HiveTable
 from metastore.sources.hive.types import HiveType, drill_type
 from metastore.sources.listing import Listing, list_files
 from metastore.sources.source_table import SourceTable
@@ -84,14 +84,14 @@ def _partition_columns(named: TableInfo, table: HiveTable) -> dict[str, HiveType
         raise InvalidRequestError(f"{named} cannot be analyzed: {error}") from error
 
 
-def _columns(named: TableInfo, table: HiveTable, format_: FileFormat) -> HiveColumns:
+def _columns(named: TableInfo, table: HiveTable, format_: HiveFormat) -> HiveColumns:
     try:
         return HiveColumns.of(table, format_)
     except FormatError as error:
         raise InvalidRequestError(f"{named} cannot be analyzed: {error}") from error
 
 
-def _format(named: TableInfo, table: HiveTable, partitions: Sequence[HivePartition]) -> FileFormat:
+def _format(named: TableInfo, table: HiveTable, partitions: Sequence[HivePartition]) -> HiveFormat:
     [format_] = {each.format for each in partitions} or {table.format}
     if format_ not in MIGRATABLE:
         known = ", ".join(map(str, MIGRATABLE))

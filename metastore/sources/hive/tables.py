@@ -26,7 +26,7 @@ _SPARK_PLACEHOLDER: Final = (("col", "array<string>"),)
 """The columns that Spark gives a table whose schema Hive cannot express."""
 
 
-class FileFormat(str, Enum):
+class HiveFormat(str, Enum):
     """A format of data files of Hive tables."""
 
     PARQUET = "PARQUET"
@@ -38,7 +38,7 @@ class FileFormat(str, Enum):
         return self.value
 
 
-MIGRATABLE: Final = (FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO)
+MIGRATABLE: Final = (HiveFormat.PARQUET, HiveFormat.ORC, HiveFormat.AVRO)
 """The formats that Iceberg supports."""
 
 Columns = tuple[tuple[str, HiveType], ...]
@@ -60,7 +60,7 @@ class HivePartition:
         return cls(tuple(partition.values), _location(sd), str(sd.inputFormat or ""), partition)
 
     @property
-    def format(self) -> FileFormat | None:
+    def format(self) -> HiveFormat | None:
         """The format of its files, or None if unknown."""
         return format_of(self.input_format)
 
@@ -97,7 +97,7 @@ class HiveTable:
         return f"{self.database}.{self.name}"
 
     @property
-    def format(self) -> FileFormat | None:
+    def format(self) -> HiveFormat | None:
         """The format of its files, or None if unknown; its partitions may have other formats."""
         return format_of(self.input_format)
 
@@ -159,22 +159,22 @@ class HiveTable:
             raise FormatError(f"column {column.name} of {self}: {error}") from error
 
 
-def format_of(input_format: str) -> FileFormat | None:
+def format_of(input_format: str) -> HiveFormat | None:
     """Returns the format that a Hadoop input format reads, by the name of its class without its package."""
     return _BY_CLASS.get(input_format.rpartition(".")[2].lower())
 
 
 FORMAT_CLASSES: Final = {
-    FileFormat.PARQUET: "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
-    FileFormat.ORC: "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
-    FileFormat.AVRO: "org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
-    FileFormat.TEXT: "org.apache.hadoop.mapred.TextInputFormat",
+    HiveFormat.PARQUET: "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+    HiveFormat.ORC: "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+    HiveFormat.AVRO: "org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
+    HiveFormat.TEXT: "org.apache.hadoop.mapred.TextInputFormat",
 }
 """The input format that Hive gives a table of each format."""
 
 _BY_CLASS: Final = {
     **{name.rpartition(".")[2].lower(): format_ for format_, name in FORMAT_CLASSES.items()},
-    "deprecatedparquetinputformat": FileFormat.PARQUET,
+    "deprecatedparquetinputformat": HiveFormat.PARQUET,
 }
 
 

@@ -117,7 +117,7 @@ class HiveType:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class HiveLeaf:
     """A part of a column that holds values itself; ``repeated`` if it is inside a list or a map."""
 
     path: Path
@@ -134,7 +134,7 @@ def parse(text: str) -> HiveType:
     return found
 
 
-def leaves_of(columns: Sequence[tuple[str, HiveType]]) -> list[Leaf]:
+def leaves_of(columns: Sequence[tuple[str, HiveType]]) -> list[HiveLeaf]:
     """Returns all leaves of ``columns``, depth first: the order of every columnar format."""
     return [leaf for name, type_ in columns for leaf in _leaves((name,), type_, repeated=False)]
 
@@ -183,9 +183,9 @@ def drill_type(type_: HiveType) -> DrillType:
             return DrillType(_DRILL.get(name, name.upper()))
 
 
-def _leaves(path: Path, type_: HiveType, *, repeated: bool) -> Iterator[Leaf]:
+def _leaves(path: Path, type_: HiveType, *, repeated: bool) -> Iterator[HiveLeaf]:
     if not type_.is_nested:
-        yield Leaf(path, type_, repeated)
+        yield HiveLeaf(path, type_, repeated)
     for name, inner in type_.children():
         yield from _leaves((*path, name), inner, repeated=repeated or type_.name != "struct")
 

@@ -36,7 +36,7 @@ from metastore.sql.queries.columns_of_files import (
     of_table,
     with_columns,
 )
-from metastore.sql.queries.narrowed import Narrowed, fitting, of_iceberg
+from metastore.sql.queries.narrowed import NarrowedRead, fitting, of_iceberg
 from metastore.sql.queries.push_down import AskedRows
 from metastore.sql.queries.row_parts import RowsOnStore, addressed_rows_of, rows_of_iceberg
 
@@ -109,7 +109,7 @@ class CatalogRows:
             projection = self._projection(asked, condition)
             return rows_of_iceberg(self.table, projection, condition, tasks, asked.columns, more)
 
-    def narrow(self, asked: AskedRows) -> Narrowed:
+    def narrow(self, asked: AskedRows) -> NarrowedRead:
         """Returns which part is read, and why."""
         with self._errors():
             return of_iceberg(asked, fitting(asked, self.schema), self.table, self.extra)

@@ -20,7 +20,7 @@ from metastore.sql.statement import Statement
 _PLACE: Final = re.compile(r"line (\d+), column \d+")
 
 
-class Composed:
+class ComposedQuery:
     """Parts of ``statement``, and the text that is written between them."""
 
     def __init__(self, statement: Statement) -> None:
@@ -28,13 +28,13 @@ class Composed:
         self._lines: list[str] = []
         self._origins: list[int | None] = []
 
-    def add(self, text: str) -> Composed:
+    def add(self, text: str) -> ComposedQuery:
         """Add text that is not in the statement, without a line break."""
         self._lines.append(text)
         self._origins.append(None)
         return self
 
-    def part(self, tokens: tuple[Token, ...]) -> Composed:
+    def part(self, tokens: tuple[Token, ...]) -> ComposedQuery:
         """Add the statement's text from the first to the last of ``tokens``."""
         text, start = self._statement.text, tokens[0].start
         before = text[:start]
@@ -45,7 +45,7 @@ class Composed:
         self._origins += range(line, line + 1 + len(rest))
         return self
 
-    def value(self, tokens: tuple[Token, ...]) -> Composed:
+    def value(self, tokens: tuple[Token, ...]) -> ComposedQuery:
         """Add a value in brackets; NULL in place of DEFAULT, which is no expression."""
         return self.add("NULL") if is_default(tokens) else self.add("(").part(tokens).add(")")
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from metastore.config.sql import SqlSettings
 from metastore.duck.queries import Duck, Failure
-from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.composed import ComposedQuery
 from metastore.sql.queries.query_errors import Hints, error_of
 from metastore.sql.queries.relations import Relation, Relations
 from metastore.sql.queries.row_parts import HeldRows, RowPart, in_schema
@@ -95,7 +95,7 @@ def hold_rows(table: QueryTable, room: int) -> HeldRows | None:
     return found if len(found.content) <= room else None
 
 
-def held_rows(composed: Composed, relations: Relations) -> pa.Table | None:
+def held_rows(composed: ComposedQuery, relations: Relations) -> pa.Table | None:
     """Returns the rows of the query ``composed``, which runs here once, as tasks may read them in its place.
 
     Returns None if they are too many, if two columns have one name, or if a type of DuckDB would become another one on

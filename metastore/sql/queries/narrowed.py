@@ -28,7 +28,7 @@ from metastore.sql.queries.push_down import AskedRows, condition_text
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class NarrowedRead:
     """``condition`` holds for every row that is read; ``lines`` say which files are read, and why."""
 
     condition: BooleanExpression
@@ -42,32 +42,32 @@ def fitting(asked: AskedRows, schema: Schema) -> IcebergFilter:
     return iceberg_filter(asked.condition, for_conditions(schema))
 
 
-def narrowed_by(asked: AskedRows, chosen: IcebergFilter) -> Narrowed:
+def narrowed_by(asked: AskedRows, chosen: IcebergFilter) -> NarrowedRead:
     """Returns the lines for a source that only the filter narrows."""
-    return Narrowed(chosen.expression, _notes(asked, chosen.notes))
+    return NarrowedRead(chosen.expression, _notes(asked, chosen.notes))
 
 
-def in_memory(asked: AskedRows) -> Narrowed:
+def in_memory(asked: AskedRows) -> NarrowedRead:
     """Returns the lines for rows that are not read from files."""
     lines = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB filters them"]
-    return Narrowed(AlwaysTrue(), lines)
+    return NarrowedRead(AlwaysTrue(), lines)
 
 
-def of_changelog(asked: AskedRows, snapshots: int) -> Narrowed:
+def of_changelog(asked: AskedRows, snapshots: int) -> NarrowedRead:
     """Returns the lines for the changes of some snapshots, which are all read."""
-    return Narrowed(
+    return NarrowedRead(
         AlwaysTrue(), [f"snapshots: {snapshots}, and DuckDB filters their changed rows", *_notes(asked, ())]
     )
 
 
-def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> Narrowed:
+def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> NarrowedRead:
     """Returns the lines for an Iceberg table, by its manifests and the columns ``extra`` of its files."""
     is_meant, condition = may_have_rows(chosen.expression, table.metadata, extra), chosen.expression
     chosen = replace(chosen, expression=of_table(condition, extra))
     files = {task.file.file_path: task.file for task in scan_tasks(table.metadata, table.io)}
     every = list(files)
     if isinstance(condition, AlwaysTrue):
-        return Narrowed(
+        return NarrowedRead(
             condition, [f"files: {format_count(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)]
         )
     tasks = scan_tasks(table.metadata, table.io, chosen.expression)
@@ -83,7 +83,7 @@ def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Seq
         lines += ["skipped by:", *format_lines(excluding)]
     lines.append("row groups: those of the files read are chosen by their own statistics when they are opened")
     notes = [*chosen.notes, *_without_bounds(chosen.expression, table, files.values())]
-    return Narrowed(condition, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
+    return NarrowedRead(condition, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
 
 
 def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[DataFile]) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[
         yield f"the manifests have no bounds of {name}, so that it skips no file; row groups have them in the files"
 
 
-def of_scan(asked: AskedRows, scan: Scan) -> Narrowed:
+def of_scan(asked: AskedRows, scan: Scan) -> NarrowedRead:
     """Returns the lines for an analyzed table, by the metastore."""
     explanation = scan.explain()
     condition: BooleanExpression = AlwaysTrue()
@@ -106,7 +106,7 @@ def of_scan(asked: AskedRows, scan: Scan) -> Narrowed:
     if explanation.skipped_by:
         lines.append("skipped by:")
         lines += format_lines([f"{number} files: {test}" for test, number in explanation.skipped_by.items()])
-    return Narrowed(condition, [*lines, *_notes(asked, explanation.notes if asked.condition else ())])
+    return NarrowedRead(condition, [*lines, *_notes(asked, explanation.notes if asked.condition else ())])
 
 
 def _notes(asked: AskedRows, notes: Sequence[str], *, nothing: bool = False) -> list[str]:

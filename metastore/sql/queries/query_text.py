@@ -24,7 +24,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
 from metastore.sql.queries.lateral_views import lateral_views
 from metastore.sql.queries.table_changes import table_changes
-from metastore.sql.queries.version_clauses import Version, version_clauses
+from metastore.sql.queries.version_clauses import RequestedVersion, version_clauses
 from metastore.sql.queries.written_values import in_duckdb_values
 from metastore.sql.statement import Statement
 from metastore.sql.views.text import ctes_seen_from
@@ -48,7 +48,7 @@ class Reference:
     start: int
     end: int
     node: exp.Table
-    version: Version | None = None
+    version: RequestedVersion | None = None
 
     def __str__(self) -> str:
         return ".".join(self.parts)
@@ -171,7 +171,7 @@ def _tree(statement: Statement, text: str) -> exp.Expr:
     return trees[0]
 
 
-def _reference(node: exp.Table, versions: dict[int, Version]) -> Reference | None:
+def _reference(node: exp.Table, versions: dict[int, RequestedVersion]) -> Reference | None:
     """Returns the reference that ``node`` is; None for a function and for a common table expression."""
     if isinstance(node.this, exp.Func | exp.Anonymous):
         return None

@@ -52,7 +52,7 @@ from metastore.scan.directories import LEVEL
 from metastore.scan.pruning.row_id import ROW_ID
 from metastore.scan.scan import Scan
 from metastore.sql.queries.catalog_rows import CatalogRows
-from metastore.sql.queries.narrowed import Narrowed, fitting, in_memory, narrowed_by, of_changelog, of_scan
+from metastore.sql.queries.narrowed import NarrowedRead, fitting, in_memory, narrowed_by, of_changelog, of_scan
 from metastore.sql.queries.push_down import AskedRows
 from metastore.sql.queries.row_parts import RowsOnStore, rows_of_scan
 from metastore.sql.queries.time_travel import is_branch, table_at
@@ -74,7 +74,7 @@ class Relation:
 
     schema: pa.Schema
     read: Callable[[AskedRows], Iterator[pa.RecordBatch]]
-    narrow: Callable[[AskedRows], Narrowed]
+    narrow: Callable[[AskedRows], NarrowedRead]
     fits: Schema | None = None
     unlisted: Sequence[str] = ()
     """Columns that ``*`` leaves out."""
@@ -343,7 +343,7 @@ class Relations:
             hidden = tables.scan(info, list_files=False).plan.hidden
             schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
 
-        def narrow(asked: AskedRows) -> Narrowed:
+        def narrow(asked: AskedRows) -> NarrowedRead:
             narrowed = of_scan(asked, plan_scan(asked))
             if ROW_ID not in extra or asked.why_no_ids is None:
                 return narrowed

@@ -36,7 +36,7 @@ from metastore.model.identity import TableInfo
 from metastore.scan.pruning.file_columns import NOT_KEPT
 from metastore.scan.pruning.row_id import ROW_ID
 from metastore.sql.queries.asked_through_views import Through, asked_through
-from metastore.sql.queries.narrowed import Narrowed
+from metastore.sql.queries.narrowed import NarrowedRead
 from metastore.sql.queries.push_down import AskedRows, asked_of, condition_text
 from metastore.sql.queries.query_errors import Hints, error_of
 from metastore.sql.queries.query_text import QueryText, Reference
@@ -191,7 +191,7 @@ def explain_analyze(target: StatementTarget, statement: Statement) -> pa.Table:
 
 
 @dataclass
-class _Measured:
+class _ReadMeasures:
     """What a query has read of one table; DuckDB may read it several times."""
 
     name: str
@@ -232,7 +232,7 @@ class _Preparation:
         self._measures = measures
         self._relations = relations
         self.fetched: list[str] = []
-        self.measured: list[_Measured] = []
+        self.measured: list[_ReadMeasures] = []
         self.left_out: dict[str, str] = {}
         self.registered: list[QueryTable | QueryView] = []
 
@@ -299,7 +299,7 @@ class _Preparation:
 
         read = batches
         if self._measures:
-            measured = _Measured(str(reference), relation.on_store(asked))
+            measured = _ReadMeasures(str(reference), relation.on_store(asked))
             self.measured.append(measured)
             read = lambda: measured.count_batches(batches())  # noqa: E731 - each scan is counted
 
@@ -333,7 +333,7 @@ class _Preparation:
         mark_columns(tree, [each.schema for each in found if not isinstance(each, ViewText)])
 
 
-def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: Narrowed) -> list[str]:
+def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: NarrowedRead) -> list[str]:
     where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {condition_text(narrowed.condition)}"
     first = f"Fetch {reference} ({', '.join(asked.columns)}){where}"
     return [first, *(f"  {line}" for line in narrowed.lines)]

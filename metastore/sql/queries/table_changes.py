@@ -23,7 +23,7 @@ from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.binding import bind
 from metastore.procedures.framework.model import BaseProcedure, columns
 from metastore.sql.call import given_arguments
-from metastore.sql.queries.version_clauses import Version
+from metastore.sql.queries.version_clauses import RequestedVersion
 from metastore.sql.statement import Cursor, Statement
 
 _NAME: Final = ("SYSTEM", "TABLE_CHANGES")
@@ -40,7 +40,7 @@ _FUNCTION: Final = BaseProcedure(
 )
 
 
-def table_changes(statement: Statement) -> Iterator[tuple[int, int, str, Version]]:
+def table_changes(statement: Statement) -> Iterator[tuple[int, int, str, RequestedVersion]]:
     """Yield each place of such a call, the name of the table that stands for it, and which snapshots it means.
 
     Raises InvalidRequestError, at the argument, for arguments that do not fit.
@@ -60,4 +60,4 @@ def table_changes(statement: Statement) -> Iterator[tuple[int, int, str, Version
             f"{found['table_name']}${CHANGES}",
         ]
         between = SnapshotRange(*(found[name] for name in _IDS))
-        yield token.start, end, ".".join(map(double_quoted, parts)), Version(between, names[-1].token)
+        yield token.start, end, ".".join(map(double_quoted, parts)), RequestedVersion(between, names[-1].token)

@@ -23,7 +23,7 @@ from metastore.sql.statement import Statement
 
 
 @dataclass(frozen=True)
-class Version:
+class RequestedVersion:
     """A requested version: a snapshot's id, the name of a branch or tag, a point in time, or snapshots by a range."""
 
     value: int | str | datetime | SnapshotRange
@@ -39,7 +39,7 @@ _KINDS: Final = {
 """The words before AS OF, and what they mean."""
 
 
-def version_clauses(statement: Statement) -> Iterator[tuple[int, int, Version]]:
+def version_clauses(statement: Statement) -> Iterator[tuple[int, int, RequestedVersion]]:
     """Read ``[FOR] VERSION|TIMESTAMP AS OF constant``: its first and last token, and the version.
 
     SYSTEM_VERSION and SYSTEM_TIME are other words for them. A time may be an expression of constants.
@@ -55,11 +55,11 @@ def version_clauses(statement: Statement) -> Iterator[tuple[int, int, Version]]:
             continue
         first = index - 1 if statement.word(index - 1) == "FOR" else index
         if kind == "TIMESTAMP" and (last := _end_of_time(statement, start)) > value:
-            yield first, last, Version(_compute_time(statement, start, last), statement.tokens[start])
+            yield first, last, RequestedVersion(_compute_time(statement, start, last), statement.tokens[start])
         elif token.token_type in {TokenType.NUMBER, TokenType.STRING}:
-            yield first, value, Version(_value(statement, kind, token), token)
+            yield first, value, RequestedVersion(_value(statement, kind, token), token)
         elif kind == "TIMESTAMP":
-            yield first, value, Version(_compute_time(statement, start, value), token)
+            yield first, value, RequestedVersion(_compute_time(statement, start, value), token)
 
 
 _AFTER_INTERVAL: Final = re.compile(r"(YEAR|MONTH|WEEK|DAY|HOUR|MINUTE|SECOND|MILLISECOND|MICROSECOND)S?")

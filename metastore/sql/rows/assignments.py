@@ -15,7 +15,7 @@ from sqlglot import Token, TokenType
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted, quote_for_spark, text_constant
 from metastore.sql.expressions import expression, position_of
-from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.composed import ComposedQuery
 from metastore.sql.queries.default_keyword import is_default
 from metastore.sql.statement import Cursor, Name
 
@@ -75,7 +75,7 @@ def _path(cursor: Cursor, alias: str) -> tuple[Name, ...]:
     return tuple(names[1:] if names[1:] and names[0].text.lower() == alias.lower() else names)
 
 
-def add_value(composed: Composed, value: Value, field: NestedField, *, of_engine: bool = False) -> None:
+def add_value(composed: ComposedQuery, value: Value, field: NestedField, *, of_engine: bool = False) -> None:
     """Add the value of the column ``field`` to a query, in the SQL of Spark with ``of_engine``, else of DuckDB.
 
     Raises InvalidRequestError, at the name, for a field that the column does not have.
@@ -92,7 +92,7 @@ def add_value(composed: Composed, value: Value, field: NestedField, *, of_engine
 class _Fields:
     """Composes a struct of new and present fields."""
 
-    composed: Composed
+    composed: ComposedQuery
     cursor: Cursor
     quoted: Callable[[str], str]
     of_engine: bool

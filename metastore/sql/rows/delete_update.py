@@ -32,7 +32,7 @@ from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.row_changes import FILE, ROW, RowChanges, Update
 from metastore.lake.writes.written_change import RowPlan
 from metastore.sql.expressions import expression, positions_of
-from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.composed import ComposedQuery
 from metastore.sql.queries.default_keyword import is_default
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import rows_of
@@ -42,7 +42,7 @@ from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.change_tasks import plan_change
 from metastore.sql.tasks.covered_files import covered_files, implied_condition
-from metastore.sql.tasks.row_writes import Reading, run_change
+from metastore.sql.tasks.row_writes import StatementReading, run_change
 
 _NO_ROWS: Final = pa.table({FILE: pa.array([], pa.int64()), ROW: pa.array([], pa.int64())})
 
@@ -63,21 +63,25 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
             explains=statement.explains,
         )
 
-    def plan(reading: Reading) -> RowPlan:
+    def plan(reading: StatementReading) -> RowPlan:
         if not sources:
             return deletion(target, statement, named, where, reading)
-        composed = _add_source(Composed(statement).add(_addresses(named)), named, sources, where)
+        composed = _add_source(ComposedQuery(statement).add(_addresses(named)), named, sources, where)
         return plan_change(target, composed, reading, _Deletion(is_joined=True))
 
     return run_change(target, named.table, plan, "delete", branch=named.branch, explains=statement.explains)
 
 
 def deletion(
-    target: StatementTarget, statement: Statement, named: NamedTable, where: tuple[Token, ...], reading: Reading
+    target: StatementTarget,
+    statement: Statement,
+    named: NamedTable,
+    where: tuple[Token, ...],
+    reading: StatementReading,
 ) -> RowPlan:
     """Returns the plan that deletes the rows of the condition ``where``; covered files are dropped without reading."""
-    composed = _add_source(Composed(statement).add(_addresses(named)), named, (), where)
-    negated = Composed(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
+    composed = _add_source(ComposedQuery(statement).add(_addresses(named)), named, (), where)
+    negated = ComposedQuery(statement).add("SELECT * FROM").part(named.tokens).add("WHERE NOT (").part(where).add(")")
     covered = covered_files(negated, reading)
     live = reading.live
     reading.relations.pin(named.table, reading.table, replace(live, hidden=frozenset(covered)), reading.branch)
@@ -111,10 +115,10 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
     sources = _sources(cursor, "FROM")
     where = _where(cursor)
 
-    def plan(reading: Reading) -> RowPlan:
+    def plan(reading: StatementReading) -> RowPlan:
         schema = reading.table.schema()
         places = positions_of(cursor, schema, [name for name, _ in assigned])
-        composed = Composed(statement).add(_addresses(named))
+        composed = ComposedQuery(statement).add(_addresses(named))
         for place, (_, value) in zip(places, assigned, strict=True):
             add_value(composed.add(","), value, schema.fields[place])
         _add_source(composed, named, sources, where)
@@ -177,8 +181,8 @@ def _addresses(named: NamedTable) -> str:
 
 
 def _add_source(
-    composed: Composed, named: NamedTable, sources: tuple[Token, ...], where: tuple[Token, ...]
-) -> Composed:
+    composed: ComposedQuery, named: NamedTable, sources: tuple[Token, ...], where: tuple[Token, ...]
+) -> ComposedQuery:
     """Add FROM, with the table and the ``sources`` that it is joined with, and WHERE."""
     composed.add("FROM").part(named.tokens)
     if sources:
@@ -203,7 +207,7 @@ def _where(cursor: Cursor) -> tuple[Token, ...]:
     return found
 
 
-def _everything(statement: Statement, named: NamedTable, reading: Reading) -> RowPlan:
+def _everything(statement: Statement, named: NamedTable, reading: StatementReading) -> RowPlan:
     """Plan to drop all data files, and all delete files with them.
 
     The files' own counts give the number of deleted rows. If the table has delete files, a query counts the rows.
@@ -214,7 +218,7 @@ def _everything(statement: Statement, named: NamedTable, reading: Reading) -> Ro
         return RowPlan(dropped=every, lines=["Run on this machine: only the table's metadata changes"])
     rows = sum(data.file.record_count for data in live.files)
     if live.deletes:
-        composed = Composed(statement).add("SELECT count(*) FROM").part(named.tokens)
+        composed = ComposedQuery(statement).add("SELECT count(*) FROM").part(named.tokens)
         with composed.errors():
             rows = rows_of(composed.query(), reading.relations).column(0)[0].as_py()
     return RowPlan(dropped=every, dropped_deletes=live.deletes, condition=AlwaysTrue(), counts={"deleted": rows})

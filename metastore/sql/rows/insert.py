@@ -44,10 +44,10 @@ from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, inser
 from metastore.sql.rows.partition_clause import PartitionClause, PartitionValue, partition_clause
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import QueryEngine, StatementTarget
-from metastore.sql.tasks.division import Division, Undivided, columns_of, divide_query
-from metastore.sql.tasks.row_writes import Reading, run_change
+from metastore.sql.tasks.division import Division, UndividedQuery, columns_of, divide_query
+from metastore.sql.tasks.row_writes import StatementReading, run_change
 
-_WITH_DEFAULTS: Final = Undivided("DEFAULT stands among the rows of VALUES")
+_WITH_DEFAULTS: Final = UndividedQuery("DEFAULT stands among the rows of VALUES")
 """Defaults are put in by the numbers of rows, which tasks do not know."""
 
 _QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
@@ -128,7 +128,7 @@ class _Insertion:
     by_name: bool
     overwrites: bool
 
-    def plan(self, reading: Reading) -> RowPlan:
+    def plan(self, reading: StatementReading) -> RowPlan:
         """Returns the new rows, or the files in which tasks have written them, and which rows they replace."""
         new = self._new(reading)
         if not self.replaced:
@@ -144,12 +144,12 @@ class _Insertion:
             lines=[*new.lines, *gone.lines[1:]],
         )
 
-    def _new(self, reading: Reading) -> RowPlan:
+    def _new(self, reading: StatementReading) -> RowPlan:
         fixed = self.clause.values(self.cursor, reading)
         if self.cursor.statement.engine is not None:
             return self._plan_by_engine(reading, self.cursor.statement.engine, fixed)
         query, defaulted = without_defaults(self._query(reading, fixed))
-        division: Division | Undivided = _WITH_DEFAULTS
+        division: Division | UndividedQuery = _WITH_DEFAULTS
         if not defaulted:
             division = divide_query(self.target, query, reading.relations)
         if reading.explains:
@@ -171,7 +171,9 @@ class _Insertion:
         plan = RowPlan(written=WrittenChange(tuple(files)), counts={"inserted": count}, engine=engine)
         return self._overwriting(reading, plan, fixed, files) if self.overwrites else plan
 
-    def _plan_by_engine(self, reading: Reading, engine: QueryEngine, fixed: Sequence[PartitionValue]) -> RowPlan:
+    def _plan_by_engine(
+        self, reading: StatementReading, engine: QueryEngine, fixed: Sequence[PartitionValue]
+    ) -> RowPlan:
         """Returns the files in which tasks of ``engine`` have written the rows of its query."""
         rows = engine.query_rows(self.target, self._query(reading, fixed).text)
         values = self._values(reading, fixed, rows.columns.names)
@@ -182,7 +184,7 @@ class _Insertion:
         plan = RowPlan(written=written, counts={"inserted": count}, engine=rows.engine.name)
         return self._overwriting(reading, plan, fixed, files) if self.overwrites else plan
 
-    def _query(self, reading: Reading, fixed: Sequence[PartitionValue]) -> Statement:
+    def _query(self, reading: StatementReading, fixed: Sequence[PartitionValue]) -> Statement:
         """Returns the query; for DEFAULT VALUES, VALUES with one DEFAULT for each column without a value."""
         statement = self.cursor.statement
         query = query_from(statement, self.start, self.names)
@@ -194,7 +196,7 @@ class _Insertion:
         text = query.text[: self.start.start] + f"VALUES ({', '.join(['DEFAULT'] * left)})"
         return replace(Statement.parse(text), on_progress=statement.on_progress)
 
-    def _values(self, reading: Reading, fixed: Sequence[PartitionValue], names: Sequence[str]) -> InsertValues:
+    def _values(self, reading: StatementReading, fixed: Sequence[PartitionValue], names: Sequence[str]) -> InsertValues:
         """Returns where the columns ``names`` of the query go. Raises InvalidRequestError if they do not fit."""
         schema = reading.table.schema()
         chosen = [Name(name, False, self.start) for name in names] if self.by_name else self.columns
@@ -213,7 +215,7 @@ class _Insertion:
 
     def _overwriting(
         self,
-        reading: Reading,
+        reading: StatementReading,
         plan: RowPlan,
         fixed: Sequence[PartitionValue],
         files: Sequence[DataFile],

@@ -26,7 +26,7 @@ from metastore.ground.quoting import double_quoted, quote_for_spark
 from metastore.lake.writes.row_changes import FILE, ROW
 from metastore.lake.writes.written_change import RowPlan
 from metastore.sql.expressions import expression, positions_of
-from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.composed import ComposedQuery
 from metastore.sql.queries.divided_query import held_rows
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import rows_of
@@ -38,7 +38,7 @@ from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import MERGE_SOURCE, MERGE_TARGET, QueryEngine, StatementTarget
 from metastore.sql.tasks.change_tasks import SOURCE_ROW, changed_by_tasks, explain_change, plan_change
 from metastore.sql.tasks.division import Division, divide_query
-from metastore.sql.tasks.row_writes import Reading, run_change
+from metastore.sql.tasks.row_writes import StatementReading, run_change
 
 _JOINS: Final = {(False, False): "JOIN", (True, False): "RIGHT JOIN", (False, True): "LEFT JOIN"}
 """The join by two flags: whether clauses treat rows that only the source has, and rows that only the table has."""
@@ -89,7 +89,7 @@ class _Merge:
     clauses: list[MergeClause]
     engine: QueryEngine | None
 
-    def plan(self, reading: Reading) -> RowPlan:
+    def plan(self, reading: StatementReading) -> RowPlan:
         """Returns the changes on one version of the table.
 
         Raises InvalidRequestError for a row that is changed twice.
@@ -105,13 +105,13 @@ class _Merge:
         return plan or plan_change(self.target, self._query(places, schema), reading, merged)
 
     def _plan_by_engine(
-        self, reading: Reading, engine: QueryEngine, merged: MergedRows, places: list[list[int]]
+        self, reading: StatementReading, engine: QueryEngine, merged: MergedRows, places: list[list[int]]
     ) -> RowPlan:
         """Returns what tasks of ``engine`` have written for the rows of its join."""
         asked = {token.text.lower() for token in self.statement.tokens}
         table = addressed_table(reading, self.named.table, asked)
         composed = self._query(places, merged.schema, of_engine=True)
-        source = Composed(self.statement).add("SELECT * FROM").part(self.source.tokens)
+        source = ComposedQuery(self.statement).add("SELECT * FROM").part(self.source.tokens)
         with source.errors():
             given = engine.query_rows(self.target, source.query().text)
         with composed.errors():
@@ -120,7 +120,9 @@ class _Merge:
             return RowPlan(lines=rows.lines)
         return merge_queried(rows, reading, merged, composed)
 
-    def _with_held_source(self, reading: Reading, merged: MergedRows, places: list[list[int]]) -> RowPlan | None:
+    def _with_held_source(
+        self, reading: StatementReading, merged: MergedRows, places: list[list[int]]
+    ) -> RowPlan | None:
         """Returns what tasks have written, with the rows to insert; None if the source is too large.
 
         The source is evaluated once, and travels to every task. Each task joins it with its part of the table. A row of
@@ -147,14 +149,14 @@ class _Merge:
         counts = {**(found.plan.counts or {}), "inserted": (new.counts or {})["inserted"]}
         return replace(found.plan, inserted=new.inserted, counts=counts)
 
-    def _held_source(self, reading: Reading) -> pa.Table | None:
+    def _held_source(self, reading: StatementReading) -> pa.Table | None:
         """Returns the rows of the source; None if no task could run, or they are too many."""
         sizes = [live.file.file_size_in_bytes for live in reading.live.files]
         if not self.target.engine_for_statement(len(sizes), sum(sizes)).capabilities.runs_statements:
             return None
-        return held_rows(Composed(self.statement).add("SELECT * FROM").part(self.source.tokens), reading.relations)
+        return held_rows(ComposedQuery(self.statement).add("SELECT * FROM").part(self.source.tokens), reading.relations)
 
-    def _explain(self, reading: Reading, places: list[list[int]]) -> RowPlan:
+    def _explain(self, reading: StatementReading, places: list[list[int]]) -> RowPlan:
         source = self._held_source(reading)
         composed = self._query(places, reading.table.schema())
         if source is None:
@@ -181,7 +183,7 @@ class _Merge:
 
     def _query(
         self, places: list[list[int]], schema: Schema, how: _Join | None = None, *, of_engine: bool = False
-    ) -> Composed:
+    ) -> ComposedQuery:
         """Compose the query for the address, the action and the values of each clause, for every pair of rows.
 
         With ``how``, the source is a held table, and its number is the last column. With ``of_engine``, the query is in
@@ -189,7 +191,7 @@ class _Merge:
         """
         quoted = quote_for_spark if of_engine else double_quoted
         file, given, action, source = map(quoted, (FILE, "$given", "$action", self.source.alias))
-        composed = Composed(self.statement).add(f"SELECT {file}, {quoted(ROW)}, CASE")
+        composed = ComposedQuery(self.statement).add(f"SELECT {file}, {quoted(ROW)}, CASE")
         when = {
             "matched": f"{file} IS NOT NULL AND {given}",
             "new": f"{file} IS NULL AND {given}",

@@ -28,14 +28,14 @@ from metastore.lake.writes.row_changes import FILE, ROW, LiveRows
 from metastore.lake.writes.row_modes import RowMode
 from metastore.lake.writes.table_writer import TableWriter
 from metastore.lake.writes.written_change import RowPlan, WrittenChange, write_change
-from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.composed import ComposedQuery
 from metastore.sql.queries.push_down import AskedRows
 from metastore.sql.queries.relations import Relation
 from metastore.sql.queries.row_parts import AddressedFiles
 from metastore.sql.rows.merged_rows import MergedRows
 from metastore.sql.target import Dealt, QueriedRows, ReadRows, Rows
 from metastore.sql.tasks.change_tasks import by_files
-from metastore.sql.tasks.row_writes import Reading
+from metastore.sql.tasks.row_writes import StatementReading
 from metastore.sql.tasks.statement_tasks import ANSWERS, answer, answers
 
 _LAST: Final = (1 << 31) - 1
@@ -46,7 +46,7 @@ _PARTS: Final = 1 << 10
 """The most tasks that read the table."""
 
 
-def addressed_table(reading: Reading, table: TargetTable, asked: AbstractSet[str]) -> ReadRows:
+def addressed_table(reading: StatementReading, table: TargetTable, asked: AbstractSet[str]) -> ReadRows:
     """Returns all rows of ``table`` with their addresses, in the columns whose names in lower case are ``asked``."""
     relation = reading.relations.resolve(
         [table.catalog_name, *table.schema_name.split("."), table.name], reading.branch, unlisted=(FILE, ROW)
@@ -62,7 +62,7 @@ def addressed_table(reading: Reading, table: TargetTable, asked: AbstractSet[str
     return ReadRows(stored.parts(_PARTS), partial(_number_files, schema), schema)
 
 
-def merge_queried(rows: QueriedRows, reading: Reading, merged: MergedRows, composed: Composed) -> RowPlan:
+def merge_queried(rows: QueriedRows, reading: StatementReading, merged: MergedRows, composed: ComposedQuery) -> RowPlan:
     """Returns what tasks have written for ``rows``, pairs of rows in the columns of ``composed``.
 
     Raises InvalidRequestError for a row that is changed twice, and for a value that does not fit; EngineError.
@@ -91,7 +91,7 @@ class _Merge:
     merged: MergedRows
     mode: RowMode
     columns: pa.Schema
-    composed: Composed
+    composed: ComposedQuery
 
     def change_files(self, batches: Rows) -> Iterator[pa.RecordBatch]:
         """The task that changes files: all pairs of a file are in ``batches``, and new rows are last."""

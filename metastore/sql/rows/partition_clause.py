@@ -20,10 +20,10 @@ from sqlglot import Token, TokenType
 
 from metastore.lake.writes.conforming import conformed_column
 from metastore.sql.expressions import expression, position_of, positions_of
-from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.composed import ComposedQuery
 from metastore.sql.queries.select import rows_of
 from metastore.sql.statement import Cursor, Name
-from metastore.sql.tasks.row_writes import Reading
+from metastore.sql.tasks.row_writes import StatementReading
 
 _NOT_CAST: Final = (StringType, BinaryType, FixedType, UUIDType)
 """Types that take a text as it is; for others it is cast, as in Spark: everybody writes texts in this clause."""
@@ -49,7 +49,7 @@ class PartitionClause:
         """Returns the columns with a value."""
         return [name for name, value in self.columns if value is not None]
 
-    def values(self, cursor: Cursor, reading: Reading) -> list[PartitionValue]:
+    def values(self, cursor: Cursor, reading: StatementReading) -> list[PartitionValue]:
         """Returns the columns with a value. Raises InvalidRequestError, at the column that does not fit the table."""
         schema = reading.table.schema()
         places = positions_of(cursor, schema, [name for name, _ in self.columns])
@@ -60,7 +60,7 @@ class PartitionClause:
                 found.append(PartitionValue(place, field, _value(cursor, reading, place, tokens)))
         return found
 
-    def require_absent(self, cursor: Cursor, reading: Reading, chosen: Sequence[Name]) -> None:
+    def require_absent(self, cursor: Cursor, reading: StatementReading, chosen: Sequence[Name]) -> None:
         """Raises InvalidRequestError if the query gives a column, too, whose value is in the clause."""
         schema = reading.table.schema()
         given = {position_of(cursor, schema, name) for name in self.names}
@@ -102,11 +102,11 @@ def _field(cursor: Cursor, spec: PartitionSpec, source_id: int, name: Name) -> P
     )
 
 
-def _value(cursor: Cursor, reading: Reading, place: int, tokens: tuple[Token, ...]) -> Any:
+def _value(cursor: Cursor, reading: StatementReading, place: int, tokens: tuple[Token, ...]) -> Any:
     field = reading.table.schema().fields[place]
     is_text = len(tokens) == 1 and tokens[0].token_type is TokenType.STRING
     cast = is_text and isinstance(field.field_type, PrimitiveType) and not isinstance(field.field_type, _NOT_CAST)
-    composed = Composed(cursor.statement).add("SELECT").add("CAST(" if cast else "(")
+    composed = ComposedQuery(cursor.statement).add("SELECT").add("CAST(" if cast else "(")
     composed.part(tokens).add(f"AS {field.field_type})" if cast else ")")
     with composed.errors():
         made = rows_of(composed.query(), reading.relations)

@@ -15,7 +15,7 @@ from metastore.sql.rows.default_values import Constant, constant
 from metastore.sql.statement import Cursor, Name
 from metastore.sql.tables.action_lists import next_item
 from metastore.sql.tables.column_definition import column_definition, require_defaults, require_type
-from metastore.sql.tables.partition_fields import Change, Columns
+from metastore.sql.tables.partition_fields import Change, ColumnLookup
 from metastore.sql.tables.property_changes import apply_properties
 
 
@@ -47,7 +47,7 @@ def _add_column(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> 
     names = cursor.names("the name of a column")
     column = column_definition(cursor)
     move = _place(cursor)
-    columns = Columns(cursor.statement)
+    columns = ColumnLookup(cursor.statement)
 
     def change(transaction: Transaction) -> None:
         if if_not_exists and columns.exists(transaction, names):
@@ -80,7 +80,7 @@ def drop_columns(cursor: Cursor) -> tuple[Change, str]:
 
 def _drop_column(cursor: Cursor, *, if_exists: bool) -> tuple[Change, str]:
     names = cursor.names("the name of a column")
-    columns = Columns(cursor.statement)
+    columns = ColumnLookup(cursor.statement)
 
     def change(transaction: Transaction) -> None:
         if if_exists and not columns.exists(transaction, names):
@@ -102,7 +102,7 @@ def rename_column(cursor: Cursor) -> tuple[Change, str]:
 
 
 def _rename_column(cursor: Cursor, names: list[Name], new: Name) -> tuple[Change, str]:
-    columns = Columns(cursor.statement)
+    columns = ColumnLookup(cursor.statement)
 
     def change(transaction: Transaction) -> None:
         columns.require_new(transaction, names[:-1], new, columns.field(transaction, names).field_id)
@@ -115,7 +115,7 @@ def _rename_column(cursor: Cursor, names: list[Name], new: Name) -> tuple[Change
 def alter_column(cursor: Cursor) -> tuple[Change, str]:
     """Read the column and its change after ALTER COLUMN; returns the change, and its description."""
     names = cursor.names("the name of a column")
-    columns = Columns(cursor.statement)
+    columns = ColumnLookup(cursor.statement)
     token = cursor.token
     shown = _join_names(names)
     move = _place(cursor)
@@ -162,7 +162,7 @@ def comment_of(cursor: Cursor, names: list[Name], text: str | None) -> tuple[Cha
     if not names:
         summary = "has a comment" if text else "has no comment"
         return lambda transaction: apply_properties(transaction, {"comment": text or None}), summary
-    columns = Columns(cursor.statement)
+    columns = ColumnLookup(cursor.statement)
 
     def set_comment(transaction: Transaction) -> None:
         with transaction.update_schema() as update:
@@ -194,7 +194,7 @@ def change_column(cursor: Cursor) -> tuple[Change, str]:
 
 def _default(cursor: Cursor, names: list[Name], given: Constant | None) -> Change:
     """Returns the change of the write default; without ``given`` the column has none."""
-    columns = Columns(cursor.statement)
+    columns = ColumnLookup(cursor.statement)
 
     def change(transaction: Transaction) -> None:
         if names[1:] and not isinstance(columns.field(transaction, names[:-1]).field_type, StructType):
@@ -215,7 +215,7 @@ def _default(cursor: Cursor, names: list[Name], given: Constant | None) -> Chang
 
 def _set_type(cursor: Cursor, names: list[Name], token: Token | None) -> tuple[Change, str]:
     kind = column_type(cursor)
-    columns = Columns(cursor.statement)
+    columns = ColumnLookup(cursor.statement)
     shown = _join_names(names)
 
     def widen_type(transaction: Transaction) -> None:
@@ -240,7 +240,7 @@ _Move = Callable[[Transaction, UpdateSchema, tuple[str, ...]], object]
 def _move_column(cursor: Cursor, names: list[Name], move: _Move) -> Change:
     def change(transaction: Transaction) -> None:
         with transaction.update_schema() as update:
-            move(transaction, update, Columns(cursor.statement).path(transaction, names))
+            move(transaction, update, ColumnLookup(cursor.statement).path(transaction, names))
 
     return change
 
@@ -253,7 +253,7 @@ def _place(cursor: Cursor) -> _Move | None:
         return None
     after = cursor.accept_word("AFTER") or not cursor.accept_word("BEFORE")
     name = cursor.name("the name of a column")
-    columns = Columns(cursor.statement)
+    columns = ColumnLookup(cursor.statement)
 
     def move(transaction: Transaction, update: UpdateSchema, path: tuple[str, ...]) -> object:
         other = columns.sibling(transaction, path, name)

@@ -9,7 +9,7 @@ from pyiceberg.table import Transaction
 
 from metastore.sql.statement import Cursor, Name
 from metastore.sql.tables.action_lists import next_item
-from metastore.sql.tables.partition_fields import Change, Columns
+from metastore.sql.tables.partition_fields import Change, ColumnLookup
 
 
 def set_identifier_fields(cursor: Cursor) -> tuple[Change, str]:
@@ -50,7 +50,7 @@ def _columns(cursor: Cursor) -> list[list[Name]]:
 
 
 def _path(cursor: Cursor, transaction: Transaction, names: list[Name]) -> str:
-    return ".".join(Columns(cursor.statement).path(transaction, names))
+    return ".".join(ColumnLookup(cursor.statement).path(transaction, names))
 
 
 def _set(transaction: Transaction, paths: set[str]) -> None:

@@ -100,7 +100,7 @@ def term_of_text(token: Token) -> PartitionTerm:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnLookup:
     """Looks up the names of a statement's columns in the table."""
 
     statement: Statement
@@ -200,7 +200,7 @@ class PartitionChange:
 
     def __call__(self, transaction: Transaction) -> None:
         """Add the change to ``transaction``."""
-        columns = Columns(self.statement)
+        columns = ColumnLookup(self.statement)
         spec = transaction.table_metadata.spec()
         present = {
             (field.source_id, field.transform): field.name
@@ -234,7 +234,7 @@ class PartitionChange:
             named = [name for name in present.values() if name.lower() == term.names[0].text.lower()]
             if named:
                 return named[0]
-        columns = Columns(self.statement)
+        columns = ColumnLookup(self.statement)
         if columns.exists(transaction, list(term.names)):
             name = present.get((columns.field(transaction, term.names).field_id, term.transform))
             if name is not None:

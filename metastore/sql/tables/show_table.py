@@ -26,7 +26,7 @@ from metastore.ground.quoting import double_quoted
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.inspection.column_statistics import STATISTICS, column_statistics
 from metastore.lake.inspection.partition_names import partition_names
-from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.composed import ComposedQuery
 from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.select import rows_of
 from metastore.sql.statement import Cursor, Name, Statement
@@ -68,10 +68,10 @@ def show_stats(target: StatementTarget, statement: Statement) -> pa.Table:
 def _stats_of_query(target: StatementTarget, statement: Statement) -> pa.Table:
     """Returns the statistics of a query's rows, which are counted now: only distinct values are estimated."""
     query, relations = statement.tokens[3:], Relations(target)
-    every = Composed(statement).add("SELECT * FROM").part(query)
+    every = ComposedQuery(statement).add("SELECT * FROM").part(query)
     with every.errors():
         schema = columns_of(every.query(), relations)
-    composed = Composed(statement).add("SELECT count(*)")
+    composed = ComposedQuery(statement).add("SELECT count(*)")
     for name in map(double_quoted, schema.names):
         composed.add(f", approx_count_distinct({name}), count({name}), min({name})::VARCHAR, max({name})::VARCHAR")
     with composed.add("FROM").part(query).errors():

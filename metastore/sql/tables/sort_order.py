@@ -23,7 +23,7 @@ from metastore.lake.writes.job import SortKey
 from metastore.lake.writes.sorting import sort_keys, why_not_sortable
 from metastore.sql.statement import Cursor
 from metastore.sql.tables.action_lists import next_item
-from metastore.sql.tables.partition_fields import Change, Columns, PartitionTerm, partition_term
+from metastore.sql.tables.partition_fields import Change, ColumnLookup, PartitionTerm, partition_term
 from metastore.sql.tables.property_changes import apply_properties
 
 _DISTRIBUTION: Final = "write.distribution-mode"
@@ -115,7 +115,7 @@ class _OrderTerm:
     def key(self, transaction: Transaction) -> SortKey:
         """Returns the key. Raises InvalidRequestError, at the term, for one that rows cannot be sorted by."""
         schema: Schema = transaction.table_metadata.schema()
-        field = Columns(self._cursor.statement).field(transaction, self._term.names)
+        field = ColumnLookup(self._cursor.statement).field(transaction, self._term.names)
         transform = self._term.transform
         why = why_not_sortable(schema, field)
         if why is None and not transform.can_transform(field.field_type):

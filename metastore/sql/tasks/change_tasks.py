@@ -23,13 +23,13 @@ from metastore.lake.writes.row_changes import Numbers
 from metastore.lake.writes.row_modes import RowMode
 from metastore.lake.writes.table_writer import TableWriter
 from metastore.lake.writes.written_change import RowPlan, WrittenChange, write_change
-from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.composed import ComposedQuery
 from metastore.sql.queries.divided_query import DividedQuery
 from metastore.sql.queries.row_parts import AddressedFiles
 from metastore.sql.queries.select import fetch_lines, streamed_rows
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.division import Division, TablePart, divide_query
-from metastore.sql.tasks.row_writes import Reading
+from metastore.sql.tasks.row_writes import StatementReading
 from metastore.sql.tasks.statement_tasks import ANSWERS, answer, answers
 
 _BY_ADDRESS: Final = "1 NULLS LAST, 2"
@@ -51,13 +51,13 @@ class RowsToPlan(Protocol):
 
 
 @dataclass(frozen=True)
-class Change:
+class StatementChange:
     """What all tasks of one statement share; ``columns`` are those of the rows that ``query`` finds."""
 
     job: RewriteJob
     query: DividedQuery
     columns: pa.Schema
-    composed: Composed
+    composed: ComposedQuery
     to_plan: RowsToPlan
     mode: RowMode
 
@@ -79,7 +79,9 @@ class TaskChanges:
     source_rows: Numbers
 
 
-def plan_change(target: StatementTarget, composed: Composed, reading: Reading, to_plan: RowsToPlan) -> RowPlan:
+def plan_change(
+    target: StatementTarget, composed: ComposedQuery, reading: StatementReading, to_plan: RowsToPlan
+) -> RowPlan:
     """Returns the plan of a statement whose rows the query ``composed`` finds: here, or by tasks that write it.
 
     Raises the errors of the query and of ``to_plan``.
@@ -95,7 +97,7 @@ def plan_change(target: StatementTarget, composed: Composed, reading: Reading, t
         return _changed_here(reading, by_files(composed, rows), to_plan)
 
 
-def _changed_here(reading: Reading, tables: Iterator[pa.Table], to_plan: RowsToPlan) -> RowPlan:
+def _changed_here(reading: StatementReading, tables: Iterator[pa.Table], to_plan: RowsToPlan) -> RowPlan:
     """Write the change for the rows of one table after another; new rows are last."""
     written, counts = WrittenChange(), Counter[str]()
 
@@ -117,7 +119,7 @@ def _changed_here(reading: Reading, tables: Iterator[pa.Table], to_plan: RowsToP
     return RowPlan(written=written, counts=counts)
 
 
-def by_files(composed: Composed, rows: StreamedRows) -> Iterator[pa.Table]:
+def by_files(composed: ComposedQuery, rows: StreamedRows) -> Iterator[pa.Table]:
     """Yields ``rows`` in tables of about :data:`_AT_ONCE_BYTES`, at least one; rows of one file are in one table.
 
     They are sorted by :data:`_BY_ADDRESS`, or at least by their file.
@@ -141,7 +143,7 @@ def by_files(composed: Composed, rows: StreamedRows) -> Iterator[pa.Table]:
     yield pa.Table.from_batches(held, rows.schema)
 
 
-def explain_change(target: StatementTarget, composed: Composed, reading: Reading) -> RowPlan:
+def explain_change(target: StatementTarget, composed: ComposedQuery, reading: StatementReading) -> RowPlan:
     """Returns the lines that EXPLAIN prints: where the query runs, and which part of each table it fetches."""
     with composed.errors():
         line = divide_query(target, composed.query(), reading.relations).line
@@ -149,7 +151,7 @@ def explain_change(target: StatementTarget, composed: Composed, reading: Reading
 
 
 def changed_by_tasks(
-    target: StatementTarget, composed: Composed, reading: Reading, to_plan: RowsToPlan
+    target: StatementTarget, composed: ComposedQuery, reading: StatementReading, to_plan: RowsToPlan
 ) -> TaskChanges | None:
     """Returns what tasks have written; None if the statement runs on this machine. Raises as :func:`plan_change`."""
     with composed.errors():
@@ -158,7 +160,7 @@ def changed_by_tasks(
         return None
     to_plan.plan(division.columns.empty_table())  # a type that does not fit is refused here
     files = reading.writer.files_of_tasks()
-    work = Change(files.job, division.query, division.columns, composed, to_plan, reading.mode)
+    work = StatementChange(files.job, division.query, division.columns, composed, to_plan, reading.mode)
     parts, task = division.parts(), partial(_run_change, work)
     written, counts = WrittenChange(), Counter[str]()
     numbers = [np.empty(0, dtype=np.int64)]
@@ -174,7 +176,7 @@ def changed_by_tasks(
     return TaskChanges(plan, np.unique(np.concatenate(numbers)))
 
 
-def _run_change(work: Change, part: TablePart) -> Iterator[pa.RecordBatch]:
+def _run_change(work: StatementChange, part: TablePart) -> Iterator[pa.RecordBatch]:
     """The task: writes the change of its files. If it fails, its files are removed."""
     assert isinstance(part.rows, AddressedFiles)
     with work.composed.errors():

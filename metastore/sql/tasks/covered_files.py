@@ -23,11 +23,11 @@ from metastore.errors import InvalidRequestError
 from metastore.lake.iceberg.columns.readable_columns import readable_schema
 from metastore.lake.iceberg.rows.live_files import partition_test
 from metastore.predicates.condition import Condition
-from metastore.sql.queries.composed import Composed
+from metastore.sql.queries.composed import ComposedQuery
 from metastore.sql.queries.narrowed import fitting
 from metastore.sql.queries.push_down import AskedRows, asked_of
 from metastore.sql.queries.query_text import QueryText
-from metastore.sql.tasks.row_writes import Reading
+from metastore.sql.tasks.row_writes import StatementReading
 
 _PLAIN: Final = (
     exp.And,
@@ -52,7 +52,7 @@ _PLAIN: Final = (
 """Parts of a condition that is NULL only if a column is; a CAST is one if it is of a constant."""
 
 
-def covered_files(negated: Composed, reading: Reading) -> list[int]:
+def covered_files(negated: ComposedQuery, reading: StatementReading) -> list[int]:
     """Return the numbers of the covered files in ``reading.live``; ``negated`` selects rows by the negated condition.
 
     A file with deletes is covered only if they are one deletion vector, which says how many rows it takes away.
@@ -84,14 +84,14 @@ def covered_files(negated: Composed, reading: Reading) -> list[int]:
     return found
 
 
-def implied_condition(selected: Composed, reading: Reading) -> BooleanExpression | None:
+def implied_condition(selected: ComposedQuery, reading: StatementReading) -> BooleanExpression | None:
     """Return what is true of every row that the query ``selected`` finds; None if it depends on other rows, too."""
     metadata = reading.table.metadata
     asked = _read_condition(selected, metadata)
     return None if asked is None else _expression(asked, metadata)
 
 
-def _read_condition(selected: Composed, metadata: TableMetadata) -> AskedRows | None:
+def _read_condition(selected: ComposedQuery, metadata: TableMetadata) -> AskedRows | None:
     """Return the condition of a query on one table as the one reader of conditions has it; None for other queries."""
     try:
         with Duck() as duck:

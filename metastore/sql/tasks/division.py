@@ -4,7 +4,7 @@ Place in the flow: a statement that writes rows asks here before it runs its que
 row of one table passes through the query alone, by DuckDB's own plan (:mod:`metastore.duck.query_plans`); so do the
 rows of several tables that UNION ALL unites. Each task runs the query over a part of a table.
 
-Otherwise the query runs on this machine, and :class:`Undivided` says why: the session has no engine that runs
+Otherwise the query runs on this machine, and :class:`UndividedQuery` says why: the session has no engine that runs
 statements, the tables are small, rows are compared, or a function has one value for the whole statement. Tables that
 are not divided must be small, because their rows travel to every task.
 """
@@ -27,7 +27,7 @@ from metastore.sql.queries.row_parts import RowPart
 from metastore.sql.queries.select import QueryView, prepared_query
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
-from metastore.sql.tasks.division_choice import Choice, Chosen, Whole
+from metastore.sql.tasks.division_choice import ChosenDivision, DivisionChoice, NotDivided
 from metastore.sql.tasks.statement_tasks import task_count
 
 _log: Final = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Division:
 
     query: DividedQuery
     columns: pa.Schema
-    chosen: Chosen
+    chosen: ChosenDivision
 
     @property
     def engine(self) -> Engine:
@@ -76,7 +76,7 @@ class Division:
 
 
 @dataclass(frozen=True)
-class Undivided:
+class UndividedQuery:
     """A query that runs on this machine, and the ``reason``."""
 
     reason: str
@@ -87,7 +87,7 @@ class Undivided:
         return f"Run on this machine: {self.reason}"
 
 
-def divide_query(target: StatementTarget, statement: Statement, relations: Relations) -> Division | Undivided:
+def divide_query(target: StatementTarget, statement: Statement, relations: Relations) -> Division | UndividedQuery:
     """Returns how the query ``statement``, whose names mean ``relations``, runs. It does not run here.
 
     Raises the errors of preparing the query:
@@ -98,17 +98,17 @@ def divide_query(target: StatementTarget, statement: Statement, relations: Relat
     return found
 
 
-def _divide(target: StatementTarget, statement: Statement, relations: Relations) -> Division | Undivided:
+def _divide(target: StatementTarget, statement: Statement, relations: Relations) -> Division | UndividedQuery:
     if not target.engine_for_statement(sys.maxsize, sys.maxsize).capabilities.runs_statements:
-        return Undivided("the session has no engine that runs statements by tasks")
+        return UndividedQuery("the session has no engine that runs statements by tasks")
     prepared = prepared_query(statement, relations)
     try:
         columns = prepared_columns(prepared)
-        chosen = Choice(target, prepared).choose()
+        chosen = DivisionChoice(target, prepared).choose()
     except Failure:
-        return Undivided("DuckDB shows no plan of the query")
-    except Whole as whole:
-        return Undivided(str(whole))
+        return UndividedQuery("DuckDB shows no plan of the query")
+    except NotDivided as whole:
+        return UndividedQuery(str(whole))
     registered = [
         each
         if isinstance(each, QueryView)

@@ -25,12 +25,12 @@ from metastore.sql.queries.statement_functions import ONE_VALUE, RANDOM, called_
 from metastore.sql.target import StatementTarget
 
 
-class Whole(Exception):  # noqa: N818 - it says why a query runs on this machine; nothing failed
+class NotDivided(Exception):  # noqa: N818 - it says why a query runs on this machine; nothing failed
     """The query is not divided; the text says why."""
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenDivision:
     """The divided ``tables``, by number, and the rows of all others, which are ``held``.
 
     ``is_random``: a task that runs again may give other rows.
@@ -52,7 +52,7 @@ class Chosen:
         return sum(each.size for each in self.tables.values())
 
 
-class Choice:
+class DivisionChoice:
     """One query, and what is known of it."""
 
     def __init__(self, target: StatementTarget, prepared: PreparedQuery) -> None:
@@ -65,10 +65,10 @@ class Choice:
         self._stored = {number: rows for number, rows in stored.items() if rows is not None}
         self._changing = _changing(prepared, [n for n in self._stored if FILE in self._tables[n].asked.columns])
 
-    def choose(self) -> Chosen:
+    def choose(self) -> ChosenDivision:
         """Returns the choice. Raises Whole, and :class:`metastore.duck.queries.Failure` if DuckDB refuses the query."""
         if not self._stored:
-            raise Whole("the query reads no table in files")
+            raise NotDivided("the query reads no table in files")
         reasons: list[str] = []
         by_size = sorted(self._stored, key=lambda each: -self._stored[each].size)
         for divided in ([number] for number in self._changing) if self._changing else self._sets(by_size):
@@ -77,10 +77,10 @@ class Choice:
             others = self._held_beside(divided, reasons) if reason is None else None
             if others is not None:
                 tables = {number: self._stored[number] for number in divided}
-                return Chosen(engine, tables, others, is_random=self._is_random)
+                return ChosenDivision(engine, tables, others, is_random=self._is_random)
             if reason is not None:
                 reasons.append(reason)
-        raise Whole(reasons[0])
+        raise NotDivided(reasons[0])
 
     def _sets(self, by_size: list[int]) -> list[list[int]]:
         """Returns the sets of tables to divide, in the order in which they are tried."""
@@ -154,5 +154,5 @@ def _changing(prepared: PreparedQuery, addressed: list[int]) -> list[int]:
     # Tables are views in schemas of their numbers (metastore.duck.queries).
     changed = [int(table.db.removeprefix("_")) - 1 for table in tables if {table.alias_or_name} == aliases]
     if len(changed) != 1 or changed[0] not in addressed:
-        raise Whole("the statement reads its table in several places")
+        raise NotDivided("the statement reads its table in several places")
     return changed

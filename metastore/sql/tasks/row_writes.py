@@ -42,7 +42,7 @@ _ANSWER: Final[list[pa.Field[Any]]] = [
 
 
 @dataclass(frozen=True)
-class Reading:
+class StatementReading:
     """The input of a plan: one version of the table, its rows by address, and the names of the statement.
 
     ``mode`` says how rows change, ``writer`` writes files, and knows those of tasks. ``explains``: nothing is written;
@@ -60,7 +60,7 @@ class Reading:
     explains: bool = False
 
 
-Planner = Callable[[Reading], RowPlan]
+Planner = Callable[[StatementReading], RowPlan]
 
 
 def run_change(
@@ -198,7 +198,7 @@ class _Change:
         dropped = [f"Drop {len(plan.dropped)} files that are not read"] if plan.dropped else []
         return [*plan.lines[:1], *dropped, *plan.lines[1:]]
 
-    def _reading(self, loaded: Table, mode: RowMode) -> Reading:
+    def _reading(self, loaded: Table, mode: RowMode) -> StatementReading:
         read = self._head(loaded).read(loaded)
         job = job_of(str(self._table), loaded.metadata, loaded.io)
         live = LiveRows((), (), ()) if self._kind is None else LiveRows.of(read.metadata, loaded.io)
@@ -206,4 +206,4 @@ class _Change:
         relations = Relations(self._target)
         branch = self._branch if self._branch in loaded.metadata.refs else None  # a new one has no name in the query
         relations.pin(self._table, loaded, None if self._kind is None else live, branch)
-        return Reading(job, loaded, live, relations, mode, TableWriter(job), branch)
+        return StatementReading(job, loaded, live, relations, mode, TableWriter(job), branch)

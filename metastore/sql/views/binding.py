@@ -38,7 +38,7 @@ _QUOTED: Final = re.compile(r"'([^']*)'|: (\S+)$")
 
 
 @dataclass(frozen=True)
-class Bound:
+class ResolvedQuery:
     """A query whose every column is known.
 
     ``query`` is the tree with stars expanded and columns qualified; its tables are named by the keys of ``tables``.
@@ -62,7 +62,7 @@ def bind(
     dialect: str = DEFAULT_DIALECT,
     schema_path: Sequence[str] = (),
     is_view: bool = True,
-) -> Bound:
+) -> ResolvedQuery:
     """Check ``query``, which does not change, and derive its columns.
 
     Raises InvalidRequestError for an unknown table, and for an unknown or ambiguous column. For the query of a view it
@@ -105,7 +105,7 @@ def bind(
         _require_names(names, unnamed, dialect)
     types = _types(qualified, schemas)
     columns = [_column(name, *described) for name, described in zip(names, types, strict=True)]
-    return Bound(qualified, tuple(columns), tables)
+    return ResolvedQuery(qualified, tuple(columns), tables)
 
 
 def _name_by_text(tree: exp.Query, dialect: str) -> None:

@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema
-from metastore.sql.views.binding import Bound, bind
-from metastore.sql.views.names import Kind, Names
+from metastore.sql.views.binding import ResolvedQuery, bind
+from metastore.sql.views.names import NameKind, Names
 from metastore.sql.views.text import DEFAULT_DIALECT
-from metastore.sql.views.unlisted import Unlisted
+from metastore.sql.views.unlisted import UnlistedColumns
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class BoundQuery:
     ``schemas`` are the columns of its tables by key, with the columns of ``unlisted`` at their ends.
     """
 
-    bound: Bound
+    bound: ResolvedQuery
     schemas: Mapping[str, TupleSchema]
     unlisted: Mapping[TableInfo, Sequence[str]]
 
@@ -43,10 +43,10 @@ def bind_query(
 
     def of_table(info: TableInfo) -> TupleSchema | None:
         found = names.find(info)
-        return None if found is None or found.kind is not Kind.TABLE else found.schema
+        return None if found is None or found.kind is not NameKind.TABLE else found.schema
 
     tree = query.copy()
-    unlisted = Unlisted.of(tree, of_table, schema_path)
+    unlisted = UnlistedColumns.of(tree, of_table, schema_path)
 
     def schema_of(info: TableInfo) -> TupleSchema:
         return unlisted.added_to(names.schema(info), info)

@@ -18,7 +18,7 @@ from metastore.errors import InvalidRequestError
 from metastore.model.column_path import parse, quote
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
-from metastore.sql.views.binding import Bound
+from metastore.sql.views.binding import ResolvedQuery
 from metastore.sql.views.types import UNKNOWN
 from metastore.sql.views.unlisted import UNLISTED, unlisted_column
 
@@ -40,7 +40,7 @@ class KeptSource:
 Contract = Mapping[TableInfo, KeptSource]
 
 
-def contract_of(bound: Bound, schema_of: Callable[[TableInfo], TupleSchema]) -> dict[TableInfo, KeptSource]:
+def contract_of(bound: ResolvedQuery, schema_of: Callable[[TableInfo], TupleSchema]) -> dict[TableInfo, KeptSource]:
     """Returns the columns that a bound query, before expansion, uses of each table and view that it reads.
 
     All columns of a source count as used if a star or a natural join remains, or if columns are renamed by position.

@@ -22,12 +22,12 @@ from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit,
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
 from metastore.sql.views import fields
-from metastore.sql.views.binding import Bound
+from metastore.sql.views.binding import ResolvedQuery
 from metastore.sql.views.bound_query import bind_query
 from metastore.sql.views.contract import SOURCES, Contract, contract_of, to_json
 from metastore.sql.views.dialects import translate
 from metastore.sql.views.expansion import ViewText, expand
-from metastore.sql.views.names import Kind, Names
+from metastore.sql.views.names import NameKind, Names
 from metastore.sql.views.references import info_of, references
 from metastore.sql.views.text import DEFAULT_DIALECT, parse_query, require_dialect
 
@@ -58,7 +58,7 @@ class Definition:
 
 
 @dataclass(frozen=True)
-class _Checked:
+class _CheckedDefinition:
     sql: str
     dialect: str
     schema: TupleSchema
@@ -74,7 +74,7 @@ def define_view(names: Names, name: TableInfo, definition: Definition, now_ms: i
     table or column, no columns, two columns of one name or one without a name, a view that would read itself, the name
     of a table or materialized view, and a translation that would lose meaning.
     """
-    checked = _check(names, name, definition, Kind.VIEW)
+    checked = _check(names, name, definition, NameKind.VIEW)
     representations = {checked.dialect: checked.sql}
     for dialect in definition.translations:
         translated = translate(checked.sql, checked.dialect, dialect)
@@ -110,7 +110,7 @@ def define_materialized_view(
     another dialect is stored in Spark's, and refused if Spark's has no equivalent.
     """
     names.require_outside_tables(name)
-    checked = _check(names, name, definition, Kind.MATERIALIZED_VIEW)
+    checked = _check(names, name, definition, NameKind.MATERIALIZED_VIEW)
     translated = translate(checked.sql, checked.dialect, DEFAULT_DIALECT)
     if translated.unsupported:
         lost = "; ".join(translated.unsupported)
@@ -135,7 +135,7 @@ def define_materialized_view(
     )
 
 
-def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) -> _Checked:
+def _check(names: Names, name: TableInfo, definition: Definition, kind: NameKind) -> _CheckedDefinition:
     present = names.find(name)
     if present is not None and present.kind is not kind:
         raise InvalidRequestError(f"{name} is the name of a {present.kind.noun} already")
@@ -158,10 +158,10 @@ def _check(names: Names, name: TableInfo, definition: Definition, kind: Kind) ->
         raise InvalidRequestError("the query gives no columns: a view needs one at least")
     infos = sorted({info_of(table, path) for table in references(tree)})
     dependencies = {quote((i.storage_plugin, i.workspace, i.name)): str(names.get(i).kind) for i in infos}
-    return _Checked(sql, dialect, schema, path, dependencies, contract_of(bound, names.schema))
+    return _CheckedDefinition(sql, dialect, schema, path, dependencies, contract_of(bound, names.schema))
 
 
-def _bind(tree: exp.Query, names: Names, dialect: str, path: Sequence[str]) -> Bound:
+def _bind(tree: exp.Query, names: Names, dialect: str, path: Sequence[str]) -> ResolvedQuery:
     return bind_query(tree, names, dialect=dialect, schema_path=path).bound
 
 

@@ -29,7 +29,7 @@ from metastore.lake.stores.bounded_reading import ReadLimits, parquet_rows
 from metastore.lake.stores.listed_files import OpenedFolders
 from metastore.lake.stores.local import local_path
 from metastore.model.identity import TableInfo
-from metastore.sql.views.runner import Written
+from metastore.sql.views.runner import WrittenFolder
 
 STATE: Final = "_state"
 NEW_STATE: Final = "_new_state"
@@ -60,17 +60,17 @@ class Workspace:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     limits: ReadLimits = field(default_factory=ReadLimits)
 
-    def folder(self, data_location: str) -> Folder:
+    def folder(self, data_location: str) -> RefreshFolder:
         """Returns the folder at ``data_location``, relative to the workspace."""
-        return Folder(self, data_location)
+        return RefreshFolder(self, data_location)
 
-    def new_folder(self, view: str, now_ms: int) -> Folder:
+    def new_folder(self, view: str, now_ms: int) -> RefreshFolder:
         """Returns an unused name for a folder of ``view``."""
-        return Folder(self, f"{view.strip('/')}/{now_ms:013d}-{uuid.uuid4().hex[:12]}")
+        return RefreshFolder(self, f"{view.strip('/')}/{now_ms:013d}-{uuid.uuid4().hex[:12]}")
 
 
 @dataclass(frozen=True)
-class Folder:
+class RefreshFolder:
     """The folder of one refresh; ``data_location`` is relative to the workspace."""
 
     workspace: Workspace
@@ -82,19 +82,19 @@ class Folder:
         return TableInfo(self.workspace.plugin, self.workspace.name, self.data_location)
 
     @property
-    def rows(self) -> Written:
+    def rows(self) -> WrittenFolder:
         """The location of the rows."""
-        return Written(f"{self.workspace.location.rstrip('/')}/{self.data_location}", self.workspace.options)
+        return WrittenFolder(f"{self.workspace.location.rstrip('/')}/{self.data_location}", self.workspace.options)
 
     @property
-    def state(self) -> Written:
+    def state(self) -> WrittenFolder:
         """The location of the partial results."""
-        return Written(f"{self.rows.location}/{STATE}", self.workspace.options)
+        return WrittenFolder(f"{self.rows.location}/{STATE}", self.workspace.options)
 
     @property
-    def new_state(self) -> Written:
+    def new_state(self) -> WrittenFolder:
         """The location of the partial results of new files, until they are merged."""
-        return Written(f"{self.rows.location}/{NEW_STATE}", self.workspace.options)
+        return WrittenFolder(f"{self.rows.location}/{NEW_STATE}", self.workspace.options)
 
     def forget_new_state(self) -> None:
         """Delete :attr:`new_state` after it has been merged. Raises StorageError."""
@@ -118,7 +118,7 @@ class Folder:
         store, root = self._open()
         return store.get_file_info(f"{root}/{STATE}").type == fs.FileType.Directory
 
-    def copy_rows_from(self, other: Folder) -> None:
+    def copy_rows_from(self, other: RefreshFolder) -> None:
         """Copy the rows of ``other`` into this folder, under names that no new file has. Raises StorageError."""
         store, root = self._open()
         _, theirs = other._open()
@@ -216,7 +216,7 @@ def views_with_folders(tables: Iterable[TableInfo]) -> set[TableInfo]:
     return found
 
 
-def find_unneeded(workspace: Workspace, view: str, needed: Collection[str], before_ms: int) -> list[Folder]:
+def find_unneeded(workspace: Workspace, view: str, needed: Collection[str], before_ms: int) -> list[RefreshFolder]:
     """Returns folders of refreshes of ``view`` that began before ``before_ms`` and are not ``needed``.
 
     ``needed`` holds data locations.
@@ -228,7 +228,7 @@ def find_unneeded(workspace: Workspace, view: str, needed: Collection[str], befo
         refresh = _REFRESH.fullmatch(info.base_name) if info.type == fs.FileType.Directory else None
         location = f"{view.strip('/')}/{info.base_name}"
         if refresh is not None and int(refresh[1]) < before_ms and location not in needed:
-            found.append(Folder(workspace, location))
+            found.append(RefreshFolder(workspace, location))
     return found
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 from sqlglot import exp
 
 from metastore.analyze.changes import state_of_files
-from metastore.analyze.states import TableState
+from metastore.analyze.states import StoredTableState
 from metastore.components.metastore import Metastore
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
 from metastore.ground.digests import digest
@@ -30,7 +30,7 @@ from metastore.model.tuple_schema import FIELD_IDS, FIXED_LENGTH, MILLISECONDS, 
 from metastore.sql.views.bound_query import bind_query
 from metastore.sql.views.context import ViewSession, files_of, names_of, workspace_of
 from metastore.sql.views.expansion import Lookup, ViewText, expand
-from metastore.sql.views.names import Kind, Meaning, Names
+from metastore.sql.views.names import Meaning, NameKind, Names
 from metastore.sql.views.references import table_named
 from metastore.sql.views.runner import with_types
 from metastore.sql.views.statements import additional
@@ -87,7 +87,7 @@ class SourceState:
 
 
 @dataclass(frozen=True)
-class Refreshed:
+class LastRefresh:
     """The last refresh: its mode, the reason for it, its query, and its sources.
 
     ``folder`` is a digest of its folder's content; empty if an older release refreshed.
@@ -101,7 +101,7 @@ class Refreshed:
     folder: str
 
     @classmethod
-    def of(cls, unit: MaterializedViewMetadataUnit) -> Refreshed | None:
+    def of(cls, unit: MaterializedViewMetadataUnit) -> LastRefresh | None:
         """Returns the last refresh of ``unit``; None before the first one, and if another program wrote the unit."""
         try:
             kept: dict[str, Any] = additional(unit)[REFRESH]
@@ -123,7 +123,7 @@ class Refreshed:
 
 def query_of(unit: MaterializedViewMetadataUnit, names: Names) -> exp.Query:
     """Returns the query of ``unit`` over tables only; materialized views in it are replaced by their queries."""
-    pinned = names.pins(unit.info, Meaning(Kind.MATERIALIZED_VIEW, unit))
+    pinned = names.pins(unit.info, Meaning(NameKind.MATERIALIZED_VIEW, unit))
     return expand(unit.sql or "", names.text, schema_path=tuple(unit.workspace_schema_path or ()), pins=pinned)
 
 
@@ -181,7 +181,7 @@ def status_of(session: ViewSession, unit: MaterializedViewMetadataUnit) -> Refre
 
     Returns COMPLETE otherwise.
     """
-    refreshed = Refreshed.of(unit)
+    refreshed = LastRefresh.of(unit)
     if refreshed is None or unit.data_location is None:
         return RefreshStatus.PENDING
     names = names_of(session)
@@ -202,7 +202,7 @@ def _knows_no_others(metastore: Metastore, table: TableInfo, state: SourceState)
     if metadata_state(metastore, table) == state.metadata:
         return True
     unit = metastore.tables.requests.table_metadata(table)
-    return unit is not None and TableState.of(unit.additional_metadata).fingerprint == state.files
+    return unit is not None and StoredTableState.of(unit.additional_metadata).fingerprint == state.files
 
 
 def _reads_alike(names: Names, table: TableInfo, state: SourceState) -> bool:
@@ -215,7 +215,7 @@ def _reads_alike(names: Names, table: TableInfo, state: SourceState) -> bool:
 
 def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: Freshness, now_ms: int) -> bool:
     """Whether the rows of ``unit`` may replace its query; never if they are not all there as they were written."""
-    refreshed = Refreshed.of(unit)
+    refreshed = LastRefresh.of(unit)
     if refreshed is None or not stands(session, unit, refreshed):
         return False
     if freshness.kind == "any":
@@ -227,7 +227,7 @@ def serves(session: ViewSession, unit: MaterializedViewMetadataUnit, freshness: 
     return all(state_of_files(files_of(session, table)) == state.files for table, state in refreshed.sources.items())
 
 
-def stands(session: ViewSession, unit: MaterializedViewMetadataUnit, refreshed: Refreshed) -> bool:
+def stands(session: ViewSession, unit: MaterializedViewMetadataUnit, refreshed: LastRefresh) -> bool:
     """Whether the rows of ``unit`` exist, and their metadata is as the refresh left it.
 
     No other view uses its folder and metadata, but anyone may delete them. A view that was renamed to another workspace
@@ -258,7 +258,7 @@ def typed_query(unit: MaterializedViewMetadataUnit, names: Names) -> ViewText:
     query = parse_query(unit.sql or "")
     with suppress(InvalidRequestError, NotFoundError):
         query = with_types(query, bind_query(query_of(unit, names), names).bound.schema)
-    pinned = names.pins(unit.info, Meaning(Kind.MATERIALIZED_VIEW, unit))
+    pinned = names.pins(unit.info, Meaning(NameKind.MATERIALIZED_VIEW, unit))
     return ViewText(query.sql(DEFAULT_DIALECT), DEFAULT_DIALECT, tuple(unit.workspace_schema_path or ()), pinned)
 
 

@@ -3,9 +3,9 @@
 Place in the flow: refresh passes the bound query of a materialized view; this module returns one of three methods.
 
 - :class:`Rowwise`: a projection and filter of one table. The rows of new files are added to the existing rows.
-- :class:`Aggregated`: mergeable aggregates of one table, kept as partial results (the "state"). The state of new files
-  is merged with the existing state, and the rows are computed from the merged state.
-- :class:`Whole`: every other query, with the reason.
+- :class:`IncrementalState`: mergeable aggregates of one table, kept as partial results (the "state"). The state of new
+  files is merged with the existing state, and the rows are computed from the merged state.
+- :class:`FullRefresh`: every other query, with the reason.
 
 Promise: for any split of a table into files, both ways of refreshing give the same rows, while the types of its columns
 stay the same (refresh checks that). Only sums and averages of floating-point numbers may differ in the last digits,
@@ -24,7 +24,7 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from metastore.model.drill_types import INTEGER_TYPES, parse_type
 from metastore.model.tuple_schema import TupleSchema
-from metastore.sql.views.binding import Bound
+from metastore.sql.views.binding import ResolvedQuery
 from metastore.sql.views.types import UNKNOWN, sum_type, to_sqlglot, type_of
 
 STATE: Final = "metastore_state"
@@ -45,7 +45,7 @@ class Rowwise:
 
 
 @dataclass(frozen=True)
-class Aggregated:
+class IncrementalState:
     """``state`` reads ``table``; ``merged`` merges several states into one; ``rows`` computes the rows from a state."""
 
     table: str
@@ -55,14 +55,14 @@ class Aggregated:
 
 
 @dataclass(frozen=True)
-class Whole:
+class FullRefresh:
     """``query`` must read everything again, for ``reason``."""
 
     query: exp.Query
     reason: str
 
 
-Way = Rowwise | Aggregated | Whole
+Way = Rowwise | IncrementalState | FullRefresh
 
 
 class _CannotSplitError(Exception):
@@ -74,7 +74,7 @@ def is_steady(query: exp.Expr) -> bool:
     return next(_unsteady(query), None) is None
 
 
-def way_of(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> Way:
+def way_of(bound: ResolvedQuery, schema_of: Mapping[str, TupleSchema]) -> Way:
     """Returns how ``bound``, an expanded query over tables, can be refreshed.
 
     ``schema_of`` holds the columns of its tables by key. The queries return the columns of ``bound``, by name.
@@ -92,9 +92,9 @@ def way_of(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> Way:
             return Rowwise(_table(flat).name, flat)
         return _Aggregates(flat, schema_of).way()
     except _CannotSplitError as error:
-        return Whole(whole, str(error))
+        return FullRefresh(whole, str(error))
     except SqlglotError as error:
-        return Whole(whole, f"the query cannot be taken apart: {error}")
+        return FullRefresh(whole, f"the query cannot be taken apart: {error}")
 
 
 def _unsteady(query: exp.Expr) -> Iterator[exp.Expr]:
@@ -169,7 +169,7 @@ class _Aggregates:
         self._columns: dict[exp.Expr, str] = {}
         """The column that holds each partial result."""
 
-    def way(self) -> Aggregated:
+    def way(self) -> IncrementalState:
         having = self._select.args.get("having")
         items = [self._from_state(item) for item in self._select.selects]
         rows = exp.select(*items).from_(exp.to_table(STATE))
@@ -190,7 +190,7 @@ class _Aggregates:
         if keys:
             state = state.group_by(*(key.copy() for key in keys.values()))
             merged = merged.group_by(*(exp.column(name) for name in keys))
-        return Aggregated(self._table, state, merged, rows)
+        return IncrementalState(self._table, state, merged, rows)
 
     def _from_state(self, node: exp.Expr) -> exp.Expr:
         """Returns ``node`` with every key and aggregate replaced by columns of the state."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from metastore.analyze.states import TableState
+from metastore.analyze.states import StoredTableState
 from metastore.components.information_schema.relations import COMPONENTS_NAME, NAME
 from metastore.components.metastore import Metastore
 from metastore.errors import InvalidRequestError, NotFoundError
@@ -29,7 +29,7 @@ from metastore.sql.views.text import DEFAULT_DIALECT
 Thing = TableMetadataUnit | ViewMetadataUnit | MaterializedViewMetadataUnit
 
 
-class Kind(str, Enum):
+class NameKind(str, Enum):
     """The kinds of objects that a name can mean."""
 
     TABLE = "TABLE"
@@ -49,7 +49,7 @@ class Kind(str, Enum):
 class Meaning:
     """The meaning of a name: its kind, and its unit."""
 
-    kind: Kind
+    kind: NameKind
     unit: Thing
 
     @property
@@ -70,7 +70,7 @@ class Meaning:
         """
         if not isinstance(self.unit, TableMetadataUnit):
             return ""
-        return TableState.of(self.unit.additional_metadata).text.to_json()
+        return StoredTableState.of(self.unit.additional_metadata).text.to_json()
 
     @property
     def text(self) -> ViewText | None:
@@ -146,7 +146,7 @@ class Names:
         if not view.contract:
             return {}
         # A refresh stores rows in the current types of the sources, and updates the view's schema.
-        may_change = view.kind is Kind.MATERIALIZED_VIEW
+        may_change = view.kind is NameKind.MATERIALIZED_VIEW
         return pins(f"{view.kind.noun} {name}", view.contract, self._schema_now, types_may_change=may_change)
 
     def _schema_now(self, name: TableInfo) -> TupleSchema | None:
@@ -163,17 +163,17 @@ class Names:
         for depth in range(1, len(folders)):
             around = TableInfo(view.storage_plugin, view.workspace, "/".join(folders[:depth]))
             found = self.find(around)
-            if found is not None and found.kind is Kind.TABLE:
+            if found is not None and found.kind is NameKind.TABLE:
                 raise InvalidRequestError(
                     f"{view} would keep its rows in the folder of table {around}, as rows of that; give it another name"
                 )
 
     def _look_up(self, name: TableInfo) -> Meaning | None:
-        asked: list[tuple[Kind, Callable[[TableInfo], Thing | None]]] = [
-            (Kind.VIEW, self._metastore.views.find),
-            (Kind.MATERIALIZED_VIEW, self._metastore.materialized_views.find),
-            (Kind.TABLE, self._metastore.tables.requests.table_metadata),
-            *([] if self._unstored is None else [(Kind.TABLE, self._unstored)]),
+        asked: list[tuple[NameKind, Callable[[TableInfo], Thing | None]]] = [
+            (NameKind.VIEW, self._metastore.views.find),
+            (NameKind.MATERIALIZED_VIEW, self._metastore.materialized_views.find),
+            (NameKind.TABLE, self._metastore.tables.requests.table_metadata),
+            *([] if self._unstored is None else [(NameKind.TABLE, self._unstored)]),
         ]
         for kind, ask in asked:
             unit = ask(name)

@@ -21,7 +21,7 @@ from sqlglot.optimizer.pushdown_predicates import pushdown_predicates
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.condition import SPARK
 from metastore.predicates.where_clause import is_inner, may_go_first
-from metastore.sql.views.binding import Bound
+from metastore.sql.views.binding import ResolvedQuery
 from metastore.sql.views.group_keys import below_groups
 from metastore.sql.views.incremental import is_steady
 from metastore.sql.views.text import DEFAULT_DIALECT
@@ -30,7 +30,7 @@ _SEALED: Final = "metastore_sealed"
 _STRUCTURE: Final = (exp.And, exp.Or, exp.Not, exp.Paren)
 
 
-def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, str]:
+def conditions(bound: ResolvedQuery, schema_of: Mapping[str, TupleSchema]) -> dict[str, str]:
     """Returns, for each table of ``bound``, by key, a Spark SQL predicate that all needed rows satisfy; some have none.
 
     ``schema_of`` holds the tables' columns by key.
@@ -39,11 +39,11 @@ def conditions(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, 
     return {key: " AND ".join(f"({SPARK.text_of(part)})" for part in parts) for key, parts in found.items()}
 
 
-def asked_of_tables(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[str, list[exp.Expr]]:
+def asked_of_tables(bound: ResolvedQuery, schema_of: Mapping[str, TupleSchema]) -> dict[str, list[exp.Expr]]:
     """Returns the same as trees over each table's own columns; all of them must hold."""
     if any(_says_more(each) for each in bound.query.find_all(exp.Table, exp.Subquery)):
         return {}
-    sealed = _Sealed()
+    sealed = _SealedComparisons()
     try:
         pushed = pushdown_predicates(sealed.of(bound.query), dialect=DEFAULT_DIALECT)
         while below_groups(pushed, schema_of):
@@ -69,7 +69,7 @@ def asked_of_tables(bound: Bound, schema_of: Mapping[str, TupleSchema]) -> dict[
 
 
 @dataclass
-class _Sealed:
+class _SealedComparisons:
     """The comparisons of a query, each hidden behind a function of its columns and subqueries."""
 
     kept: list[exp.Expr] = field(default_factory=list)

@@ -44,9 +44,9 @@ from metastore.sql.views import fields
 from metastore.sql.views.bound_query import bind_query
 from metastore.sql.views.context import ViewSession, files_of, names_of, workspace_of
 from metastore.sql.views.expansion import tables_of
-from metastore.sql.views.folders import Folder, SourceFiles, Workspace, find_unneeded
+from metastore.sql.views.folders import RefreshFolder, SourceFiles, Workspace, find_unneeded
 from metastore.sql.views.freshness import (
-    Refreshed,
+    LastRefresh,
     SourceState,
     columns_read,
     digest_of,
@@ -54,7 +54,7 @@ from metastore.sql.views.freshness import (
     query_of,
     stands,
 )
-from metastore.sql.views.incremental import STATE, Aggregated, Rowwise, Way, Whole, is_steady, way_of
+from metastore.sql.views.incremental import STATE, FullRefresh, IncrementalState, Rowwise, Way, is_steady, way_of
 from metastore.sql.views.runner import Source, with_types
 from metastore.sql.views.types import UNKNOWN
 
@@ -208,7 +208,7 @@ class _Refresh:
         reason, new = self._against_last(every)
         if not reason and not any(new.values()):
             return _Decision("up to date", "no source has changed", {})
-        if not reason and isinstance(self._way, Whole):
+        if not reason and isinstance(self._way, FullRefresh):
             reason = self._way.reason
         if not reason:
             count = sum(map(len, new.values()))
@@ -217,11 +217,11 @@ class _Refresh:
             raise InvalidRequestError(f"{self._unit.info} cannot be refreshed incrementally: {reason}")
         return _Decision("full", reason, every)
 
-    def new_folder(self) -> Folder:
+    def new_folder(self) -> RefreshFolder:
         """Returns a new folder for the rows."""
         return self._workspace.new_folder(self._unit.info.name, self._now_ms)
 
-    def write(self, decision: _Decision, folder: Folder) -> str:
+    def write(self, decision: _Decision, folder: RefreshFolder) -> str:
         """Write the rows, and the data for a later refresh, into ``folder``; returns the name of the engine."""
         runner = self._session.query_runner(sum(map(len, decision.files.values())))
         schema = self._bound.schema
@@ -231,7 +231,7 @@ class _Refresh:
                 runner.write(with_types(query, schema), self._scans(decision, [table]), folder.rows)
                 if last is not None:
                     folder.copy_rows_from(last)
-            case Aggregated(table, state, merged, rows):
+            case IncrementalState(table, state, merged, rows):
                 scans = self._scans(decision, [table])
                 if last is None:
                     runner.write(state, scans, folder.state)
@@ -240,13 +240,13 @@ class _Refresh:
                     runner.write(merged, {STATE: (last.state, folder.new_state)}, folder.state)
                     folder.forget_new_state()
                 runner.write(with_types(rows, schema), {STATE: (folder.state,)}, folder.rows)
-            case Whole(query):
+            case FullRefresh(query):
                 scans = self._scans(decision, self._bound.tables)
                 runner.write(with_types(query, schema), scans, folder.rows)
         folder.complete({str(table): files for table, files in self._listed.items()})
         return runner.name
 
-    def analyze(self, folder: Folder) -> tuple[int, TupleSchema]:
+    def analyze(self, folder: RefreshFolder) -> tuple[int, TupleSchema]:
         """Analyze the rows in ``folder``; returns their number and columns."""
         result = self._session.analyze(folder.table)
         unit = self._session.metastore.tables.requests.table_metadata(folder.table)
@@ -275,7 +275,7 @@ class _Refresh:
             if others is not None or state_of_files(files_of(self._session, table)) != state.files:
                 raise ConflictError(f"{table} changed while it was being read; nothing was changed, refresh again")
 
-    def commit(self, decision: _Decision, folder: Folder, schema: TupleSchema) -> int:
+    def commit(self, decision: _Decision, folder: RefreshFolder, schema: TupleSchema) -> int:
         """Make ``folder`` the view's folder; returns the new version."""
         unit = replace(
             self._unit,
@@ -289,7 +289,7 @@ class _Refresh:
 
     def confirm(self, decision: _Decision) -> int:
         """Record that the rows are current; makes no new version if that is recorded already."""
-        refreshed = Refreshed.of(self._unit)
+        refreshed = LastRefresh.of(self._unit)
         assert refreshed is not None
         known = {table: (kept.metadata, kept.files) for table, kept in refreshed.sources.items()}
         if known == {table: (state.metadata, state.files) for table, state in self._states.items()}:
@@ -298,14 +298,14 @@ class _Refresh:
 
     def _commit(self, unit: MaterializedViewMetadataUnit, decision: _Decision) -> int:
         folder = self._workspace.folder(unit.data_location or "").digest()
-        refreshed = Refreshed(
+        refreshed = LastRefresh(
             decision.mode, decision.reason, self._digest, is_steady(self._query), self._states, folder
         )
         return self._session.metastore.materialized_views.replace(refreshed.stored_in(unit), seen=self._unit)
 
     def _against_last(self, every: SourceFiles) -> tuple[str, SourceFiles]:
         """Returns why everything must be read (empty if not), and the files that the last refresh has not read."""
-        refreshed = Refreshed.of(self._unit)
+        refreshed = LastRefresh.of(self._unit)
         if refreshed is None or self._unit.data_location is None:
             return "it was never refreshed", {}
         if refreshed.query != self._digest:
@@ -317,7 +317,7 @@ class _Refresh:
         last = self._last_folder()
         read = last.sources()
         whole = stands(self._session, self._unit, refreshed)
-        if read is None or not whole or (isinstance(self._way, Aggregated) and not last.has_state()):
+        if read is None or not whole or (isinstance(self._way, IncrementalState) and not last.has_state()):
             return "the files of the last refresh no longer exist", {}
         new: dict[str, dict[str, Fingerprint]] = {}
         for table, files in every.items():
@@ -329,7 +329,7 @@ class _Refresh:
             new[table] = {path: fingerprint for path, fingerprint in files.items() if path not in known}
         return "", new
 
-    def _other_columns(self, refreshed: Refreshed) -> str:
+    def _other_columns(self, refreshed: LastRefresh) -> str:
         """Returns which column is read differently than in the last refresh; empty for none."""
         for table, state in self._states.items():
             kept = refreshed.sources.get(table)
@@ -344,7 +344,7 @@ class _Refresh:
                 return f"the type of column {other} of {table} has changed"
         return ""
 
-    def _last_folder(self) -> Folder:
+    def _last_folder(self) -> RefreshFolder:
         return self._workspace.folder(self._unit.data_location or "")
 
     def _scans(self, decision: _Decision, keys: Iterable[str]) -> dict[str, tuple[Source, ...]]:
@@ -382,7 +382,7 @@ def _require_writable(session: ViewSession, view: TableInfo) -> None:
         )
 
 
-def _discard(session: ViewSession, folder: Folder) -> None:
+def _discard(session: ViewSession, folder: RefreshFolder) -> None:
     session.drop_metadata(folder.table, if_exists=True)
     folder.remove()
 

@@ -41,14 +41,14 @@ _UTC: Final = ZoneInfo("UTC")
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFolder:
     """Parquet files that a query has written into the folder ``location``."""
 
     location: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-Source = Scan | Written
+Source = Scan | WrittenFolder
 """The source behind a name in a query."""
 
 
@@ -59,7 +59,7 @@ class QueryRunner(Protocol):
     def name(self) -> str:
         """Its name in results."""
 
-    def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
+    def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: WrittenFolder) -> None:
         """Write the rows of ``query`` as Parquet files into the folder ``target``, which is new or holds other files.
 
         A source of several parts has the rows of all parts. Raises InvalidRequestError for a query that the engine
@@ -82,7 +82,7 @@ class DuckDBRunner:
     def __init__(self, configured: SqlSettings | None = None) -> None:
         self._configured = configured or SqlSettings()
 
-    def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: Written) -> None:
+    def write(self, query: exp.Query, sources: Mapping[str, tuple[Source, ...]], target: WrittenFolder) -> None:
         """As :meth:`QueryRunner.write`. Raises InvalidRequestError also if DuckDB is not installed.
 
         When the caller's time is over, raises EngineError; the rows that were written by then are incomplete.
@@ -151,7 +151,7 @@ def _schema_of(source: Source) -> pa.Schema:
     return source.schema if isinstance(source, Scan) else _dataset(source).schema
 
 
-def _dataset(written: Written) -> ds.Dataset:
+def _dataset(written: WrittenFolder) -> ds.Dataset:
     store, root = open_location(written.location, written.options)
     try:
         return ds.dataset(root, filesystem=store, format="parquet")
@@ -175,11 +175,11 @@ def _exact(relation: Any) -> Any:
     return relation.project(", ".join(items))
 
 
-def _write_rows(engine: Any, text: str, target: Written) -> None:
+def _write_rows(engine: Any, text: str, target: WrittenFolder) -> None:
     _write(_exact(engine.sql(text)).to_arrow_reader(1 << 17), target)
 
 
-def _write(rows: pa.RecordBatchReader, target: Written) -> None:
+def _write(rows: pa.RecordBatchReader, target: WrittenFolder) -> None:
     store, root = open_location(target.location, target.options)
     try:
         store.create_dir(root, recursive=True)

@@ -33,7 +33,7 @@ _TYPES: Final = {ROW_ID: "VARBINARY", MODIFIED: "TIMESTAMP"}
 
 
 @dataclass(frozen=True)
-class Unlisted:
+class UnlistedColumns:
     """The unlisted columns that a query uses, by table."""
 
     names: Mapping[TableInfo, Sequence[str]]
@@ -44,7 +44,7 @@ class Unlisted:
         query: exp.Query,
         schema_of: Callable[[TableInfo], TupleSchema | None],
         schema_path: Sequence[str] = (),
-    ) -> Unlisted:
+    ) -> UnlistedColumns:
         """Returns the unlisted columns of ``query``, and rewrites its stars to leave them out.
 
         ``schema_of`` returns the columns of a table, None for anything else, because the rows of a view have no file.

@@ -28,7 +28,7 @@ from metastore.analyze.tasks import footers as footers_module
 from metastore.analyze.tasks.footers import FooterChunk, read_footers
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.lake.formats.parquet.parquet_footer import read_footer
-from metastore.lake.formats.parquet.parquet_plans import Plan
+from metastore.lake.formats.parquet.parquet_plans import FooterPlan
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
 from metastore.model.mapping.arrow import plain_arrow_schema
@@ -484,7 +484,7 @@ def test_the_short_way_to_json_is_the_models_own(type_: pa.DataType, counts: lis
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"a": pa.array(counts, type_)}), sink, version="2.6")
     footer = read_footer(pa.BufferReader(sink.getvalue()))
-    leaf = Plan.of(footer, None).leaves[0]
+    leaf = FooterPlan.of(footer, None).leaves[0]
     bounds = leaf.measure(footer.metadata.row_group(0).column(0), len(counts))
     assert leaf.texts([bounds], [len(counts)]) == [leaf.statistics(bounds, len(counts)).to_json()]
 

@@ -17,7 +17,7 @@ from pyiceberg.table import StaticTable, Table
 from support.descriptors import full_path
 
 from metastore.components.expiration import handler as handler_module
-from metastore.components.expiration.handler import Expired
+from metastore.components.expiration.handler import ExpirationResult
 from metastore.components.metastore import Metastore
 from metastore.errors import ConflictError, NotFoundError, OutcomeUnknownError
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
@@ -88,7 +88,7 @@ def owners(metastore: Metastore) -> str:
     return "".join(sorted(u.owner or "" for u in metastore.tables.read().metadata_types(ALL).execute()))
 
 
-def as_counts(expired: Expired) -> dict[str, int]:
+def as_counts(expired: ExpirationResult) -> dict[str, int]:
     """What a run says it deleted, by kind, without zeros."""
     counts = {
         "data": expired.data_files,
@@ -194,16 +194,16 @@ class TestExpire:
 
     def test_nothing_to_expire_changes_nothing(self, metastore: Metastore, unit: MakeUnit, component: Path) -> None:
         """No table, one version, or a second run at once: no new version file."""
-        assert metastore.tables.expiration.expire() == Expired()
+        assert metastore.tables.expiration.expire() == ExpirationResult()
         assert not component.exists()
         metastore.tables.modify().overwrite([unit()]).execute()
         before = files(component)
-        assert metastore.tables.expiration.expire() == Expired()
+        assert metastore.tables.expiration.expire() == ExpirationResult()
         assert files(component) == before
         metastore.tables.modify().overwrite([unit()]).execute()
         metastore.tables.expiration.expire()
         before = files(component)
-        assert metastore.tables.expiration.expire() == Expired()
+        assert metastore.tables.expiration.expire() == ExpirationResult()
         assert files(component) == before
 
     def test_gc_enabled_false_keeps_everything(
@@ -214,7 +214,7 @@ class TestExpire:
         for n in range(3):
             metastore.tables.modify().overwrite([unit(owner=str(n))]).execute()
         before = files(component)
-        assert metastore.tables.expiration.expire() == Expired()
+        assert metastore.tables.expiration.expire() == ExpirationResult()
         assert files(component) == before
 
     def test_pyiceberg_reads_what_is_left(
@@ -451,7 +451,7 @@ class TestCompetition:
             return loaded
 
         monkeypatch.setattr(table, "load", then_expire)
-        assert metastore.tables.expiration.expire() == Expired()
+        assert metastore.tables.expiration.expire() == ExpirationResult()
         assert owners(open_metastore()) == "3"
         assert_exact(component, catalog)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from metastore.components.expiration.handler import Expired
+from metastore.components.expiration.handler import ExpirationResult
 from metastore.components.expiration.worker import ExpirationWorker
 from metastore.components.metastore import Metastore
 from metastore.model.table_unit import TableMetadataUnit
@@ -34,14 +34,14 @@ class Handler:
         """As the test set it."""
         return self.due
 
-    def expire(self) -> Expired:
+    def expire(self) -> ExpirationResult:
         """Wait for the test, then fail as it asked for."""
         self.threads.append(threading.current_thread())
         self.begun.release()
         assert self.end.acquire(timeout=PATIENCE_S)
         if self.error:
             raise self.error
-        return Expired(versions=(7,))
+        return ExpirationResult(versions=(7,))
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_run_is_in_a_daemon_thread_named_after_the_table(worker: ExpirationWor
     assert "some.table" in thread.name
     handler.end.release()
     worker.join(PATIENCE_S)
-    assert (worker.runs, worker.failures, worker.last) == (1, 0, Expired(versions=(7,)))
+    assert (worker.runs, worker.failures, worker.last) == (1, 0, ExpirationResult(versions=(7,)))
 
 
 def test_nothing_runs_when_nothing_is_due(worker: ExpirationWorker, handler: Handler) -> None:
@@ -204,7 +204,7 @@ class TestWithinAMetastore:
         """The handler raises: the write lands, and so does the next."""
         metastore = open_metastore(expiration={"period": {"seconds": 1}})
 
-        def fail(*_: Any) -> Expired:
+        def fail(*_: Any) -> ExpirationResult:
             raise RuntimeError("a bug in expiration")
 
         monkeypatch.setattr(metastore.tables.expiration, "expire", fail)
@@ -226,10 +226,10 @@ class TestWithinAMetastore:
         metastore = open_metastore(expiration={"period": {"seconds": 1}})
         begun, end = threading.Event(), threading.Event()
 
-        def wait(*_: Any) -> Expired:
+        def wait(*_: Any) -> ExpirationResult:
             begun.set()
             assert end.wait(PATIENCE_S)
-            return Expired()
+            return ExpirationResult()
 
         monkeypatch.setattr(metastore.tables.expiration, "expire", wait)
         for n in range(3):

@@ -19,7 +19,7 @@ from metastore.errors import ConflictError, OutcomeUnknownError, StorageError
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.lake.iceberg.catalogs.version_files import VersionFiles
 from metastore.lake.stores.local import LocalFile
-from metastore.lake.stores.pointer_store import Created, LocalPointers
+from metastore.lake.stores.pointer_store import CreatedFile, LocalPointers
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 
@@ -173,7 +173,7 @@ class TestCompetition:
         store, racing = catalog._store, iter([True])
 
         class Slow(LocalPointers):
-            def create_if_absent(self, location: str, content: bytes) -> Created | None:
+            def create_if_absent(self, location: str, content: bytes) -> CreatedFile | None:
                 if not next(racing, False):
                     return store.create_if_absent(location, content)
                 won = None if moment == "before" else store.create_if_absent(location, content)
@@ -205,7 +205,7 @@ class TestCompetition:
         store = catalog._store
 
         class Slow(LocalPointers):
-            def create_if_absent(self, location: str, content: bytes) -> Created | None:
+            def create_if_absent(self, location: str, content: bytes) -> CreatedFile | None:
                 won = store.create_if_absent(location, content)
                 other.tables.expiration.expire()
                 return won

@@ -15,7 +15,7 @@ from metastore.errors import FormatError
 from metastore.lake.formats.accepted_files import accepted_file
 from metastore.lake.formats.parquet.parquet_facts import ParquetFooters
 from metastore.lake.formats.parquet.parquet_footer import read_footer
-from metastore.lake.formats.parquet.parquet_plans import Plan, arrow_schema_of
+from metastore.lake.formats.parquet.parquet_plans import FooterPlan, arrow_schema_of
 from metastore.lake.formats.parquet.refused_footers import require_no_unread
 from metastore.lake.formats.parquet.thrift_structs import Struct, decode_struct
 
@@ -162,7 +162,7 @@ def test_a_column_of_no_shape_is_named_with_the_reason(odd: Path, kind: str) -> 
     footer = read_footer(str(odd / f"{kind}.parquet"))
     assert footer.accepted is not None
     assert list(footer.accepted.unread) == ["v"]
-    plan = Plan.of(footer, None)
+    plan = FooterPlan.of(footer, None)
     assert [leaf.reading is None for leaf in plan.leaves] == [leaf.path[0] == "v" for leaf in plan.leaves]
     with pytest.raises(FormatError, match="column v is (annotated as|a single value that is annotated as) (LIST|MAP)"):
         require_no_unread(footer.accepted.unread, ["id", "v"])

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from metastore.lake.formats.parquet.parquet_footer import read_footer
-from metastore.lake.formats.parquet.parquet_plans import Plan, Plans
+from metastore.lake.formats.parquet.parquet_plans import FooterPlan, Plans
 from metastore.lake.formats.parquet.writer_faults import (
     ORC,
     PARQUET,
@@ -78,7 +78,7 @@ def measured(content: bytes) -> dict[str, tuple[Any, Any, int | None, int | None
     """Bounds, nulls and values of each leaf of a file of one row group."""
     footer = read_footer(pa.BufferReader(content))
     group = footer.metadata.row_group(0)
-    leaves = Plan.of(footer, None).leaves
+    leaves = FooterPlan.of(footer, None).leaves
     return {leaf.key: leaf.measure(group.column(leaf.index), group.num_rows) for leaf in leaves}
 
 
@@ -139,14 +139,15 @@ def test_dates_of_drill_are_believed_if_the_file_says_that_they_are_right(
 def test_what_the_register_doubts_is_unknown(fault: WriterFault) -> None:
     """In a file of a writer with a fault, the doubted numbers of the columns that it concerns are unknown."""
     content = written(ROWS)
-    plan = Plan.of(read_footer(pa.BufferReader(content)), None)
+    plan = FooterPlan.of(read_footer(pa.BufferReader(content)), None)
     doubted = 0
     for creator in creators(fault):
         writer = Writer.of_parquet(creator)
         assert fault.is_of(writer), creator
         found = measured(by(creator, content))
         exact = {
-            leaf.key: leaf.exact for leaf in Plan.of(read_footer(pa.BufferReader(by(creator, content))), None).leaves
+            leaf.key: leaf.exact
+            for leaf in FooterPlan.of(read_footer(pa.BufferReader(by(creator, content))), None).leaves
         }
         for leaf in plan.leaves:
             column = WrittenColumn(leaf.type, leaf.physical, leaf.path[-1] == "kind", len(leaf.path) > 1)
@@ -174,7 +175,7 @@ def test_what_is_not_believed_is_said_of_the_column(fault: WriterFault) -> None:
     content = written(ROWS)
     for creator in creators(fault):
         writer = Writer.of_parquet(creator)
-        plan = Plan.of(read_footer(pa.BufferReader(by(creator, content))), None)
+        plan = FooterPlan.of(read_footer(pa.BufferReader(by(creator, content))), None)
         for leaf in plan.leaves:
             column = WrittenColumn(leaf.type, leaf.physical, leaf.path[-1] == "kind", len(leaf.path) > 1)
             told = plan.schema.by_name[leaf.path[0]].leaf_property(DOUBTED, leaf.path)
@@ -257,7 +258,7 @@ def test_files_of_polars_are_believed_where_polars_is_right(tmp_path: Path) -> N
     path = tmp_path / "a.parquet"
     pl.DataFrame({"b": [True, True, None], "i": [3, 1, None]}).write_parquet(path)
     footer = read_footer(str(path))
-    leaves = {leaf.key: leaf for leaf in Plan.of(footer, None).leaves}
+    leaves = {leaf.key: leaf for leaf in FooterPlan.of(footer, None).leaves}
     assert not leaves["`b`"].exact
     [low, high] = duckdb.read_parquet(str(path)).aggregate("min(i), max(i)").fetchall()[0]
     chunk = footer.metadata.row_group(0).column(1)

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from metastore.lake.stores.containment import Place, Roots
+from metastore.lake.stores.containment import ContainingFolder, Roots
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> ContainingFolder:
     """The folder ``here``, with a folder of others beside it."""
     (tmp_path / "here/inside").mkdir(parents=True)
     (tmp_path / "here-too").mkdir()
     (tmp_path / "outside").mkdir()
-    return Place(f"{tmp_path}/here/")
+    return ContainingFolder(f"{tmp_path}/here/")
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def place(tmp_path: Path) -> Place:
         ("here/inside/..", False),
     ],
 )
-def test_on_the_disk(place: Place, tmp_path: Path, name: str, held: bool) -> None:
+def test_on_the_disk(place: ContainingFolder, tmp_path: Path, name: str, held: bool) -> None:
     """By plain path and by URI."""
     assert place.holds(f"{tmp_path}/{name}") == held
     assert place.holds(f"file://{tmp_path}/{name}") == held
-    assert Place(f"file://{tmp_path}/here").holds(f"{tmp_path}/{name}") == held
+    assert ContainingFolder(f"file://{tmp_path}/here").holds(f"{tmp_path}/{name}") == held
 
 
-def test_links_out_and_in(place: Place, tmp_path: Path) -> None:
+def test_links_out_and_in(place: ContainingFolder, tmp_path: Path) -> None:
     """A folder that is a link is where it leads; a file that is one is deleted as the link that it is."""
     (tmp_path / "here/out").symlink_to(tmp_path / "outside")
     (tmp_path / "outside/in").symlink_to(tmp_path / "here")
@@ -52,12 +52,12 @@ def test_links_out_and_in(place: Place, tmp_path: Path) -> None:
     assert place.holds(f"{tmp_path}/outside/in/a")
     assert place.holds(f"{tmp_path}/here/link")
     (tmp_path / "elsewhere").symlink_to(tmp_path / "here")
-    assert Place(f"{tmp_path}/elsewhere").holds(f"{tmp_path}/here/a")
-    assert Place(f"{tmp_path}/elsewhere").holds(f"{tmp_path}/elsewhere/a")
+    assert ContainingFolder(f"{tmp_path}/elsewhere").holds(f"{tmp_path}/here/a")
+    assert ContainingFolder(f"{tmp_path}/elsewhere").holds(f"{tmp_path}/elsewhere/a")
 
 
 @pytest.mark.parametrize("location", ["a", "../a", "", "file://host/a", "s3://box/here/a", "here/a"])
-def test_what_is_nowhere_is_not_here(place: Place, location: str) -> None:
+def test_what_is_nowhere_is_not_here(place: ContainingFolder, location: str) -> None:
     """Relative paths, other hosts, other stores."""
     assert not place.holds(location)
 
@@ -77,7 +77,7 @@ def test_what_is_nowhere_is_not_here(place: Place, location: str) -> None:
 )
 def test_on_an_object_store(location: str, held: bool) -> None:
     """Keys are taken as they stand: two dots are a name there."""
-    assert Place("s3a://box/m/tables").holds(location) == held
+    assert ContainingFolder("s3a://box/m/tables").holds(location) == held
 
 
 @pytest.mark.parametrize(
@@ -94,21 +94,21 @@ def test_on_an_object_store(location: str, held: bool) -> None:
 )
 def test_on_hdfs(location: str, held: bool) -> None:
     """Two dots are a step up there, and no location with them is held; another spelling of a namenode is another."""
-    assert Place("hdfs://nn:8020/m/tables").holds(location) == held
+    assert ContainingFolder("hdfs://nn:8020/m/tables").holds(location) == held
 
 
 def test_a_whole_bucket() -> None:
     """Every key is below it."""
-    assert Place("s3://box").holds("s3://box/a")
-    assert not Place("s3://box").holds("s3://bo/a")
+    assert ContainingFolder("s3://box").holds("s3://box/a")
+    assert not ContainingFolder("s3://box").holds("s3://bo/a")
 
 
 def test_stores_that_only_another_library_knows() -> None:
     """Scheme and authority are compared as they are written."""
-    assert Place("oss://box/m").holds("oss://box/m/a")
-    assert not Place("oss://box/m").holds("oss://box/more/a")
-    assert not Place("oss://box/m").holds("cos://box/m/a")
-    assert not Place("oss://box/m").holds("oss://bo/m/a")
+    assert ContainingFolder("oss://box/m").holds("oss://box/m/a")
+    assert not ContainingFolder("oss://box/m").holds("oss://box/more/a")
+    assert not ContainingFolder("oss://box/m").holds("cos://box/m/a")
+    assert not ContainingFolder("oss://box/m").holds("oss://bo/m/a")
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "hdfs", "oss"])

@@ -17,7 +17,13 @@ from support.random_statistics import VALUES, containers, told
 
 from metastore.errors import FormatError
 from metastore.model.bounds.embedded_columns import EmbeddedBatches
-from metastore.model.bounds.embedded_place import Embedded, EmbeddedPlace, PackedSchema, pack_batch, unpack_content
+from metastore.model.bounds.embedded_place import (
+    EmbeddedContent,
+    EmbeddedPlace,
+    PackedSchema,
+    pack_batch,
+    unpack_content,
+)
 from metastore.model.bounds.embedding import embed_partitions
 from metastore.model.bounds.fact_columns import KIND
 from metastore.model.bounds.portion_columns import PortionColumns
@@ -96,7 +102,7 @@ def said(portion: PortionColumns, asked: Collection[str]) -> Any:
     return files, groups
 
 
-def read(parts: Sequence[Embedded], asked: Collection[str]) -> tuple[list[bool], list[PortionColumns]]:
+def read(parts: Sequence[EmbeddedContent], asked: Collection[str]) -> tuple[list[bool], list[PortionColumns]]:
     """What stands in ``parts``, and for each whether it has all that is asked for."""
     batches = EmbeddedBatches(asked)
     has_all = [batches.add(part.at(9), pa.py_buffer(part.content)) for part in parts]

@@ -35,7 +35,7 @@ from metastore.model.table_unit import TableMetadataUnit
 from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.candidates import Candidates
 from metastore.procedures.files.proof import Proof, reached_in
-from metastore.procedures.files.quarantine import UNSWEPT, Listed, quarantine
+from metastore.procedures.files.quarantine import UNSWEPT, FileToDelete, quarantine
 from metastore.procedures.orphans.old_metadata import remove_old_metadata
 from metastore.procedures.orphans.remove_orphans import remove_orphan_files
 from metastore.procedures.tables.drop_stats import drop_stats
@@ -435,7 +435,7 @@ def test_a_forged_list_leads_nowhere(lake: Lake, written: Callable[..., Table], 
     """Whoever may write a table can name files in a list of left-over ones: outside of the table none of them goes."""
     one = written("one", 1)
     theirs, own = stray(tmp_path / "theirs"), stray(root(one) / "data")
-    files = [Listed(TableFile(f"file://{path}", FileKind.DATA)) for path in (theirs, own)]
+    files = [FileToDelete(TableFile(f"file://{path}", FileKind.DATA)) for path in (theirs, own)]
     forged = quarantine(one, "expire", files)
     one.transaction().set_properties({UNSWEPT: forged.location}).commit_transaction()
     lake.call(expire_snapshots, table="one")

@@ -29,7 +29,7 @@ from metastore.procedures.expire.expire import expire_snapshots
 from metastore.procedures.files.listed_folders import ListedFolders
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.files.quarantine import SUFFIX
-from metastore.procedures.orphans.orphans import PrefixMismatch, Reached, orphans
+from metastore.procedures.orphans.orphans import PrefixMismatch, ReachedFiles, orphans
 from metastore.procedures.orphans.remove_orphans import OrphanRemoval, remove_orphan_files
 
 OLD_DAYS = 10
@@ -162,9 +162,9 @@ def test_reached_files_of_hostile_names_stay(
     assert not list(orphans([StoredFile(path, 1, 0)], reached(spelling.format(path)), PrefixMismatch.ERROR))
 
 
-def reached(*locations: str, **maps: Any) -> Reached:
+def reached(*locations: str, **maps: Any) -> ReachedFiles:
     """What a table reaches that has these locations."""
-    found = Reached(Spelling(**maps))
+    found = ReachedFiles(Spelling(**maps))
     found.add(locations)
     return found
 

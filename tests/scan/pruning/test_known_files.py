@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.bounds.portion_columns import PortionColumns, RowGroupUnits
-from metastore.model.bounds.unit_columns import Coded, FileUnits, UnitColumns
+from metastore.model.bounds.unit_columns import CodedTexts, FileUnits, UnitColumns
 from metastore.model.mapping.recorded_numbers import UNKNOWN
 from metastore.scan.pruning.known_files import KnownFiles
 from metastore.scan.pruning.listed_files import ListedFiles
@@ -45,7 +45,7 @@ UNITS = st.builds(
 
 def columns(units: Sequence[Any]) -> UnitColumns:
     """Units without statistics."""
-    return UnitColumns(Coded.of_texts([""] * len(units)), {})
+    return UnitColumns(CodedTexts.of_texts([""] * len(units)), {})
 
 
 def portion(batches: Sequence[Sequence[Unit]], orphans: int) -> PortionColumns:
@@ -53,7 +53,7 @@ def portion(batches: Sequence[Sequence[Unit]], orphans: int) -> PortionColumns:
     files = tuple(
         FileUnits(
             pa.array([unit.path for unit in batch], pa.string()),
-            Coded.of_texts([unit.folder for unit in batch]),
+            CodedTexts.of_texts([unit.folder for unit in batch]),
             np.array([unit.size for unit in batch], np.int64),
             np.array([unit.time for unit in batch], np.int64),
             columns(batch),

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore.procedures.hive.migration.column_pieces import Measured, paths, pieces
+from metastore.procedures.hive.migration.column_pieces import PieceMeasures, paths, pieces
 
 TYPE: Any = pa.struct(
     [
@@ -48,9 +48,9 @@ LEAVES: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-def measured(rows: list[Any]) -> dict[str, Measured]:
+def measured(rows: list[Any]) -> dict[str, PieceMeasures]:
     """What the pieces of a column come to."""
-    found = {path: Measured() for path, _ in paths("c", TYPE)}
+    found = {path: PieceMeasures() for path, _ in paths("c", TYPE)}
     for path, array in pieces("c", pa.array(rows, TYPE), TYPE):
         found[path].add(array)
     return found

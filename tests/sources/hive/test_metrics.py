@@ -21,7 +21,7 @@ from pyiceberg.conversions import from_bytes
 from pyiceberg.types import PrimitiveType
 
 from metastore.procedures.hive.metrics import FRAGMENT, FileToRead, MetricsChunk, read_metrics
-from metastore.sources.hive.tables import FileFormat
+from metastore.sources.hive.tables import HiveFormat
 from metastore.sources.hive.types import iceberg_type, parse
 
 CODECS = ("uncompressed", "zlib", "snappy", "lz4", "zstd")
@@ -46,7 +46,7 @@ COLUMNS: dict[str, tuple[str, pa.DataType, Any]] = {
 }
 
 
-def measured(path: Path, format_: FileFormat, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def measured(path: Path, format_: HiveFormat, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """The one row that the task makes of the file."""
     file = FileToRead(0, str(path), path.stat().st_size, format_)
     [batch] = read_metrics(MetricsChunk(tuple((name, parse(text)) for name, text in columns), [file]))
@@ -104,7 +104,7 @@ def test_parquet(rows: pa.Table, group: int, legacy: bool, tmp_path_factory: pyt
     """Any rows, in any row groups; timestamps as INT96 too, which have no bounds."""
     path = tmp_path_factory.mktemp("parquet") / "file"
     pq.write_table(rows, str(path), row_group_size=group, use_deprecated_int96_timestamps=legacy)
-    row = measured(path, FileFormat.PARQUET, NAMED)
+    row = measured(path, HiveFormat.PARQUET, NAMED)
     hold(row, NAMED, rows)
     if legacy:
         assert {name: (low, high) for name, low, high in bounds(row, NAMED)}["ts"] == (None, None)
@@ -118,14 +118,14 @@ def test_orc(rows: pa.Table, codec: Any, tmp_path_factory: pytest.TempPathFactor
     orc.write_table(stored, str(path), compression=codec)
     read = orc.read_table(str(path))
     read = read.set_column(read.schema.get_field_index("ts"), "ts", read["ts"].cast(pa.timestamp("us"), safe=False))
-    hold(measured(path, FileFormat.ORC, NAMED), NAMED, read)
+    hold(measured(path, HiveFormat.ORC, NAMED), NAMED, read)
 
 
 def test_nans_at_the_start_of_a_group_of_rows(tmp_path: Path) -> None:
     """ORC's writers lose what comes after one, which is why floating-point columns of ORC have no bounds."""
     values = [1.0] * 10_000 + [float("nan"), 100.0] + [1.0] * 9_998
     orc.write_table(pa.table({"d": values}), str(tmp_path / "file"), row_index_stride=10_000)
-    row = measured(tmp_path / "file", FileFormat.ORC, [("d", "double")])
+    row = measured(tmp_path / "file", HiveFormat.ORC, [("d", "double")])
     assert (row["values"], row["nulls"], row["lower"], row["upper"]) == ([20_000], [0], [None], [None])
 
 
@@ -148,23 +148,23 @@ def test_bounds_are_there_where_they_can_be(tmp_path: Path) -> None:
     }
     pq.write_table(rows, str(tmp_path / "parquet"))
     orc.write_table(rows, str(tmp_path / "orc"))
-    for format_, name in ((FileFormat.PARQUET, "parquet"), (FileFormat.ORC, "orc")):
+    for format_, name in ((HiveFormat.PARQUET, "parquet"), (HiveFormat.ORC, "orc")):
         row = measured(tmp_path / name, format_, named)
         assert {column: (low, high) for column, low, high in bounds(row, named)} == expected
         assert row["nulls"] == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("format_", [FileFormat.PARQUET, FileFormat.ORC])
-def test_days_of_the_old_calendar_make_no_bounds(format_: FileFormat, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format_", [HiveFormat.PARQUET, HiveFormat.ORC])
+def test_days_of_the_old_calendar_make_no_bounds(format_: HiveFormat, tmp_path: Path) -> None:
     """Readers disagree on which days they are."""
     rows = pa.table({"day": [date(1500, 1, 1), date(2024, 1, 1)]})
-    (pq if format_ is FileFormat.PARQUET else orc).write_table(rows, str(tmp_path / "file"))
+    (pq if format_ is HiveFormat.PARQUET else orc).write_table(rows, str(tmp_path / "file"))
     [(_, low, high)] = bounds(measured(tmp_path / "file", format_, [("day", "date")]), [("day", "date")])
     assert (low, high) == (None, 19723)
 
 
-@pytest.mark.parametrize("format_", [FileFormat.PARQUET, FileFormat.ORC])
-def test_columns_are_found_by_name_in_any_order_and_case(format_: FileFormat, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format_", [HiveFormat.PARQUET, HiveFormat.ORC])
+def test_columns_are_found_by_name_in_any_order_and_case(format_: HiveFormat, tmp_path: Path) -> None:
     """Also within structs; lists and maps have sizes only; a column too many does not shift the others."""
     rows = pa.table(
         {
@@ -174,7 +174,7 @@ def test_columns_are_found_by_name_in_any_order_and_case(format_: FileFormat, tm
             "ID": [7],
         }
     )
-    (pq if format_ is FileFormat.PARQUET else orc).write_table(rows, str(tmp_path / "file"))
+    (pq if format_ is HiveFormat.PARQUET else orc).write_table(rows, str(tmp_path / "file"))
     columns = [("id", "bigint"), ("st", "struct<x:bigint,y:string>"), ("list", "array<bigint>"), ("gone", "int")]
     row = measured(tmp_path / "file", format_, columns)
     packed = struct.pack("<q", 7), struct.pack("<q", 5), b"a", None, None
@@ -185,7 +185,7 @@ def test_columns_are_found_by_name_in_any_order_and_case(format_: FileFormat, tm
 def test_names_by_position(tmp_path: Path) -> None:
     """The first ORC writers called columns by their number."""
     orc.write_table(pa.table({"_col0": [1], "_col1": ["a"]}), str(tmp_path / "file"))
-    row = measured(tmp_path / "file", FileFormat.ORC, [("id", "bigint"), ("s", "string"), ("later", "int")])
+    row = measured(tmp_path / "file", HiveFormat.ORC, [("id", "bigint"), ("s", "string"), ("later", "int")])
     assert row["lower"] == [struct.pack("<q", 1), b"a", None]
 
 
@@ -200,15 +200,15 @@ def test_avro_rows_are_counted(count: int, tmp_path: Path) -> None:
     out = io.BytesIO()
     fastavro.writer(out, schema, [{"id": at, "s": "x" * 50} for at in range(count)], sync_interval=500)
     (tmp_path / "file").write_bytes(out.getvalue())
-    row = measured(tmp_path / "file", FileFormat.AVRO, [("id", "bigint"), ("s", "string")])
+    row = measured(tmp_path / "file", HiveFormat.AVRO, [("id", "bigint"), ("s", "string")])
     assert (row["error"], row["records"], row["lower"]) == (None, count, [None, None])
     (tmp_path / "file").write_bytes(out.getvalue()[:-1])
-    assert measured(tmp_path / "file", FileFormat.AVRO, [("id", "bigint"), ("s", "string")])["error"]
+    assert measured(tmp_path / "file", HiveFormat.AVRO, [("id", "bigint"), ("s", "string")])["error"]
 
 
-@pytest.mark.parametrize("format_", [FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO])
+@pytest.mark.parametrize("format_", [HiveFormat.PARQUET, HiveFormat.ORC, HiveFormat.AVRO])
 @pytest.mark.parametrize("content", [b"", b"x", b"PAR1", b"ORC", b"Obj\x01", b"\x00" * 100, b"ORC" + b"\xff" * 50])
-def test_what_is_no_file_of_the_format_is_named(format_: FileFormat, content: bytes, tmp_path: Path) -> None:
+def test_what_is_no_file_of_the_format_is_named(format_: HiveFormat, content: bytes, tmp_path: Path) -> None:
     """In its row, so that the others are still read."""
     (tmp_path / "broken").write_bytes(content)
     row = measured(tmp_path / "broken", format_, [("id", "bigint")])
@@ -226,7 +226,7 @@ def test_no_bytes_bring_the_reader_of_orc_down(noise: bytes, at: int, tmp_path_f
     content[at : at + len(noise)] = noise[: len(content) - at]
     path = tmp_path_factory.mktemp("noise") / "file"
     path.write_bytes(content)
-    row = measured(path, FileFormat.ORC, [("id", "bigint"), ("s", "string")])
+    row = measured(path, HiveFormat.ORC, [("id", "bigint"), ("s", "string")])
     assert (row["error"] is None) == (row["records"] is not None)
 
 
@@ -234,5 +234,5 @@ def test_moments_keep_their_zone_out_of_the_bounds(tmp_path: Path) -> None:
     """A timestamp in UTC is its microseconds, whatever the zone it was given in."""
     moment = datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
     pq.write_table(pa.table({"t": pa.array([moment], pa.timestamp("us", "UTC"))}), str(tmp_path / "file"))
-    row = measured(tmp_path / "file", FileFormat.PARQUET, [("t", "timestamp")])
+    row = measured(tmp_path / "file", HiveFormat.PARQUET, [("t", "timestamp")])
     assert row["lower"] == row["upper"] == [struct.pack("<q", int(moment.timestamp()) * 1_000_000)]

@@ -15,7 +15,7 @@ from metastore.model.vocabulary import MetadataType
 from metastore.session import Session
 from metastore.sources.hive.client import HiveClient
 from metastore.sources.hive.discovery import discover
-from metastore.sources.hive.text.serdes import Rows
+from metastore.sources.hive.text.serdes import SerdeKind
 
 pytestmark = pytest.mark.integration
 
@@ -176,7 +176,7 @@ def test_partitions_of_several_formats(session: Session, hive: HiveMaker) -> Non
     name = hive.table({"userid": "bigint", "s": "string", "x": "double", "st": "struct<a:int>"}, {"p": "string"})
     hive.write(hive.partition(name, "parquet"), {"userId": [1, 2], "S": ["a", "b"], "more": [1, 1]})
     hive.write(hive.partition(name, "orc", format_="ORC"), {"userid": [11, None], "s": ["c", "d"]}, format_="ORC")
-    csv = hive.partition(name, "csv", format_="TEXT", serde={LIBRARY: Rows.CSV.value})
+    csv = hive.partition(name, "csv", format_="TEXT", serde={LIBRARY: SerdeKind.CSV.value})
     (csv / "000000_0").write_bytes(b'"21","a, b"\n22,c,\n')
     table = f"hive.{hive.database}.{name}"
     assert session.analyze(table).rows == 6
@@ -194,7 +194,7 @@ def test_partitions_of_several_formats(session: Session, hive: HiveMaker) -> Non
     assert kept("x > 0") == []
     assert kept("x > 0 and p = 'orc'") == []
     assert kept("p >= 'orc'") == ["orc", "parquet"]
-    both = hive.table({"id": "bigint"}, format_="TEXT", serde={LIBRARY: Rows.CSV.value})
+    both = hive.table({"id": "bigint"}, format_="TEXT", serde={LIBRARY: SerdeKind.CSV.value})
     (hive.folder / both / "000000_0").write_bytes(b"9\n10\n")
     session.analyze(f"hive.{hive.database}.{both}")
     assert len(session.prune(f"hive.{hive.database}.{both}", "id = '9'").files) == 1  # nothing but texts to its SerDe

@@ -18,7 +18,7 @@ from metastore.ground.clock import Clock
 from metastore.session import Session
 from metastore.sql.views import expand
 from metastore.sql.views.references import info_of, references
-from metastore.sql.views.runner import DuckDBRunner, Source, Written
+from metastore.sql.views.runner import DuckDBRunner, Source, WrittenFolder
 
 SALES: list[pa.Field[Any]] = [
     pa.field("id", pa.int32()),
@@ -91,7 +91,7 @@ def rows(session: Session, tmp_path: Path) -> Rows:
 
     def run(query: str, freshness: str = "strict") -> list[dict[str, Any]]:
         expanded = expand(query, session.views.lookup(freshness), schema_path=("dfs", "tmp"))
-        folder = Written(str(tmp_path / "answers" / str(len(list(tmp_path.glob("answers/*"))))))
+        folder = WrittenFolder(str(tmp_path / "answers" / str(len(list(tmp_path.glob("answers/*"))))))
         sources: dict[str, tuple[Source, ...]] = {}
         for number, table in enumerate(list(references(expanded))):
             key = f"source{number}"

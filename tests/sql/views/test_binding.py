@@ -7,7 +7,7 @@ import pytest
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
-from metastore.sql.views.binding import Bound, bind
+from metastore.sql.views.binding import ResolvedQuery, bind
 from metastore.sql.views.text import parse_query
 
 TABLES = {
@@ -34,7 +34,7 @@ def schema_of(name: TableInfo) -> TupleSchema:
     return TABLES[name.name]
 
 
-def bound(query: str) -> Bound:
+def bound(query: str) -> ResolvedQuery:
     """The query, bound to the tables above."""
     return bind(parse_query(query), schema_of, schema_path=("dfs", "tmp"))
 

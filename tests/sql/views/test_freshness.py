@@ -15,7 +15,7 @@ from metastore.errors import InvalidRequestError
 from metastore.model.materialized_view_unit import RefreshStatus
 from metastore.session import Session
 from metastore.sql.views import expand, tables_of
-from metastore.sql.views.freshness import Freshness, Refreshed
+from metastore.sql.views.freshness import Freshness, LastRefresh
 
 AddFile = Callable[..., Path]
 M = "dfs.tmp.m"
@@ -122,7 +122,7 @@ def test_the_same_files_with_other_options_of_text_are_other_rows(
 def test_files_whose_state_was_kept_otherwise_are_noted_anew(session: Session) -> None:
     """As by an older release: the rows answer for nobody who is strict, until a refresh finds that they are right."""
     unit = session.materialized_views.get(M)
-    refreshed = Refreshed.of(unit)
+    refreshed = LastRefresh.of(unit)
     assert refreshed is not None
     sources = {table: replace(state, files="told otherwise") for table, state in refreshed.sources.items()}
     before = replace(refreshed, sources=sources).stored_in(unit)

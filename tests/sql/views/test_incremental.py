@@ -19,7 +19,7 @@ from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.session import Session
 from metastore.sql.views.binding import bind
 from metastore.sql.views.expansion import expand
-from metastore.sql.views.incremental import Aggregated, Rowwise, Way, Whole, is_steady, way_of
+from metastore.sql.views.incremental import FullRefresh, IncrementalState, Rowwise, Way, is_steady, way_of
 from metastore.sql.views.text import parse_query
 
 T = TupleSchema(
@@ -69,7 +69,7 @@ def test_projections_and_filters_are_rowwise(query: str) -> None:
 )
 def test_mergeable_aggregates_keep_a_state(query: str) -> None:
     """Grouped or not, with expressions over them, and conditions on them."""
-    assert isinstance(way(query), Aggregated)
+    assert isinstance(way(query), IncrementalState)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_mergeable_aggregates_keep_a_state(query: str) -> None:
 def test_everything_else_is_read_whole_and_says_why(query: str, reason: str) -> None:
     """The reason is what REFRESH tells."""
     found = way(query)
-    assert isinstance(found, Whole)
+    assert isinstance(found, FullRefresh)
     assert reason in found.reason
 
 

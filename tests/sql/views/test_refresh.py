@@ -27,7 +27,7 @@ from metastore.errors import (
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit, RefreshStatus
 from metastore.session import Session
-from metastore.sql.views.folders import Folder
+from metastore.sql.views.folders import RefreshFolder
 from metastore.sql.views.refresh import RefreshResult, refresh, remove_unneeded
 from metastore.sql.views.runner import DuckDBRunner
 
@@ -241,17 +241,17 @@ def test_rows_that_cannot_be_removed_fail_no_refresh(
     define(session, GROUPED)
     session.materialized_views.refresh(M)
     now.ms += int(timedelta(days=2).total_seconds()) * 1_000
-    remove = Folder.remove
+    remove = RefreshFolder.remove
     session.materialized_views.refresh(M, "full")
     session.materialized_views.expiration.expire()
 
-    def failing(self: Folder) -> None:
+    def failing(self: RefreshFolder) -> None:
         raise StorageError(f"{self.data_location} is read-only")
 
-    monkeypatch.setattr(Folder, "remove", failing)
+    monkeypatch.setattr(RefreshFolder, "remove", failing)
     assert session.materialized_views.refresh(M, "full").mode == "full"
     assert len(os.listdir(data / "m")) == 3
-    monkeypatch.setattr(Folder, "remove", remove)
+    monkeypatch.setattr(RefreshFolder, "remove", remove)
     session.materialized_views.refresh(M, "full")
     assert len(os.listdir(data / "m")) == 3
 

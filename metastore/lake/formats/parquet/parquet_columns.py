@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 import pyarrow.parquet as pq
 
 from metastore.lake.formats.claims import Believed, check_claims
-from metastore.lake.formats.parquet.parquet_types import Reading
+from metastore.lake.formats.parquet.parquet_types import BoundReading
 from metastore.lake.formats.parquet.writer_faults import Doubt
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.drill_types import FLOAT_TYPES
@@ -42,7 +42,7 @@ class Leaf:
     physical: str
     type: str
     required: bool
-    reading: Reading | None
+    reading: BoundReading | None
     exact: bool
     counts_nans: bool
     """True if a column with bounds in the footer cannot contain NaN."""

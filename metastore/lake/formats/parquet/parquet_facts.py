@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from metastore.lake.formats.facts import INT96, OLD_CALENDAR, FileFacts, LeafFacts, without_old_calendar
 from metastore.lake.formats.parquet.parquet_columns import Leaf, combine_bounds
 from metastore.lake.formats.parquet.parquet_footer import Footer, read_footer
-from metastore.lake.formats.parquet.parquet_plans import Plan, arrow_schema_of
+from metastore.lake.formats.parquet.parquet_plans import FooterPlan, arrow_schema_of
 from metastore.lake.formats.parquet.refused_footers import has_map_as_list
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
@@ -28,7 +28,7 @@ class ParquetFooters:
     def __init__(self, *, as_arrow_opens: bool = False) -> None:
         """With ``as_arrow_opens``, refuses a file that Arrow does not open by its own footer."""
         self._of_arrow = as_arrow_opens
-        self._plans: list[tuple[Plan, pa.Schema, dict[int, Leaf]]] = []
+        self._plans: list[tuple[FooterPlan, pa.Schema, dict[int, Leaf]]] = []
 
     def read(self, source: pa.NativeFile) -> FileFacts:
         """Returns the facts of one file. Raises pyarrow's errors if it is not a Parquet file."""
@@ -50,7 +50,7 @@ class ParquetFooters:
         for plan, schema, leaves in self._plans:
             if plan.fits(footer):
                 return schema, leaves
-        plan = Plan.of(footer, None)
+        plan = FooterPlan.of(footer, None)
         leaves = {leaf.index: leaf for leaf in plan.leaves}
         schema = _mark_times(footer, old_calendar=plan.old_calendar)
         if plan.beginning is not None:  # without it, it fits no other footer

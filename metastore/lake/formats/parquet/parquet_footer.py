@@ -24,7 +24,7 @@ from thrift.Thrift import TException, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from metastore.lake.formats.arrow_reader import ParquetReader
-from metastore.lake.formats.parquet.refused_footers import REFUSALS, Accepted, without_refusals
+from metastore.lake.formats.parquet.refused_footers import REFUSALS, AcceptedFooter, without_refusals
 
 _TAIL, _LOCAL_TAIL = 64 << 10, 8 << 10
 """Bytes that are read first; most footers fit. Fewer from the local disk, where a second read is cheap."""
@@ -46,7 +46,7 @@ class Footer(NamedTuple):
 
     metadata: pq.FileMetaData
     content: bytes
-    accepted: Accepted | None = None
+    accepted: AcceptedFooter | None = None
     """The footer from which Arrow made its objects, if it refuses the file's own because of one of its columns."""
 
 
@@ -97,7 +97,7 @@ def schema_in(content: bytes) -> bytes | None:
 def require_sound(footer: bytes) -> None:
     """Refuse a footer, parsed by Arrow, from which its objects could not be made. Raises ArrowInvalid."""
     try:
-        decoded = fastbinary.decode_compact(_Decoded(), _Protocol(footer), [_Decoded, _FILE])
+        decoded = fastbinary.decode_compact(_FooterStruct(), _Protocol(footer), [_FooterStruct, _FILE])
     except (TException, EOFError, ValueError, TypeError, OverflowError, MemoryError) as error:
         raise pa.ArrowInvalid(f"the footer is damaged: {error}") from error
     try:
@@ -186,7 +186,7 @@ def _tail(file: Any, size: int, first: int) -> bytes:
     return tail
 
 
-class _Decoded:
+class _FooterStruct:
     """A struct of the footer. Fields that no specification names are skipped."""
 
     children: int | None = None
@@ -231,7 +231,7 @@ def _struct(**fields: tuple[int, int, Any]) -> tuple[Any, ...]:
 
 
 def _many(struct: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (TType.STRUCT, [_Decoded, struct], False)
+    return (TType.STRUCT, [_FooterStruct, struct], False)
 
 
 _LEVELS: Final = (TType.I64, None, False)
@@ -253,11 +253,13 @@ _SIZES: Final = _struct(
 _CHUNK: Final = _struct(
     type=(1, TType.I32, None),
     codec=(4, TType.I32, None),
-    statistics=(12, TType.STRUCT, [_Decoded, _BOUNDS]),
-    sizes=(16, TType.STRUCT, [_Decoded, _SIZES]),
+    statistics=(12, TType.STRUCT, [_FooterStruct, _BOUNDS]),
+    sizes=(16, TType.STRUCT, [_FooterStruct, _SIZES]),
 )
-_CRYPTO: Final = _struct(key=(2, TType.STRUCT, [_Decoded, (None,)]))
-_COLUMN: Final = _struct(metadata=(3, TType.STRUCT, [_Decoded, _CHUNK]), crypto=(8, TType.STRUCT, [_Decoded, _CRYPTO]))
+_CRYPTO: Final = _struct(key=(2, TType.STRUCT, [_FooterStruct, (None,)]))
+_COLUMN: Final = _struct(
+    metadata=(3, TType.STRUCT, [_FooterStruct, _CHUNK]), crypto=(8, TType.STRUCT, [_FooterStruct, _CRYPTO])
+)
 _GROUP: Final = _struct(columns=(1, TType.LIST, _many(_COLUMN)))
 _FILE: Final = _struct(schema=(2, TType.LIST, _many(_ELEMENT)), row_groups=(4, TType.LIST, _many(_GROUP)))
 """The parts of parquet.thrift that are checked."""

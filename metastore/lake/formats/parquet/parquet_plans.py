@@ -55,7 +55,7 @@ _ARROW_SCHEMA: Final = b"ARROW:schema"
 
 
 @dataclass
-class Plan:
+class FooterPlan:
     """The common properties of the footers of one schema, one writer and one calendar."""
 
     schema: TupleSchema
@@ -75,7 +75,7 @@ class Plan:
         self.keys = tuple(leaf.key for leaf in self.leaves)
 
     @classmethod
-    def of(cls, footer: Footer, columns: Sequence[ColumnPath] | None) -> Plan:
+    def of(cls, footer: Footer, columns: Sequence[ColumnPath] | None) -> FooterPlan:
         """Returns the plan for files like the one of ``footer``; ``columns`` None means statistics of every leaf.
 
         A struct named in ``columns`` stands for all leaves below it.
@@ -117,14 +117,14 @@ class Plans:
 
     def __init__(self, columns: Sequence[ColumnPath] | None) -> None:
         self._columns = columns
-        self._known: tuple[Plan, ...] = ()
+        self._known: tuple[FooterPlan, ...] = ()
 
-    def plan(self, footer: Footer) -> Plan:
+    def plan(self, footer: Footer) -> FooterPlan:
         """Returns the plan that fits ``footer``. Raises as pyarrow does for an invalid schema."""
         for known in self._known:
             if known.fits(footer):
                 return known
-        plan = Plan.of(footer, self._columns)
+        plan = FooterPlan.of(footer, self._columns)
         if plan.beginning is not None:  # without it, it fits no other footer
             # A new tuple, since another thread may be iterating over the old one.
             self._known = (plan, *self._known[: _PLANS_KEPT - 1])
@@ -137,7 +137,7 @@ def arrow_schema_of(footer: Footer) -> pa.Schema:
     return schema if footer.accepted is None else pa.schema(map(with_maps, schema))
 
 
-def believes(plan: Plan, metadata: pq.FileMetaData) -> bool:
+def believes(plan: FooterPlan, metadata: pq.FileMetaData) -> bool:
     """Whether all statistics that a footer of ``plan`` states of a leaf are trusted here.
 
     Then readers that skip row groups by the footer's own statistics lose no row.

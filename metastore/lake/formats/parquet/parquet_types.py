@@ -43,7 +43,7 @@ _TICKS: Final = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds"
 
 
 @dataclass(frozen=True)
-class Reading:
+class BoundReading:
     """How the raw bounds of one type are read.
 
     ``comparable`` turns a raw bound into its comparable form, or None if it is unusable; without it, raw bounds are
@@ -122,21 +122,21 @@ _ORDERED_BYTES = ("", "uuid", "bson")
 _SMALL_SAMPLES: Final = (2_000_000_001, 2_000_000_002)
 
 
-def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
+def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> BoundReading | None:
     """Returns how bounds of this type are read; None if they have no meaning."""
     match minor_type(kind.type):
         case "BIT":
-            return Reading(literal=value_json, samples=_SMALL_SAMPLES, shown=value_json)
+            return BoundReading(literal=value_json, samples=_SMALL_SAMPLES, shown=value_json)
         case "TINYINT" | "SMALLINT" | "INT" as name:
-            return Reading(literal=str, samples=_SMALL_SAMPLES, limits=RANGES.get(name))
+            return BoundReading(literal=str, samples=_SMALL_SAMPLES, limits=RANGES.get(name))
         case "BIGINT":
-            return Reading(literal=str)
+            return BoundReading(literal=str)
         case "UINT1" | "UINT2" | "UINT4" | "UINT8" as name:
             mask = 0xFFFFFFFF if column.physical_type == "INT32" else 0xFFFFFFFFFFFFFFFF
-            return Reading(lambda raw: raw & mask, limits=RANGES.get(name))
+            return BoundReading(lambda raw: raw & mask, limits=RANGES.get(name))
         case "FLOAT4" | "FLOAT8":
             comparable = _half if kind.logical == "float16" else _number
-            return Reading(
+            return BoundReading(
                 comparable,
                 lambda bound: (bound or -0.0, True),
                 lambda bound: (bound or 0.0, True),
@@ -145,14 +145,14 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
                 repr,
             )
         case "VARCHAR":
-            return Reading(_text, literal=encode_basestring, samples=("low", "high"), shown=encode_basestring)
+            return BoundReading(_text, literal=encode_basestring, samples=("low", "high"), shown=encode_basestring)
         case "VARBINARY" if kind.logical in _ORDERED_BYTES:
-            return Reading(literal=value_json, samples=(b"low", b"high"), shown=value_json)
+            return BoundReading(literal=value_json, samples=(b"low", b"high"), shown=value_json)
         case "VARDECIMAL":
             to_decimal = _decimal(column.scale or 0)
             counted = column.physical_type in ("INT32", "INT64")
             largest = 10 ** (column.precision or 0) - 1
-            return Reading(
+            return BoundReading(
                 None if counted else _read_signed,
                 to_decimal,
                 to_decimal,
@@ -162,7 +162,7 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> Reading | None:
                 limits=(-largest, largest),
             )
         case "DATE":
-            return Reading(_day, _date, _date, lambda days: str(days * _DAY_MILLIS))
+            return BoundReading(_day, _date, _date, lambda days: str(days * _DAY_MILLIS))
         case "TIME" if kind.unit:
             last = _DAY_MILLIS // 1000 * _TICKS[kind.unit] - 1
             return replace(_moments(kind, _time_of_day, range(_DAY_MILLIS)), limits=(0, last))
@@ -177,7 +177,7 @@ def is_of_old_calendar(footer: bytes) -> bool:
     return _OLD_CALENDAR.search(footer) is not None
 
 
-def moved_by_spark(kind: ParquetType, reading: Reading | None) -> Reading | None:
+def moved_by_spark(kind: ParquetType, reading: BoundReading | None) -> BoundReading | None:
     """Returns ``reading`` for a file of the old calendar, without bounds that Spark moves and other readers do not."""
     if reading is None or not (kind.type == "DATE" or (kind.type == "TIMESTAMP" and kind.unit)):
         return reading
@@ -224,7 +224,7 @@ def _date(days: int) -> tuple[Value, bool]:
     return date.fromordinal(days + EPOCH_DAY), True
 
 
-def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: range) -> Reading:
+def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: range) -> BoundReading:
     """Bounds counted in a unit of time; nanoseconds are rounded outwards to the microseconds that a bound can hold.
 
     ``moment`` makes a value from microseconds, or None beyond Python's range, which ends where ``millis`` does.
@@ -249,7 +249,7 @@ def _moments(kind: ParquetType, moment: Callable[[int], Value | None], millis: r
 
     samples = cast("tuple[Value, Value]", (moment(43_200_123_000), moment(43_201_456_000)))
     fine_samples = cast("tuple[Value, Value]", (moment(43_200_123_457), moment(43_201_456_789)))
-    return Reading(None, low, high, literal, samples, _millis, whole_micros, fine_samples=fine_samples)
+    return BoundReading(None, low, high, literal, samples, _millis, whole_micros, fine_samples=fine_samples)
 
 
 def _millis(moment: datetime | time) -> str:

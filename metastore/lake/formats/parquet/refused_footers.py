@@ -45,7 +45,7 @@ class WideDecimal(NamedTuple):
     scale: int
 
 
-class Accepted(NamedTuple):
+class AcceptedFooter(NamedTuple):
     """A footer that Arrow accepts, and the data that it lacks."""
 
     content: bytes
@@ -55,7 +55,7 @@ class Accepted(NamedTuple):
     """Columns that must not be read, each with the reason."""
 
 
-def without_refusals(footer: bytes, schema: bytes | None) -> Accepted | None:
+def without_refusals(footer: bytes, schema: bytes | None) -> AcceptedFooter | None:
     """Returns ``footer``, which Arrow refused, without the refused annotations; None if it has none of them.
 
     ``schema`` is the beginning of the footer, up to the end of its schema, if that is known.
@@ -68,7 +68,7 @@ def without_refusals(footer: bytes, schema: bytes | None) -> Accepted | None:
         tree.change()
         if not tree.is_changed:
             return None
-        return Accepted(encode_struct(beginning)[:-1] + footer[len(schema) :], tree.decimals, tree.unread)
+        return AcceptedFooter(encode_struct(beginning)[:-1] + footer[len(schema) :], tree.decimals, tree.unread)
     except (*DAMAGED, TypeError, AttributeError):
         return None
 

@@ -53,12 +53,12 @@ def open_delimited(source: Source, opening: Opening, delimiter: str) -> FileData
     A batch without columns still has its number of rows.
     """
     declared = None if opening.declared is None else arrow_schema(opening.declared)
-    file = _Delimited(source, delimiter, opening.text, declared)
+    file = _DelimitedFile(source, delimiter, opening.text, declared)
     known = frozenset(file.schema.names)
     return FileData(file.schema, file.batches, [name for name in file.names if name not in known])
 
 
-class _Delimited:
+class _DelimitedFile:
     """One file, and the options to read it."""
 
     def __init__(self, source: Source, delimiter: str, options: TextOptions, declared: pa.Schema | None) -> None:

@@ -43,7 +43,7 @@ from metastore.lake.iceberg.catalogs.version_files import is_version_file
 from metastore.lake.iceberg.columns.unknown_types import unknown_types
 from metastore.lake.iceberg.snapshots.valid_updates import require_valid
 from metastore.lake.stores.bounded_reading import table_metadata
-from metastore.lake.stores.files import Deleted, discard
+from metastore.lake.stores.files import DeletionResult, discard
 from metastore.lake.stores.local import local_path
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.opening import open_store
@@ -177,7 +177,7 @@ class CatalogEntry:
                 ) from showable(error)
         self._check_place(metadata.location)
 
-    def remove_old_metadata(self, table: Table) -> Deleted:
+    def remove_old_metadata(self, table: Table) -> DeletionResult:
         """Delete metadata files of versions before that of ``table``, and of commits that lost a race before it.
 
         Only the committer of that version may call it.

@@ -44,7 +44,7 @@ from metastore.lake.iceberg.catalogs.metadata_json import read_document
 from metastore.lake.iceberg.catalogs.next_metadata import apply_updates, in_order, serialize_metadata
 from metastore.lake.iceberg.catalogs.version_files import FoundVersion, VersionFiles
 from metastore.lake.stores.bounded_reading import table_metadata
-from metastore.lake.stores.files import Deleted
+from metastore.lake.stores.files import DeletionResult
 from metastore.lake.stores.locations import is_local, require_folder_names
 from metastore.lake.stores.opening import open_store
 
@@ -52,7 +52,7 @@ _LOOKS: Final = 100
 
 
 @dataclass(frozen=True)
-class _Loaded:
+class _LoadedMetadata:
     """Metadata and the identity of its file, so that a recreated folder is not taken for the old table."""
 
     file: FoundVersion
@@ -87,7 +87,7 @@ class FileSystemCatalog(CatalogWithoutViews):
         super().__init__(name, warehouse=warehouse, **properties)
         self.warehouse = warehouse.rstrip("/")
         self._store, self.io = open_store(self.warehouse, properties)
-        self._loaded: dict[Identifier, _Loaded] = {}
+        self._loaded: dict[Identifier, _LoadedMetadata] = {}
         self._absent: set[Identifier] = set()
         self._lock = threading.Lock()
 
@@ -247,14 +247,14 @@ class FileSystemCatalog(CatalogWithoutViews):
             return serialize_metadata(metadata)
         return json.dumps(next_document(read_document(self.io, base), metadata)).encode()
 
-    def remove_old_metadata(self, table: Table) -> Deleted:
+    def remove_old_metadata(self, table: Table) -> DeletionResult:
         """Delete the version files before that of ``table``, oldest first; stops at the first failure.
 
         Only the committer of that version may call it (:meth:`VersionFiles.remove_before`).
         """
         versions = self._versions(table.metadata.location)
         removed, failed = versions.remove_before(_version_of(table.metadata_location))
-        return Deleted(removed, tuple((versions.folder, error) for error in failed))
+        return DeletionResult(removed, tuple((versions.folder, error) for error in failed))
 
     def drop_table(self, identifier: str | Identifier) -> NoReturn:
         """Refused: a table exists as long as its files, and dropping a name never deletes files."""
@@ -378,7 +378,7 @@ class FileSystemCatalog(CatalogWithoutViews):
 
     def _remember(self, key: Identifier, file: FoundVersion, metadata: TableMetadata) -> None:
         with self._lock:
-            self._loaded[key] = _Loaded(file, metadata)
+            self._loaded[key] = _LoadedMetadata(file, metadata)
             self._absent.discard(key)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def apply_updates(base: TableMetadata, updates: tuple[TableUpdate, ...], locatio
     known = any(snapshot.snapshot_id in added for snapshot in base.snapshots)
     # Other threads read this metadata, and schemas and specs cache values in themselves: a deep copy made
     # at that moment fails.
-    shared = {name: _Shared(getattr(base, name)) for name in ("schemas", "partition_specs", "sort_orders")}
+    shared = {name: _SharedList(getattr(base, name)) for name in ("schemas", "partition_specs", "sort_orders")}
     if known or not all(_only_adds(update, added) for update in updates):
         return update_table_metadata(base.model_copy(update=shared), updates, metadata_location=location)
     bare = base.model_copy(update={"snapshots": [], "snapshot_log": [], "metadata_log": [], **shared})
@@ -58,10 +58,10 @@ def apply_updates(base: TableMetadata, updates: tuple[TableUpdate, ...], locatio
     return new.model_copy(update=history)
 
 
-class _Shared(list[T]):
+class _SharedList(list[T]):
     """A list that a deep copy shares instead of copying."""
 
-    def __deepcopy__(self, memo: object) -> _Shared[T]:
+    def __deepcopy__(self, memo: object) -> _SharedList[T]:
         return self
 
 

@@ -41,24 +41,24 @@ _LEVEL: Final = 1
 """A commit compresses whole manifests for one change: level 6 takes three times as long for a tenth fewer bytes."""
 
 
-class Encoded(NamedTuple):
+class EncodedRecord(NamedTuple):
     """The encoded bytes of a record in files of the Avro schema ``schema``."""
 
     schema: str
     content: bytes
 
 
-def encoded_bytes(record: Record) -> Encoded | None:
+def encoded_bytes(record: Record) -> EncodedRecord | None:
     """Return the bytes kept with ``record``, as it was last read or written; None if there are none.
 
     Only for records that are never changed: the bytes are those of the original record. A record of a class of this
     package may have them as its attribute ``reusable_bytes``.
     """
-    known: Encoded | None = getattr(record, "reusable_bytes", None) or vars(record).get(_NOTE)
+    known: EncodedRecord | None = getattr(record, "reusable_bytes", None) or vars(record).get(_NOTE)
     return known
 
 
-def keep(record: Record, content: Encoded) -> Encoded:
+def keep(record: Record, content: EncodedRecord) -> EncodedRecord:
     """Keep ``content`` with ``record``, a PyIceberg struct; returns it."""
     vars(record)[_NOTE] = content
     return content
@@ -117,7 +117,7 @@ def read_avro_file(
         for record in block.records(reader):
             for part in kept(record):
                 start, end = vars(part).pop(_PLACE)
-                keep(part, Encoded(schema, block.content[start:end]))
+                keep(part, EncodedRecord(schema, block.content[start:end]))
             records.append(record)
     return records
 

@@ -22,7 +22,7 @@ from pyiceberg.types import DateType, IcebergType, IntegerType, LongType, String
 
 from metastore.lake.iceberg.columns.version_3_fields import first_row_id_of_manifest
 from metastore.lake.iceberg.manifests.avro_blocks import CHECKSUM, SCHEMA, Block, open_blocks, schema_of
-from metastore.lake.iceberg.manifests.avro_file import Encoded
+from metastore.lake.iceberg.manifests.avro_file import EncodedRecord
 from metastore.lake.iceberg.manifests.manifest_reader import decoded_entry
 from metastore.lake.iceberg.manifests.manifest_writer import entry_schema
 from metastore.model.mapping.rows import PartitionKey
@@ -61,9 +61,9 @@ class CompactFile(DataFile):
         raise TypeError("the data file of a stored entry cannot be changed")
 
     @property
-    def reusable_bytes(self) -> Encoded:
+    def reusable_bytes(self) -> EncodedRecord:
         """The encoded bytes."""
-        return Encoded(self.entry.schema, self.entry.content[self.entry.file_at :])
+        return EncodedRecord(self.entry.schema, self.entry.content[self.entry.file_at :])
 
     @property
     def file_path(self) -> str:
@@ -142,12 +142,12 @@ class CompactEntry(ManifestEntry):
         """Create an entry without content; :func:`compact_entries` fills it."""
 
     @property
-    def stored_bytes(self) -> Encoded:
+    def stored_bytes(self) -> EncodedRecord:
         """The bytes."""
-        return Encoded(self.schema, self.content)
+        return EncodedRecord(self.schema, self.content)
 
     @property
-    def reusable_bytes(self) -> Encoded | None:
+    def reusable_bytes(self) -> EncodedRecord | None:
         """The bytes, if another manifest can have them as they are."""
         return self.stored_bytes if self.is_settled else None
 

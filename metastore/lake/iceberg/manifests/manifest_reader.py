@@ -35,7 +35,7 @@ from metastore.lake.iceberg.columns.version_3_fields import (
     set_first_row_id,
 )
 from metastore.lake.iceberg.manifests.avro_blocks import header_of, open_blocks, schema_of
-from metastore.lake.iceberg.manifests.avro_file import Encoded, Noting, forget, read_avro_file
+from metastore.lake.iceberg.manifests.avro_file import EncodedRecord, Noting, forget, read_avro_file
 from metastore.lake.iceberg.manifests.manifest_writer import ListedManifest, is_settled
 from metastore.lake.stores.bounded_reading import ReadLimits, whole
 
@@ -92,7 +92,7 @@ def _read_entries(io: FileIO, manifest: ManifestFile) -> Iterable[ManifestEntry]
     return read_avro_file(content_of(io, manifest.manifest_path), _entry_reader, _records_to_carry, most_of(io))
 
 
-def decoded_entry(stored: Encoded) -> ManifestEntry:
+def decoded_entry(stored: EncodedRecord) -> ManifestEntry:
     """Return the entry that is ``stored`` in these bytes, with nothing inherited."""
     entry: ManifestEntry = _entry_reader(stored.schema).read(new_decoder(stored.content))
     return entry

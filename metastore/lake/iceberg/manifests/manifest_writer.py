@@ -35,7 +35,14 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, ListType, PrimitiveType, StructType
 
 from metastore.lake.iceberg.columns.version_3_fields import RECORD_VERSION
-from metastore.lake.iceberg.manifests.avro_file import Encoded, avro_file, encode, encoded_bytes, keep, schema_text
+from metastore.lake.iceberg.manifests.avro_file import (
+    EncodedRecord,
+    avro_file,
+    encode,
+    encoded_bytes,
+    keep,
+    schema_text,
+)
 from metastore.lake.stores.new_files import NewFiles
 
 _FormatVersion = Literal[1, 2, 3]
@@ -81,7 +88,7 @@ class _EntryWriter(NamedTuple):
 def _once(record: Record, schema: str, encode_it: Callable[[Record], bytes]) -> bytes:
     known = encoded_bytes(record)
     if known is None or known.schema is not schema:
-        known = keep(record, Encoded(schema, encode_it(record)))
+        known = keep(record, EncodedRecord(schema, encode_it(record)))
     return known.content
 
 

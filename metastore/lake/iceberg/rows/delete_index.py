@@ -20,7 +20,7 @@ from metastore.lake.iceberg.manifests.partition_key import SpecPartition, partit
 from metastore.lake.iceberg.rows.live_files import LiveFile
 
 
-class Delete(NamedTuple):
+class DeleteFile(NamedTuple):
     """The facts of a delete file that reading needs: of positions, or of rows equal in the columns ``equality_ids``."""
 
     path: str
@@ -28,7 +28,7 @@ class Delete(NamedTuple):
     equality_ids: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, file: DataFile) -> Delete:
+    def of(cls, file: DataFile) -> DeleteFile:
         """Create it from an entry. FormatError for an equality delete file that names no columns."""
         if file.content != DataFileContent.EQUALITY_DELETES:
             return cls(file.file_path, file.file_format)

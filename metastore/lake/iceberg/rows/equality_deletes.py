@@ -27,7 +27,7 @@ from pyiceberg.types import NestedField, PrimitiveType, StructType
 
 from metastore.errors import FormatError
 from metastore.lake.iceberg.manifests.data_file import open_data_file
-from metastore.lake.iceberg.rows.delete_index import Delete
+from metastore.lake.iceberg.rows.delete_index import DeleteFile
 from metastore.lake.iceberg.rows.equal_rows import equal_to_one, in_order
 from metastore.lake.iceberg.rows.projection import Projection
 from metastore.lake.stores.files import open_ranges
@@ -55,7 +55,7 @@ class EqualityDeletes:
         self._version = version
         self._schemas = schemas
         self._column = lru_cache(maxsize=None)(self._find_column)
-        self._kept: OrderedDict[Delete, Keys] = OrderedDict()
+        self._kept: OrderedDict[DeleteFile, Keys] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
@@ -64,7 +64,7 @@ class EqualityDeletes:
         """Create it for a table from its metadata."""
         return cls(io, schemas_by_age(metadata), metadata.name_mapping(), metadata.format_version)
 
-    def prepare(self, delete: Delete) -> None:
+    def prepare(self, delete: DeleteFile) -> None:
         """Read the keys of a delete file in advance, if they are few enough to cache."""
         for _ in self._of_file(delete, tuple(sorted(delete.equality_ids))):
             pass
@@ -74,7 +74,7 @@ class EqualityDeletes:
         batches: Sequence[pa.RecordBatch],
         held: Schema,
         constants: Mapping[int, Any],
-        deletes: Iterable[Delete],
+        deletes: Iterable[DeleteFile],
     ) -> list[pa.RecordBatch]:
         """Yield rows of ``batches`` that no file of ``deletes`` deletes; arguments and errors as :meth:`mask`."""
         return list(_without_rows(batches, self.mask(batches, held, constants, deletes)))
@@ -84,7 +84,7 @@ class EqualityDeletes:
         batches: Sequence[pa.RecordBatch],
         held: Schema,
         constants: Mapping[int, Any],
-        deletes: Iterable[Delete],
+        deletes: Iterable[DeleteFile],
     ) -> Any:
         """Return a NumPy array: whether a file of ``deletes`` deletes each row. The batches have the columns ``held``.
 
@@ -92,7 +92,7 @@ class EqualityDeletes:
         :class:`Projection`. Raises StorageError and FormatError, which name the delete file.
         """
         gone = np.zeros(sum(batch.num_rows for batch in batches), dtype=bool)
-        by_ids: dict[tuple[int, ...], list[Delete]] = defaultdict(list)
+        by_ids: dict[tuple[int, ...], list[DeleteFile]] = defaultdict(list)
         for delete in deletes:
             by_ids[tuple(sorted(delete.equality_ids))].append(delete)
         for ids, files in sorted(by_ids.items()):
@@ -110,7 +110,7 @@ class EqualityDeletes:
             for column in map(self._column, ids)
         ]
 
-    def _pieces(self, files: Sequence[Delete], ids: tuple[int, ...]) -> Iterator[Keys]:
+    def _pieces(self, files: Sequence[DeleteFile], ids: tuple[int, ...]) -> Iterator[Keys]:
         """Yield the keys of ``files`` in pieces of similar size: small files together, large ones split."""
         waiting: list[Keys] = []
         size = 0
@@ -123,7 +123,7 @@ class EqualityDeletes:
         if waiting:
             yield _together(waiting)
 
-    def _of_file(self, delete: Delete, ids: tuple[int, ...]) -> Iterator[Keys]:
+    def _of_file(self, delete: DeleteFile, ids: tuple[int, ...]) -> Iterator[Keys]:
         with self._lock:
             known = self._kept.get(delete)
             if known is not None:
@@ -147,7 +147,7 @@ class EqualityDeletes:
             self._keep(delete, keys)
             yield keys
 
-    def _keep(self, delete: Delete, keys: Keys) -> None:
+    def _keep(self, delete: DeleteFile, keys: Keys) -> None:
         with self._lock:
             if delete not in self._kept:
                 self._kept[delete] = keys
@@ -156,7 +156,7 @@ class EqualityDeletes:
                 _, oldest = self._kept.popitem(last=False)
                 self._bytes -= _size(oldest)
 
-    def _pieces_of_file(self, delete: Delete, ids: tuple[int, ...]) -> Iterator[Keys]:
+    def _pieces_of_file(self, delete: DeleteFile, ids: tuple[int, ...]) -> Iterator[Keys]:
         with reading_file(delete.path), open_ranges(self._io, delete.path) as source:
             file = open_data_file(source, delete.format, delete.path)
             held = pyarrow_to_schema(file.schema, self._names, self._version <= 2, self._version)

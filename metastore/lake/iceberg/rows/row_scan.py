@@ -42,7 +42,7 @@ from metastore.lake.iceberg.columns.column_defaults import compared_default
 from metastore.lake.iceberg.columns.readable_columns import columns_with_ids, require_readable_columns
 from metastore.lake.iceberg.columns.version_3_fields import first_row_id
 from metastore.lake.iceberg.manifests.carried_files import open_carried_file
-from metastore.lake.iceberg.rows.delete_index import Delete
+from metastore.lake.iceberg.rows.delete_index import DeleteFile
 from metastore.lake.iceberg.rows.equality_deletes import EqualityDeletes
 from metastore.lake.iceberg.rows.position_deletes import Positions, deleted_positions, merge_positions, without
 from metastore.lake.iceberg.rows.projection import Projection, partition_constants
@@ -108,10 +108,10 @@ class RowScan:
         tasks = list(tasks)
         executor = ExecutorFactory.get_or_create()
         paths = {task.file.file_path for task in tasks}
-        applied = [sorted(map(Delete.of, task.delete_files)) for task in tasks]
+        applied = [sorted(map(DeleteFile.of, task.delete_files)) for task in tasks]
         by_position = list({delete for deletes in applied for delete in deletes if not delete.equality_ids})
 
-        def read_deletes(delete: Delete) -> Mapping[str, list[Positions]]:
+        def read_deletes(delete: DeleteFile) -> Mapping[str, list[Positions]]:
             with reading_file(delete.path):
                 return deleted_positions(self._io, delete.path, delete.format, paths)
 
@@ -119,7 +119,7 @@ class RowScan:
         # Data files are read concurrently, and all of them need these.
         list(executor.map(self._equality.prepare, _few(delete for task in tasks for delete in task.delete_files)))
 
-        def rows(task: FileScanTask, deletes: Sequence[Delete]) -> Iterator[pa.RecordBatch]:
+        def rows(task: FileScanTask, deletes: Sequence[DeleteFile]) -> Iterator[pa.RecordBatch]:
             path = task.file.file_path
             named = [positions[delete].get(path, ()) for delete in deletes if not delete.equality_ids]
             own = merge_positions(part for parts in named for part in parts)
@@ -146,7 +146,7 @@ class RowScan:
         If equality deletes apply, all rows of the file are in memory.
         """
         path = task.file.file_path
-        deletes = sorted(map(Delete.of, task.delete_files))
+        deletes = sorted(map(DeleteFile.of, task.delete_files))
         found: list[Positions] = []
         for delete in deletes:
             if not delete.equality_ids:
@@ -156,7 +156,7 @@ class RowScan:
             yield from self._batches(task, merge_positions(found), [each for each in deletes if each.equality_ids])
 
     def _batches(
-        self, task: FileScanTask, deleted: Positions | None, equality: Sequence[Delete]
+        self, task: FileScanTask, deleted: Positions | None, equality: Sequence[DeleteFile]
     ) -> Iterator[pa.RecordBatch]:
         data, version = task.file, self._metadata.format_version
         keys = {column for delete in equality for column in delete.equality_ids}
@@ -255,9 +255,9 @@ def _choose_rows(
             yield kept
 
 
-def _few(deletes: Iterable[DataFile]) -> list[Delete]:
+def _few(deletes: Iterable[DataFile]) -> list[DeleteFile]:
     """Return the first equality delete files whose total size is small enough to read in advance."""
-    sizes = {Delete.of(delete): delete.file_size_in_bytes for delete in deletes if delete.equality_ids}
+    sizes = {DeleteFile.of(delete): delete.file_size_in_bytes for delete in deletes if delete.equality_ids}
     ends = accumulate(sizes.values())
     return [delete for delete, end in zip(sizes, ends, strict=True) if end <= _AHEAD]
 

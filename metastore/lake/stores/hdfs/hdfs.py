@@ -17,7 +17,7 @@ from typing import Final
 
 from metastore.errors import StorageError
 from metastore.lake.stores.hdfs.webhdfs import Clusters, NotDone, WebHdfs
-from metastore.lake.stores.pointer_store import POINTER_BYTES, Created, Entries
+from metastore.lake.stores.pointer_store import POINTER_BYTES, CreatedFile, Entries
 
 _PAUSES_S: Final = (0.1, 0.4, 1.6)
 """Pauses in seconds between renames of unknown outcome."""
@@ -55,9 +55,9 @@ class HdfsPointers:
     def prepare(self, location: str) -> None:
         """Do nothing: a namenode keeps the promise."""
 
-    def create_if_absent(self, location: str, content: bytes) -> Created | None:
+    def create_if_absent(self, location: str, content: bytes) -> CreatedFile | None:
         """Create by rename."""
-        return Created() if self._create(location, content) else None
+        return CreatedFile() if self._create(location, content) else None
 
     def _create(self, location: str, content: bytes) -> bool:
         cluster, path = self._clusters.at(location)

@@ -31,7 +31,7 @@ from obstore.exceptions import (
 from metastore.engines.traffic import count
 from metastore.lake.stores.locations import StoreLocation
 from metastore.lake.stores.objects.object_store_client import Bucket, Store, plain_tag
-from metastore.lake.stores.pointer_store import Created
+from metastore.lake.stores.pointer_store import CreatedFile
 
 PAUSES_S: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Pauses in seconds between requests of unknown outcome, and after conflicts; stores require them after 409 or 503."""
@@ -45,7 +45,7 @@ class RefusedError(OSError):
     """The store certainly did not create the object."""
 
 
-Answer = Created | Literal["taken", "conflict"]
+Answer = CreatedFile | Literal["taken", "conflict"]
 
 
 def answer_to_put(store: Store, key: str, content: bytes) -> Answer:
@@ -58,7 +58,7 @@ def answer_to_put(store: Store, key: str, content: bytes) -> Answer:
         put = obstore.put(store, key, content, mode="create")
     except _TAKEN as error:
         return "conflict" if _CONFLICT.search(str(error)) else "taken"
-    return Created(plain_tag(put["e_tag"]))
+    return CreatedFile(plain_tag(put["e_tag"]))
 
 
 def answer_despite_conflicts(store: Store, key: str, content: bytes, pause: Callable[[float], None]) -> Answer:
@@ -75,7 +75,7 @@ def answer_despite_conflicts(store: Store, key: str, content: bytes, pause: Call
 
 def create_object(
     bucket: Bucket, location: str, content: bytes, pause: Callable[[float], None], *, unique: bool
-) -> Created | None:
+) -> CreatedFile | None:
     """Create the object at ``location``; returns None if another object has the name.
 
     ``unique`` promises that no other writer creates equal content: an equal object is then ours. Without it, an equal
@@ -98,7 +98,7 @@ def create_object(
         except BaseError as error:
             open_ = error
             continue
-        if isinstance(answer, Created):
+        if isinstance(answer, CreatedFile):
             return answer
         if answer == "conflict":
             conflicts += 1
@@ -117,10 +117,10 @@ def create_object(
     raise RefusedError(errno.EBUSY, text, location)
 
 
-def _equal(bucket: Bucket, key: str, content: bytes) -> Created | None:
+def _equal(bucket: Bucket, key: str, content: bytes) -> CreatedFile | None:
     """Return the object if it has ``content``. Objects of another size are not fetched. Raises FileNotFoundError."""
     with bucket.plain_errors():
         found = obstore.get(bucket.store, key)
         if found.meta["size"] != len(content) or bucket.count_received(bytes(found.bytes())) != content:
             return None
-        return Created(plain_tag(found.meta["e_tag"]))
+        return CreatedFile(plain_tag(found.meta["e_tag"]))

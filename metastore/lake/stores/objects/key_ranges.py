@@ -40,7 +40,7 @@ class OutOfOrderError(Exception):
 
 
 @dataclass(frozen=True)
-class KeyRange:
+class ListingRange:
     """Keys after ``after``, up to and including ``until``; None: to the end."""
 
     after: str
@@ -56,7 +56,7 @@ class KeyRanges:
     def __init__(self, at_once: int, page: int) -> None:
         self._at_once = at_once
         self._page = page
-        self._waiting: deque[KeyRange] = deque()
+        self._waiting: deque[ListingRange] = deque()
         self._in_work = 0
         self._full_pages = 0
         self._poor = 0
@@ -71,20 +71,20 @@ class KeyRanges:
         if sum(size > 0 for _, size, _ in first) < _TELLING:
             raise OutOfOrderError
         self._in_work += 1
-        return self.answer(KeyRange("", None), first)
+        return self.answer(ListingRange("", None), first)
 
     def know_directories(self, directories: Sequence[str]) -> None:
         """Use ``directories``, the paths of those directly below the prefix, as borders from now on."""
         self._directories = sorted(directories)
 
-    def take(self) -> KeyRange | None:
+    def take(self) -> ListingRange | None:
         """Return a range to request now, or None if the next depends on pending answers."""
         if not self._waiting:
             return None
         self._in_work += 1
         return self._waiting.popleft()
 
-    def answer(self, range_: KeyRange, page: Objects) -> Objects:
+    def answer(self, range_: ListingRange, page: Objects) -> Objects:
         """Take the ``page`` that begins after ``range_.after``; return its objects in the range.
 
         The rest of the range waits for :meth:`take`. Raises :class:`OutOfOrderError`.
@@ -100,19 +100,19 @@ class KeyRanges:
             after = max(last, page[-1][0])
             if after <= range_.after:
                 raise OutOfOrderError(after)
-            self._divide(KeyRange(after, range_.until), page)
+            self._divide(ListingRange(after, range_.until), page)
         return kept
 
-    def _divide(self, left: KeyRange, page: Objects) -> None:
+    def _divide(self, left: ListingRange, page: Objects) -> None:
         idle = self._at_once - self._in_work - len(self._waiting) - 1
         guesses = max(0, min(idle, _FREE_GUESSES + self._full_pages // 2 - self._poor))
         borders = [] if guesses == 0 else self._borders(left, page, guesses)
         self._guesses.update(borders)
         starts = [left.after, *borders]
         ends: list[str | None] = [*borders, left.until]
-        self._waiting.extend(map(KeyRange, starts, ends))
+        self._waiting.extend(map(ListingRange, starts, ends))
 
-    def _borders(self, left: KeyRange, page: Objects, most: int) -> list[str]:
+    def _borders(self, left: ListingRange, page: Objects, most: int) -> list[str]:
         begin = bisect_right(self._directories, left.after)
         end = len(self._directories) if left.until is None else bisect_right(self._directories, left.until)
         known = [each for each in self._directories[begin:end] if each != left.until]
@@ -158,7 +158,7 @@ def _looks_hexadecimal(last: str, seen: set[str]) -> bool:
     return len(name) >= 8 and set(name) <= {*_HEXADECIMAL, "-"} and len(seen & set(_HEXADECIMAL)) > 12
 
 
-def _within(range_: KeyRange, page: Objects) -> tuple[Objects, str, bool]:
+def _within(range_: ListingRange, page: Objects) -> tuple[Objects, str, bool]:
     """Return the page's objects in the range, its last key in order, and whether the page goes beyond the range."""
     kept: list[ListedObject] = []
     last = range_.after

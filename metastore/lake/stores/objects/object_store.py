@@ -25,7 +25,7 @@ from metastore.ground.threads import Threads
 from metastore.lake.stores.locations import StoreLocation
 from metastore.lake.stores.objects.conditional_put import RefusedError, answer_despite_conflicts, create_object
 from metastore.lake.stores.objects.object_store_client import Bucket, Buckets, plain_tag
-from metastore.lake.stores.pointer_store import POINTER_BYTES, Created, Entries
+from metastore.lake.stores.pointer_store import POINTER_BYTES, CreatedFile, Entries
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta  # a type that exists only in the stubs
@@ -134,7 +134,7 @@ class ObjectPointers:
         """Probe the bucket of ``location``, once. Raises StorageError."""
         self._see_promise(*self._at(location))
 
-    def create_if_absent(self, location: str, content: bytes) -> Created | None:
+    def create_if_absent(self, location: str, content: bytes) -> CreatedFile | None:
         """Create by conditional put. Also raises StorageError for a store that does not support it."""
         place, bucket = self._at(location)
         self._see_promise(place, bucket)
@@ -236,12 +236,12 @@ class ObjectPointers:
 
 def _refuses_a_second(bucket: Bucket, probe: str, pause: Callable[[float], None]) -> bool:
     try:
-        if not isinstance(answer_despite_conflicts(bucket.store, probe, b"", pause), Created):
+        if not isinstance(answer_despite_conflicts(bucket.store, probe, b"", pause), CreatedFile):
             return True  # the object with this name is another's, so do not remove it
     except NotSupportedError:
         return False
     try:
-        return not isinstance(answer_despite_conflicts(bucket.store, probe, b"", pause), Created)
+        return not isinstance(answer_despite_conflicts(bucket.store, probe, b"", pause), CreatedFile)
     finally:
         with suppress(BaseError, FileNotFoundError):
             obstore.delete(bucket.store, probe)

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from metastore.ground.interrupts import result_of
 from metastore.ground.threads import Threads
-from metastore.lake.stores.objects.key_ranges import KeyRange, KeyRanges, ListedObject, Objects, OutOfOrderError
+from metastore.lake.stores.objects.key_ranges import KeyRanges, ListedObject, ListingRange, Objects, OutOfOrderError
 from metastore.lake.stores.objects.request_pace import RequestPace
 
 AT_ONCE: Final = 96
@@ -73,7 +73,7 @@ def list_in_parallel(prefix: ListedPrefix, pace: RequestPace) -> list[ListedObje
 def _by_ranges(prefix: ListedPrefix, pace: RequestPace, threads: Threads, first: Objects) -> list[Objects]:
     ranges = KeyRanges(AT_ONCE, prefix.page)
     pages = [("", ranges.begin(first))]
-    running: dict[Future[Objects], KeyRange] = {}
+    running: dict[Future[Objects], ListingRange] = {}
     level = threads.submit(pace.ask, prefix.level) if _holds_few_directories(prefix, first) else None
     try:
         while True:
@@ -92,7 +92,7 @@ def _by_ranges(prefix: ListedPrefix, pace: RequestPace, threads: Threads, first:
             future.cancel()
 
 
-def _page_of(prefix: ListedPrefix, pace: RequestPace, range_: KeyRange) -> Objects:
+def _page_of(prefix: ListedPrefix, pace: RequestPace, range_: ListingRange) -> Objects:
     return pace.ask(lambda: prefix.page_after(range_.after))
 
 

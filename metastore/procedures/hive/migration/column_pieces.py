@@ -25,7 +25,7 @@ _WRAP = (1 << 64) - 1
 
 
 @dataclass
-class Measured:
+class PieceMeasures:
     """The measurements of one piece by one way of reading.
 
     ``low`` and ``high`` are the bounds of plain values, ignoring NaN; days and times are Arrow's stored numbers.
@@ -68,7 +68,7 @@ class Measured:
         bounds = "" if self.low is None else f"from {self.low!r} to {self.high!r}, "
         return f"{self.rows} values ({self.nulls} of them null, {bounds}digest {self.digest:x})"
 
-    def merge(self, other: Measured) -> None:
+    def merge(self, other: PieceMeasures) -> None:
         """Add the measurements of other rows."""
         self.rows += other.rows
         self.nulls += other.nulls

@@ -24,7 +24,7 @@ from metastore.ground.digests import digest
 from metastore.procedures.hive.metrics import FRAGMENT, FileToRead
 from metastore.procedures.hive.migration.staging import HIDDEN_FOLDER
 from metastore.procedures.hive.migration.survey import Survey
-from metastore.sources.hive.listing import Store
+from metastore.sources.hive.listing import HiveStore
 
 WORTH_KEEPING: Final = 1_000
 """Minimum number of footers to keep; fewer take less than a second to read."""
@@ -47,7 +47,7 @@ _State = tuple[str, int, int, str]
 class KeptFooters:
     """The kept footers of one surveyed table."""
 
-    store: Store
+    store: HiveStore
     survey: Survey
 
     @property

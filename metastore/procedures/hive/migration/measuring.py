@@ -27,11 +27,11 @@ from metastore.errors import FormatError
 from metastore.lake.iceberg.manifests.data_file import open_data_file
 from metastore.lake.iceberg.rows.row_scan import RowScan
 from metastore.lake.stores.read_errors import reading_file
-from metastore.procedures.hive.migration.column_pieces import Measured, paths, pieces
-from metastore.sources.hive.listing import Store
+from metastore.procedures.hive.migration.column_pieces import PieceMeasures, paths, pieces
+from metastore.sources.hive.listing import HiveStore
 from metastore.sources.hive.matching import match
 from metastore.sources.hive.partitions import typed_value
-from metastore.sources.hive.tables import Columns, FileFormat
+from metastore.sources.hive.tables import Columns, HiveFormat
 
 _arrow: Any = pa
 """pyarrow without its stubs, which lack some of its arguments."""
@@ -66,7 +66,7 @@ class HiveFile(NamedTuple):
     """A file as Hive had it. ``values`` are the values of its partition, as text."""
 
     location: str
-    format: FileFormat | None
+    format: HiveFormat | None
     values: tuple[str, ...]
 
 
@@ -106,7 +106,7 @@ def measure_chunk(chunk: Chunk) -> Iterator[pa.RecordBatch]:
     else:
         arrow = chunk.schema.as_arrow()
         side, types = chunk.side, dict(zip(arrow.names, arrow.types, strict=True))
-    measured = {piece: (Measured(), held) for name, type_ in types.items() for piece, held in paths(name, type_)}
+    measured = {piece: (PieceMeasures(), held) for name, type_ in types.items() for piece, held in paths(name, type_)}
     if isinstance(chunk, HiveChunk):
         _measure(_hive_rows(chunk), types, measured)
     elif side is Side.ICEBERG:
@@ -132,7 +132,7 @@ def measure_chunk(chunk: Chunk) -> Iterator[pa.RecordBatch]:
 def _measure(
     batches: Iterable[tuple[str, _Columns]],
     types: Mapping[str, pa.DataType],
-    measured: Mapping[str, tuple[Measured, pa.DataType]],
+    measured: Mapping[str, tuple[PieceMeasures, pa.DataType]],
 ) -> None:
     for location, columns in batches:
         for name, type_ in types.items():
@@ -141,7 +141,7 @@ def _measure(
 
 
 def _measure_plainly(
-    chunk: IcebergChunk, name: str, type_: pa.DataType, measured: Mapping[str, tuple[Measured, pa.DataType]]
+    chunk: IcebergChunk, name: str, type_: pa.DataType, measured: Mapping[str, tuple[PieceMeasures, pa.DataType]]
 ) -> None:
     try:
         _measure(_pyiceberg_rows(chunk, name), {name: type_}, measured)
@@ -154,19 +154,19 @@ def _pieces(location: str, name: str, values: Any, type_: pa.DataType) -> list[t
         return list(pieces(name, values, type_))
 
 
-def combine_results(batches: Iterable[pa.RecordBatch]) -> Mapping[tuple[Side, str], Measured]:
+def combine_results(batches: Iterable[pa.RecordBatch]) -> Mapping[tuple[Side, str], PieceMeasures]:
     """Returns the combined result of all tasks, by side and piece. A piece of no task has no rows."""
-    found: dict[tuple[Side, str], Measured] = defaultdict(Measured)
+    found: dict[tuple[Side, str], PieceMeasures] = defaultdict(PieceMeasures)
     for batch in batches:
         for row in batch.to_pylist():
             with pa.ipc.open_stream(row[_BOUNDS]) as stream:
                 low, high = stream.read_all()[_BOUNDS].to_pylist()
-            part = Measured(row["rows"], row["nulls"], low, high, row["digest"], row["error"])
+            part = PieceMeasures(row["rows"], row["nulls"], low, high, row["digest"], row["error"])
             found[Side(row["side"]), row["piece"]].merge(part)
     return found
 
 
-def _pack_bounds(measured: Measured, type_: Any) -> bytes:
+def _pack_bounds(measured: PieceMeasures, type_: Any) -> bytes:
     kept = type_
     if pt.is_nested(type_):
         kept = pa.null()
@@ -200,13 +200,13 @@ def _plainly_read(scan: ArrowScan, task: FileScanTask) -> Iterator[pa.RecordBatc
 
 def _hive_rows(chunk: HiveChunk) -> Iterator[tuple[str, _Columns]]:
     """Yields columns under the table's names, with the values that files hold, and partition values as columns."""
-    store = Store(chunk.properties)
+    store = HiveStore(chunk.properties)
     for file in chunk.files:
         for batch in _file_batches(store, file):
             yield file.location, _as_hive(chunk, batch, file)
 
 
-def _file_batches(store: Store, file: HiveFile) -> Iterator[pa.RecordBatch]:
+def _file_batches(store: HiveStore, file: HiveFile) -> Iterator[pa.RecordBatch]:
     with reading_file(file.location), store.open(file.location) as stream:
         # Files of other formats are not migrated.
         reader = open_data_file(stream, IcebergFormat(str(file.format)), file.location)

@@ -24,9 +24,9 @@ from metastore.procedures.hive.migration.backup_table import drop_kept_table, ke
 from metastore.procedures.hive.migration.reader_warnings import files_with_int96, warnings_of
 from metastore.procedures.hive.migration.revert import find_unfinished
 from metastore.procedures.hive.migration.staging import (
-    NewTable,
+    NewIcebergTable,
     Rewrite,
-    Staged,
+    StagedMetadata,
     ToRewrite,
     attempt_folder,
     problems_of,
@@ -41,7 +41,7 @@ from metastore.procedures.hive.migration.switch import (
     switch,
 )
 from metastore.sources.hive.client import HiveClient
-from metastore.sources.hive.listing import Nested, Store
+from metastore.sources.hive.listing import HiveStore, NestedDirectories
 from metastore.sources.hive.tables import METADATA_LOCATION, HiveTable
 
 MIGRATED: Final = "migrated"
@@ -60,7 +60,7 @@ class Migration:
     client: HiveClient
     database: str
     name: str
-    nested: Nested = Nested.REFUSE
+    nested: NestedDirectories = NestedDirectories.REFUSE
     block_others: bool = True
     dry_run: bool = False
     rewrite: Rewrite | None = None
@@ -74,9 +74,9 @@ class Migration:
     """The name under which the Hive table is kept, over the same files."""
 
     @property
-    def store(self) -> Store:
+    def store(self) -> HiveStore:
         """The store of the table's files."""
-        return Store(self.properties)
+        return HiveStore(self.properties)
 
     def table(self) -> HiveTable:
         """Returns the current table. Raises NotFoundError."""
@@ -97,7 +97,7 @@ class Migration:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MigrationOutcome:
     """The result of a migration or of a dry run."""
 
     status: str
@@ -108,14 +108,14 @@ class Outcome:
     warnings: tuple[str, ...] = ()
 
 
-def complete(migration: Migration, survey: Survey, fragments: pa.Table, *, now_ms: int) -> Outcome:
+def complete(migration: Migration, survey: Survey, fragments: pa.Table, *, now_ms: int) -> MigrationOutcome:
     """Do all steps after the footers are read; a dry run stops before it writes anything."""
     if migration.dry_run:
         problems = (*survey.obstacles, *(problems_of(survey, fragments) if not survey.obstacles else ()))
         records = sum(count or 0 for count in fragments["records"].to_pylist())
         status = REFUSED if problems else PREFLIGHT
         warnings = (*survey.warnings, *warnings_of(survey, fragments, without=_rewritten(migration, fragments)))
-        return Outcome(status, survey, None, records, problems, warnings)
+        return MigrationOutcome(status, survey, None, records, problems, warnings)
     folder = attempt_folder(survey.table.location)
     require_new(migration.store, folder)
     staged = _stage_or_discard(migration, survey, fragments, folder, now_ms)
@@ -141,20 +141,20 @@ def complete(migration: Migration, survey: Survey, fragments: pa.Table, *, now_m
     left = _tidy(migration, survey.table, folder)
     differences = warnings_of(survey, fragments, without=_rewritten(migration, fragments))
     warnings = (*survey.warnings, *differences, *left)
-    return Outcome(MIGRATED, survey, staged.metadata_location, staged.records, warnings=warnings)
+    return MigrationOutcome(MIGRATED, survey, staged.metadata_location, staged.records, warnings=warnings)
 
 
-def finish_again(migration: Migration, table: HiveTable) -> Outcome:
+def finish_again(migration: Migration, table: HiveTable) -> MigrationOutcome:
     """Finish a migration that was killed after its switch. Raises ProcedureError if the table was not migrated here."""
     metadata_location = table.parameters.get(METADATA_LOCATION, "")
     backup = backup_of(migration.properties, metadata_location)
     if backup is None:
         raise ProcedureError(f"{table} is an Iceberg table already, but not by a migration of this package")
     if migration.dry_run:
-        return Outcome(FINISHED, None, metadata_location)
+        return MigrationOutcome(FINISHED, None, metadata_location)
     migration.client.take_from_the_dead(table.database, table.name)
     left = _tidy(migration, table, backup.rpartition("/")[0])
-    return Outcome(FINISHED, None, metadata_location, warnings=left)
+    return MigrationOutcome(FINISHED, None, metadata_location, warnings=left)
 
 
 def backup_of(properties: Mapping[str, str], metadata_location: str) -> str | None:
@@ -177,7 +177,9 @@ def _rewritten(migration: Migration, fragments: pa.Table) -> frozenset[int]:
     return frozenset() if migration.rewrite is None else files_with_int96(fragments)
 
 
-def _stage_or_discard(migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
+def _stage_or_discard(
+    migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int
+) -> StagedMetadata:
     try:
         return _write_staged(migration, survey, fragments, folder, now_ms)
     except BaseException:
@@ -194,7 +196,9 @@ def _discard(migration: Migration, folder: str, kept_of: HiveTable | None = None
             drop_kept_table(migration.client, kept_of, migration.backup_table)
 
 
-def _write_staged(migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int) -> Staged:
+def _write_staged(
+    migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int
+) -> StagedMetadata:
     io = PyArrowFileIO(dict(migration.properties))
     backup = f"{folder}/{BACKUP_FILE}"
     properties = {**migration.table_properties, BACKUP_PROPERTY: backup}
@@ -206,7 +210,7 @@ def _write_staged(migration: Migration, survey: Survey, fragments: pa.Table, fol
         fragments,
         io,
         folder,
-        new_table=NewTable(survey.table.location, properties, migration.format_version),
+        new_table=NewIcebergTable(survey.table.location, properties, migration.format_version),
         now_ms=now_ms,
         anew=anew,
     )

@@ -38,7 +38,7 @@ from metastore.procedures.hive.migration.backup import BACKUP_FILE, BACKUP_PROPE
 from metastore.procedures.hive.migration.staging import HIDDEN_FOLDER
 from metastore.procedures.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
 from metastore.sources.hive.client import HiveClient
-from metastore.sources.hive.listing import Nested, Store
+from metastore.sources.hive.listing import HiveStore, NestedDirectories
 from metastore.sources.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, HivePartition, HiveTable
 
 REVERTED: Final = "reverted"
@@ -70,9 +70,9 @@ class Reversion:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
-    def store(self) -> Store:
+    def store(self) -> HiveStore:
         """The store of the table's files."""
-        return Store(self.properties)
+        return HiveStore(self.properties)
 
     @property
     def io(self) -> PyArrowFileIO:
@@ -81,7 +81,7 @@ class Reversion:
 
 
 @dataclass(frozen=True)
-class Reverted:
+class ReversionResult:
     """The result.
 
     ``recreated``: the table was dropped and created again. ``removed`` is the number of removed files.
@@ -94,7 +94,7 @@ class Reverted:
     discarded_snapshots: int = 0
 
 
-def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
+def revert(reversion: Reversion, *, now_ms: int) -> ReversionResult:
     """Make the table the original Hive table again.
 
     Raises NotFoundError if the table or backup does not exist. Raises ProcedureError if no migration made the table, if
@@ -131,13 +131,13 @@ def revert(reversion: Reversion, *, now_ms: int) -> Reverted:
         file for file in written - own if _is_inside(table.location, file) and not _is_inside(folder, file)
     )
     if reversion.dry_run:
-        return Reverted(PREFLIGHT, False, len(backup.partitions), len(unwanted), len(later))
+        return ReversionResult(PREFLIGHT, False, len(backup.partitions), len(unwanted), len(later))
     with reversion.io.new_output(f"{folder}/{_MARKER}").create(overwrite=True) as stream:
         stream.write(json.dumps(unwanted).encode())
     reversion.store.make_durable(folder)
     recreated = _go_back(client, table, backup, now_ms)
     _clean(reversion, backup.table.sd.location.rstrip("/"), unwanted)
-    return Reverted(REVERTED, recreated, len(backup.partitions), len(unwanted), len(later))
+    return ReversionResult(REVERTED, recreated, len(backup.partitions), len(unwanted), len(later))
 
 
 def _go_back(client: HiveClient, table: HiveTable, backup: Backup, now_ms: int) -> bool:
@@ -189,22 +189,22 @@ def _complete(client: HiveClient, backup: Backup) -> int:
     return len(missing)
 
 
-def _continue_creation(reversion: Reversion, backup: Backup) -> Reverted:
+def _continue_creation(reversion: Reversion, backup: Backup) -> ReversionResult:
     """Continue after a kill between dropping and creating the table."""
     if (backup.table.dbName, backup.table.tableName) != (reversion.database, reversion.name):
         raise ProcedureError(f"{reversion.backup} is of {backup.table.dbName}.{backup.table.tableName}")
     if reversion.dry_run:
-        return Reverted(PREFLIGHT, True, len(backup.partitions))
+        return ReversionResult(PREFLIGHT, True, len(backup.partitions))
     reversion.client.take_from_the_dead(reversion.database, reversion.name)
     _create(reversion.client, backup)
     table = HiveTable.of(backup.table)
     left = find_unfinished(reversion.store, table)
     removed = left.files if left is not None else []
     _clean(reversion, table.location, removed)
-    return Reverted(REVERTED, True, len(backup.partitions), len(removed))
+    return ReversionResult(REVERTED, True, len(backup.partitions), len(removed))
 
 
-def _continue_removal(reversion: Reversion, table: HiveTable) -> Reverted:
+def _continue_removal(reversion: Reversion, table: HiveTable) -> ReversionResult:
     """Continue after a kill between altering the table and removing Iceberg's files."""
     left = find_unfinished(reversion.store, table)
     if left is None:
@@ -215,17 +215,17 @@ def _continue_removal(reversion: Reversion, table: HiveTable) -> Reverted:
         if table.parameters.get(METADATA_LOCATION) == _NOWHERE:
             added = _complete(reversion.client, Backup.read(reversion.io, f"{left.folder}/{BACKUP_FILE}"))
         _clean(reversion, table.location, left.files)
-    return Reverted(FINISHED, partitions=added, removed=len(left.files))
+    return ReversionResult(FINISHED, partitions=added, removed=len(left.files))
 
 
-class Unfinished(NamedTuple):
+class UnfinishedReversion(NamedTuple):
     """The remaining work of an interrupted reversion: the attempt's folder, and the files to remove."""
 
     folder: str
     files: list[str]
 
 
-def find_unfinished(store: Store, table: HiveTable) -> Unfinished | None:
+def find_unfinished(store: HiveStore, table: HiveTable) -> UnfinishedReversion | None:
     """Returns the remaining work for a Hive table whose reversion was interrupted, else None. Raises FormatError."""
     hidden = f"{table.location}/{HIDDEN_FOLDER}"
     files, root = store.place(hidden)
@@ -235,7 +235,7 @@ def find_unfinished(store: Store, table: HiveTable) -> Unfinished | None:
             folder = f"{hidden}/{entry.base_name}"
             limit.require(f"{folder}/{_MARKER}", stream.size())
             try:
-                return Unfinished(folder, json.loads(stream.read()))
+                return UnfinishedReversion(folder, json.loads(stream.read()))
             except ValueError as error:
                 raise FormatError(
                     f"the migration of {table} is being reverted, and {folder}/{_MARKER}, which lists the files left "
@@ -294,7 +294,9 @@ def _require_files(reversion: Reversion, table: HiveTable, backup: Backup) -> se
     partitions = [HivePartition.of(each).location for each in backup.partitions]
     hive = HiveTable.of(backup.table)
     locations = partitions if hive.is_partitioned else [hive.location]
-    present = {file.location for folder in reversion.store.contents(locations, Nested.READ) for file in folder.files}
+    present = {
+        file.location for folder in reversion.store.contents(locations, NestedDirectories.READ) for file in folder.files
+    }
     migrated = set(backup.facts["files"])
     if gone := sorted(migrated - present):
         raise ProcedureError(

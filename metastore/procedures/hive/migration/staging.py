@@ -43,7 +43,7 @@ from metastore.procedures.hive.migration.layout import NAME_MAPPING, Layout, lay
 from metastore.procedures.hive.migration.survey import Survey
 from metastore.sources.hive.matching import NAMELESS, Match, has_names, match
 from metastore.sources.hive.partitions import typed_value
-from metastore.sources.hive.tables import FileFormat
+from metastore.sources.hive.tables import HiveFormat
 
 HIDDEN_FOLDER: Final = "_iceberg"
 
@@ -60,7 +60,7 @@ _REMOVED: Final = {
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedMetadata:
     """Written metadata that no reader sees yet; all ``files`` are in ``folder``.
 
     ``rewritten_snapshot_id`` is the id of a second snapshot, which replaces some files with new ones.
@@ -79,7 +79,7 @@ Rewrite = Callable[[Layout, Sequence[DataFile], str], Sequence[DataFile]]
 
 
 @dataclass(frozen=True)
-class NewTable:
+class NewIcebergTable:
     """Location, properties and format version of the Iceberg table."""
 
     location: str
@@ -113,8 +113,8 @@ def matches_of(survey: Survey, fragments: pa.Table) -> list[Match]:
     columns = survey.table.columns
     matches = []
     for shape, schema in sorted(schemas.items()):  # a shape's name begins with the format
-        matched = match(columns, schema, timestamps=not shape.startswith(FileFormat.AVRO))
-        if shape.startswith(FileFormat.ORC) and not has_names(schema):
+        matched = match(columns, schema, timestamps=not shape.startswith(HiveFormat.AVRO))
+        if shape.startswith(HiveFormat.ORC) and not has_names(schema):
             matched.problems.append(NAMELESS)
         matches.append(matched)
     return matches
@@ -126,10 +126,10 @@ def stage(
     io: FileIO,
     folder: str,
     *,
-    new_table: NewTable,
+    new_table: NewIcebergTable,
     now_ms: int,
     anew: ToRewrite | None = None,
-) -> Staged:
+) -> StagedMetadata:
     """Write manifests, their lists and one metadata file into ``folder``; a table without files has no snapshot.
 
     The table is as ``new_table``. With ``anew``, a second snapshot replaces some files;
@@ -153,7 +153,7 @@ def stage(
     records = int(pc.sum(fragments["records"]).as_py() or 0)
     written = (*writer.files, metadata_location)
     first, second = (*(each.snapshot_id for each in snapshots), None, None)[:2]
-    return Staged(folder, written, metadata_location, first, records, second)
+    return StagedMetadata(folder, written, metadata_location, first, records, second)
 
 
 def data_files(survey: Survey, fragments: pa.Table, layout: Layout) -> Iterator[DataFile]:
@@ -321,7 +321,7 @@ class _Tally:
             yield file
 
 
-def _metadata(layout: Layout, new_table: NewTable, snapshots: Sequence[Snapshot], now_ms: int) -> TableMetadata:
+def _metadata(layout: Layout, new_table: NewIcebergTable, snapshots: Sequence[Snapshot], now_ms: int) -> TableMetadata:
     partition_ids = [each.field_id for each in layout.spec.fields]
     current = snapshots[-1].snapshot_id if snapshots else None
     refs = {"main": {"snapshot-id": current, "type": "branch"}} if snapshots else {}

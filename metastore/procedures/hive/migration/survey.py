@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from metastore.errors import FormatError
 from metastore.procedures.hive.metrics import FileToRead, MetricsChunk
 from metastore.sources.hive.client import HiveClient
-from metastore.sources.hive.listing import DataFile, Folder, Nested, Store, unusable
+from metastore.sources.hive.listing import DataFile, HiveStore, LocationContents, NestedDirectories, unusable
 from metastore.sources.hive.partitions import PARTITION_TYPES, typed_value
-from metastore.sources.hive.tables import MIGRATABLE, FileFormat, HivePartition, HiveTable
+from metastore.sources.hive.tables import MIGRATABLE, HiveFormat, HivePartition, HiveTable
 
 _MOST_NAMED = 5
 """Maximum number of findings of one kind that are listed individually."""
@@ -33,7 +33,7 @@ class Survey:
 
     table: HiveTable
     partitions: tuple[HivePartition, ...]
-    folders: tuple[Folder, ...]
+    folders: tuple[LocationContents, ...]
     obstacles: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     files: tuple[FileToRead, ...] = field(default=(), repr=False)
@@ -66,7 +66,7 @@ class Survey:
         ]
 
 
-def survey(client: HiveClient, store: Store, table: HiveTable, nested: Nested) -> Survey:
+def survey(client: HiveClient, store: HiveStore, table: HiveTable, nested: NestedDirectories) -> Survey:
     """Returns the survey of ``table``. Raises StorageError if the metastore or store fails."""
     if obstacles := tuple(table.obstacles()):
         return Survey(table, (), (), obstacles)
@@ -74,7 +74,9 @@ def survey(client: HiveClient, store: Store, table: HiveTable, nested: Nested) -
     return survey_files(store, table, tuple(map(HivePartition.of, partitions)), nested)
 
 
-def survey_files(store: Store, table: HiveTable, partitions: tuple[HivePartition, ...], nested: Nested) -> Survey:
+def survey_files(
+    store: HiveStore, table: HiveTable, partitions: tuple[HivePartition, ...], nested: NestedDirectories
+) -> Survey:
     """Returns the survey of a table with these partitions. Raises StorageError."""
     obstacles: list[str] = []
     locations = [each.location for each in partitions] if table.is_partitioned else [table.location]
@@ -91,7 +93,11 @@ def survey_files(store: Store, table: HiveTable, partitions: tuple[HivePartition
     obstacles += _of_formats(table, partitions, folders, formats)
     obstacles += _of_partitions(table, partitions)
     obstacles += filter(None, (unusable(file.location) for file in files))
-    if table.is_partitioned and not partitions and (found := store.contents([table.location], Nested.READ)[0].files):
+    if (
+        table.is_partitioned
+        and not partitions
+        and (found := store.contents([table.location], NestedDirectories.READ)[0].files)
+    ):
         obstacles.append(
             f"the Hive Metastore lists no partition of it, and there are {len(found)} files in its folder: bring the "
             "partitions in first (sync_partition_metadata, or MSCK REPAIR TABLE)"
@@ -101,7 +107,7 @@ def survey_files(store: Store, table: HiveTable, partitions: tuple[HivePartition
 
 
 def _files(
-    folders: Sequence[Folder], formats: Sequence[FileFormat | None]
+    folders: Sequence[LocationContents], formats: Sequence[HiveFormat | None]
 ) -> tuple[tuple[FileToRead, ...], tuple[int, ...]]:
     files: list[FileToRead] = []
     places: list[int] = []
@@ -128,8 +134,8 @@ def _of_columns(table: HiveTable) -> Iterator[str]:
             yield f"partition column {name} has type {type_}, whose values have several spellings"
 
 
-def _of_folders(folders: Sequence[Folder], nested: Nested) -> Iterator[str]:
-    if nested is Nested.REFUSE:
+def _of_folders(folders: Sequence[LocationContents], nested: NestedDirectories) -> Iterator[str]:
+    if nested is NestedDirectories.REFUSE:
         found = [folder.nested for folder in folders if folder.nested]
         if found:
             yield (
@@ -145,8 +151,8 @@ def _of_folders(folders: Sequence[Folder], nested: Nested) -> Iterator[str]:
 def _of_formats(
     table: HiveTable,
     partitions: Sequence[HivePartition],
-    folders: Sequence[Folder],
-    formats: Sequence[FileFormat | None],
+    folders: Sequence[LocationContents],
+    formats: Sequence[HiveFormat | None],
 ) -> Iterator[str]:
     inputs = [each.input_format for each in partitions] if table.is_partitioned else [table.input_format]
     known = ", ".join(map(str, MIGRATABLE))
@@ -183,12 +189,12 @@ def _misread(name: str, type_: object, text: str) -> str | None:
     return None
 
 
-def _warnings(table: HiveTable, folders: Sequence[Folder], files: Sequence[FileToRead]) -> Iterator[str]:
+def _warnings(table: HiveTable, folders: Sequence[LocationContents], files: Sequence[FileToRead]) -> Iterator[str]:
     if missing := [folder.location for folder in folders if not folder.exists]:
         yield f"{len(missing)} locations are not there, and count as empty: {_first_names(missing)}"
     if table.raw.sd.bucketCols:
         yield "its buckets are not kept: files stay as they are, and new ones are not bucketed"
-    if any(file.format is FileFormat.ORC for file in files):
+    if any(file.format is HiveFormat.ORC for file in files):
         yield "PyIceberg reads ORC and writes Parquet: new files will be Parquet"
     if any(type_.name == "char" for _, type_ in (*table.columns, *table.partition_columns)):
         yield "char becomes string: trailing spaces are as the files have them"
@@ -196,7 +202,7 @@ def _warnings(table: HiveTable, folders: Sequence[Folder], files: Sequence[FileT
         yield "it becomes external: dropping it no longer removes its files"
 
 
-def _files_of(folder: Folder) -> tuple[DataFile, ...]:
+def _files_of(folder: LocationContents) -> tuple[DataFile, ...]:
     return folder.files
 
 

@@ -20,7 +20,7 @@ from metastore.errors import ConflictError, MetastoreError, OutcomeUnknownError,
 from metastore.procedures.hive.migration.staging import HIDDEN_FOLDER
 from metastore.procedures.hive.migration.survey import Survey, survey
 from metastore.sources.hive.client import HiveClient
-from metastore.sources.hive.listing import Nested, Store
+from metastore.sources.hive.listing import HiveStore, NestedDirectories
 from metastore.sources.hive.tables import LAST_DDL_TIME, METADATA_LOCATION, SPARK_PROVIDER, TABLE_TYPE, HiveTable
 
 _NO_INPUT: Final = "org.apache.hadoop.mapred.FileInputFormat"
@@ -31,9 +31,9 @@ _NO_SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 def switch(
     client: HiveClient,
-    store: Store,
+    store: HiveStore,
     planned: Survey,
-    nested: Nested,
+    nested: NestedDirectories,
     metadata_location: str,
     *,
     block_others: bool,
@@ -104,7 +104,7 @@ def block_partitions(client: HiveClient, database: str, name: str) -> int:
     return len(changed)
 
 
-def remove_attempts(store: Store, table_location: str, *, keep: str | None) -> None:
+def remove_attempts(store: HiveStore, table_location: str, *, keep: str | None) -> None:
     """Remove the hidden folders of other attempts at the table, which can no longer win; ``keep`` is the winner's."""
     files, root = store.place(f"{table_location}/{HIDDEN_FOLDER}")
     for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True)):
@@ -112,7 +112,7 @@ def remove_attempts(store: Store, table_location: str, *, keep: str | None) -> N
             files.delete_dir(entry.path)
 
 
-def require_new(store: Store, folder: str) -> None:
+def require_new(store: HiveStore, folder: str) -> None:
     """Raises ConflictError if the folder exists, because it belongs to another attempt, or StorageError."""
     files, path = store.place(folder)
     try:
@@ -123,14 +123,14 @@ def require_new(store: Store, folder: str) -> None:
         raise ConflictError(f"{folder} exists already, so another attempt owns it; nothing was changed. Try again")
 
 
-def remove_folder(store: Store, folder: str) -> None:
+def remove_folder(store: HiveStore, folder: str) -> None:
     """Remove a folder and its contents, if it exists. Raises OSError."""
     files, path = store.place(folder)
     if files.get_file_info(path).type == fs.FileType.Directory:
         files.delete_dir(path)
 
 
-def remove_files(store: Store, files: Iterable[str]) -> None:
+def remove_files(store: HiveStore, files: Iterable[str]) -> None:
     """Remove the existing ones among ``files``. Raises OSError."""
     for file in files:
         system, path = store.place(file)

@@ -26,7 +26,7 @@ from metastore.engines.engine import Engine
 from metastore.errors import ProcedureError
 from metastore.lake.iceberg.rows.scan_tasks import without_history
 from metastore.procedures.hive.migration.backup import BACKUP_PROPERTY, Backup
-from metastore.procedures.hive.migration.column_pieces import Measured, paths
+from metastore.procedures.hive.migration.column_pieces import PieceMeasures, paths
 from metastore.procedures.hive.migration.measuring import (
     FRAGMENT,
     Chunk,
@@ -54,8 +54,8 @@ class ColumnCheck:
     """
 
     column: str
-    hive: Measured
-    iceberg: Measured
+    hive: PieceMeasures
+    iceberg: PieceMeasures
     low: str | None = None
     high: str | None = None
     problem: str | None = None
@@ -106,7 +106,7 @@ def verify(iceberg: IcebergTable, properties: Mapping[str, str], engine: Callabl
 def _check(
     column: str,
     type_: pa.DataType,
-    measured: Mapping[tuple[Side, str], Measured],
+    measured: Mapping[tuple[Side, str], PieceMeasures],
     bounds: Mapping[str, tuple[Any, Any]],
     by_pyiceberg: bool,
 ) -> ColumnCheck:
@@ -160,7 +160,7 @@ def _folders(file: str) -> Iterator[str]:
         place = place.rpartition("/")[0]
 
 
-def _beyond(hive: Measured, bounds: tuple[Any, Any] | None) -> str | None:
+def _beyond(hive: PieceMeasures, bounds: tuple[Any, Any] | None) -> str | None:
     """Returns which values lie outside of the bounds in the manifests, or None."""
     if bounds is not None and hive.low is not None:
         low, high = bounds

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.sources.hive.text.lines import Lines
-from metastore.sources.hive.text.serdes import Rows, TextSerde
+from metastore.sources.hive.text.serdes import SerdeKind, TextSerde
 
 Raw = Any
 """A column's fields: an Arrow array of texts or bytes with nulls, or a list of JSON values."""
@@ -84,10 +84,10 @@ def _refuse_constant(constant: str) -> Any:
     raise ValueError(constant)
 
 
-_READERS: Final[dict[Rows, Callable[[Lines, Sequence[str], TextSerde], Fields]]] = {
-    Rows.DELIMITED: _split_delimited,
-    Rows.CSV: _csv,
-    Rows.JSON: _json,
+_READERS: Final[dict[SerdeKind, Callable[[Lines, Sequence[str], TextSerde], Fields]]] = {
+    SerdeKind.DELIMITED: _split_delimited,
+    SerdeKind.CSV: _csv,
+    SerdeKind.JSON: _json,
 }
 
 

@@ -17,7 +17,7 @@ from hive_metastore.ttypes import StorageDescriptor
 from metastore.errors import FormatError
 
 
-class Rows(Enum):
+class SerdeKind(Enum):
     """The kind of SerDe that splits a line into fields."""
 
     DELIMITED = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
@@ -33,7 +33,7 @@ class TextSerde:
     counted then, and no value is read.
     """
 
-    rows: Rows
+    rows: SerdeKind
     delimiter: bytes = b"\x01"
     escape: bytes | None = None
     quote: bytes | None = None
@@ -66,11 +66,11 @@ def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> 
     properties = {**parameters, **(descriptor.parameters or {}), **(descriptor.serdeInfo.parameters or {})}
     header, footer = _count(properties, "skip.header.line.count"), _count(properties, "skip.footer.line.count")
     if name in _JSON:
-        return TextSerde(Rows.JSON, header=header, footer=footer, odd=_has_mappings(properties))
-    if name == Rows.CSV.value:
+        return TextSerde(SerdeKind.JSON, header=header, footer=footer, odd=_has_mappings(properties))
+    if name == SerdeKind.CSV.value:
         escape = _byte(properties.get("escapeChar"), _QUOTE)
         return TextSerde(
-            Rows.CSV,
+            SerdeKind.CSV,
             _byte(properties.get("separatorChar"), b","),
             # The property's default, a quote, means the parser's own default.
             _DEFAULT_ESCAPE if escape == _QUOTE else escape,
@@ -78,13 +78,13 @@ def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> 
             header=header,
             footer=footer,
         )
-    if name != Rows.DELIMITED.value:
+    if name != SerdeKind.DELIMITED.value:
         raise FormatError(f"its text is read by {name or 'no SerDe'}, which is not supported")
     if properties.get("line.delim", "\n") not in ("\n", "10"):
         raise FormatError(f"its lines end by {properties['line.delim']!r}, and Hive knows line breaks only")
     escaped = properties.get("escape.delim")
     return TextSerde(
-        Rows.DELIMITED,
+        SerdeKind.DELIMITED,
         _byte(properties.get("field.delim", properties.get("serialization.format")), b"\x01"),
         None if escaped is None else _byte(escaped, _DEFAULT_ESCAPE),
         None,

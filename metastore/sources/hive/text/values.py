@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from metastore.lake.formats.facts import GREGORIAN
 from metastore.model.statistics import ColumnStatistics
 from metastore.sources.hive.text.fields import Raw
-from metastore.sources.hive.text.serdes import Rows, TextSerde
+from metastore.sources.hive.text.serdes import SerdeKind, TextSerde
 from metastore.sources.hive.types import HiveType, drill_type
 from metastore.sources.provided import Measures, column_statistics
 
@@ -65,12 +65,12 @@ def measure_column(raw: Raw | None, type_: HiveType, serde: TextSerde, rows: int
 def _typed_values(raw: Raw | None, type_: HiveType, serde: TextSerde) -> Values:
     if raw is None or serde.odd:
         raise _OpenError
-    if serde.rows is Rows.JSON:
+    if serde.rows is SerdeKind.JSON:
         return _of_json(raw, type_)
     if type_.is_nested or type_.name in ("binary", "timestamptz"):
         return Values(None, raw.null_count)
     # CSV holds text, which readers convert to the table's type: in more than one way, except for plain numbers.
-    _require(serde.rows is not Rows.CSV or type_.name in (*_WHOLE, *_FLOATING, "string", "varchar", "char"))
+    _require(serde.rows is not SerdeKind.CSV or type_.name in (*_WHOLE, *_FLOATING, "string", "varchar", "char"))
     return _of_text(_decode_fields(raw, serde), type_)
 
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from metastore.errors import FormatError
 from metastore.sources.hive.text.fields import fields
 from metastore.sources.hive.text.lines import decompress, lines
-from metastore.sources.hive.text.serdes import Rows, TextSerde, text_serde
+from metastore.sources.hive.text.serdes import SerdeKind, TextSerde, text_serde
 from metastore.sources.hive.text.values import measure_column
 from metastore.sources.hive.types import parse
 
 
-def descriptor(library: str = Rows.DELIMITED.value, **properties: str) -> StorageDescriptor:
+def descriptor(library: str = SerdeKind.DELIMITED.value, **properties: str) -> StorageDescriptor:
     """What the service says of text; underscores stand for dots."""
     told = {name.replace("_", "."): value for name, value in properties.items()}
     return StorageDescriptor(serdeInfo=SerDeInfo(None, library, told), parameters={})
@@ -52,12 +52,12 @@ def test_compression_is_told_by_the_suffix(suffix: str, pack: Any) -> None:
 
 def test_properties_of_delimited_text() -> None:
     """Characters or their numbers; what is missing has Hive's default; others change what values mean."""
-    assert text_serde(descriptor(), {}) == TextSerde(Rows.DELIMITED)
+    assert text_serde(descriptor(), {}) == TextSerde(SerdeKind.DELIMITED)
     serde = text_serde(
         descriptor(field_delim="|", escape_delim="\\", serialization_null_format="", serialization_encoding="GBK"),
         {"skip.header.line.count": "2"},
     )
-    assert serde == TextSerde(Rows.DELIMITED, b"|", b"\\", None, b"", encoding="gbk", header=2)
+    assert serde == TextSerde(SerdeKind.DELIMITED, b"|", b"\\", None, b"", encoding="gbk", header=2)
     assert text_serde(descriptor(serialization_format="9"), {}).delimiter == b"\t"
     assert text_serde(descriptor(field_delim=";", serialization_format="1"), {}).delimiter == b";"
     assert text_serde(descriptor(timestamp_formats="yyyy"), {}).odd
@@ -74,14 +74,14 @@ def test_properties_of_delimited_text() -> None:
 
 def test_the_default_escape_of_csv_is_the_parsers() -> None:
     """Its own default, the quote, is never passed on."""
-    assert text_serde(descriptor(Rows.CSV.value), {}) == TextSerde(Rows.CSV, b",", b"\\", b'"')
-    assert text_serde(descriptor(Rows.CSV.value, separatorChar=";", escapeChar="!"), {}).escape == b"!"
+    assert text_serde(descriptor(SerdeKind.CSV.value), {}) == TextSerde(SerdeKind.CSV, b",", b"\\", b'"')
+    assert text_serde(descriptor(SerdeKind.CSV.value, separatorChar=";", escapeChar="!"), {}).escape == b"!"
 
 
 def test_json_by_names_in_any_case() -> None:
     """A value of another kind than its column's leaves that column open, broken JSON all of them; rows are counted."""
     names, types = ["id", "s", "x"], ["int", "string", "double"]
-    serde = TextSerde(Rows.JSON)
+    serde = TextSerde(SerdeKind.JSON)
 
     def known(*text: bytes) -> list[Any]:
         found = fields(list(text), names, serde)
@@ -102,13 +102,13 @@ def test_json_by_names_in_any_case() -> None:
 
 def test_fields_too_few_and_too_many() -> None:
     """Null, and passed over; or the last column takes them."""
-    plain = TextSerde(Rows.DELIMITED, b",")
+    plain = TextSerde(SerdeKind.DELIMITED, b",")
     assert [column.to_pylist() for column in fields([b"1,2,3", b"", b"\\N"], ["a", "b"], plain)] == [  # type: ignore[union-attr]
         [b"1", b"", None],
         [b"2", None, None],
     ]
     for escape in (None, b"\\"):
-        rest = TextSerde(Rows.DELIMITED, b",", escape, last_takes_rest=True)
+        rest = TextSerde(SerdeKind.DELIMITED, b",", escape, last_takes_rest=True)
         found = fields([b"1,2,3", b"x\\,y,z,"], ["a", "b"], rest)
         assert found[1] is not None
         assert found[1].to_pylist()[0] == b"2,3"
