@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import __version__
 
-from metastore.spark.supported import has_data_sources, require_data_sources
+from metastore.spark.supported_versions import has_data_sources, require_data_sources
 
 if TYPE_CHECKING or has_data_sources(__version__):
     from metastore.spark.data_source import MetastoreSource as DefaultSource

@@ -23,7 +23,7 @@ from metastore.analyze.changes import ChangeCounts, SegmentsToRebuild, WantedMet
 from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.reading import Descriptions, Progress, Reading, stored_descriptions, with_descriptions
 from metastore.analyze.states import segment_state, short_states
-from metastore.analyze.stored import StoredMetadata
+from metastore.analyze.stored_metadata import StoredMetadata
 from metastore.analyze.tasks.chunks import (
     UNIT_SCHEMA,
     FileRead,

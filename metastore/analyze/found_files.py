@@ -1,8 +1,8 @@
 """The files that an ANALYZE considers, by top-level segment: listed by the driver, or surveyed by tasks.
 
 Place in the flow: a run begins with :class:`FoundFiles`. For a whole table, these come from one listing
-(:meth:`FoundFiles.whole`), or from tasks if the table is large (:mod:`metastore.analyze.surveyed`). For named parts of
-a table, :mod:`metastore.analyze.named_parts` finds them.
+(:meth:`FoundFiles.whole`), or from tasks if the table is large (:mod:`metastore.analyze.table_survey`). For named parts
+of a table, :mod:`metastore.analyze.named_parts` finds them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 from metastore.analyze.changes import KnownTable, is_flat, segments_of
 from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.states import segment_state
-from metastore.analyze.stored import StoredMetadata
+from metastore.analyze.stored_metadata import StoredMetadata
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import metadata_key

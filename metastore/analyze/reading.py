@@ -29,7 +29,7 @@ from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.sketches.description import Describing, Description, descriptions_in, descriptions_text
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.provided import ProvidedTable
+from metastore.sources.provided_tables import ProvidedTable
 from metastore.sources.source_table import SourceTable
 
 Progress = Callable[[int, int], None]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from metastore.analyze.changes import WantedMetadata
-from metastore.analyze.declared import declared_schema
+from metastore.analyze.declared_schema import declared_schema
 from metastore.analyze.levels import level_named
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.bounds_from_data import BoundsFrom

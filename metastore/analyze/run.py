@@ -29,8 +29,8 @@ from metastore.analyze.named_parts import NamedParts, found_parts, whole_is_need
 from metastore.analyze.reading import Progress
 from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
-from metastore.analyze.stored import StoredMetadata
-from metastore.analyze.surveyed import TableSurvey
+from metastore.analyze.stored_metadata import StoredMetadata
+from metastore.analyze.table_survey import TableSurvey
 from metastore.analyze.tasks.chunks import Limits
 from metastore.analyze.units.rollup import refuse_unknown_columns
 from metastore.components.operations.versions import on_newest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from metastore.components.component import single_type
-from metastore.components.named import NamedComponent
+from metastore.components.named_components import NamedComponent
 from metastore.model.materialized_view_unit import MaterializedViewMetadataUnit
 from metastore.model.vocabulary import MetadataType
 

@@ -20,8 +20,8 @@ from urllib.parse import unquote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from metastore.console import charts
+from metastore.console.chart_facts import counts_as_bars, segments_as_bars, snapshots_as_nodes
 from metastore.console.decisions import read_page
-from metastore.console.drawn import counts_as_bars, segments_as_bars, snapshots_as_nodes
 from metastore.console.iceberg import iceberg_page, inspection_page
 from metastore.console.one_table import files_page, row_groups_page, table_page
 from metastore.console.query import Query, link

@@ -12,7 +12,7 @@ from functools import partial
 from metastore.components.catalogs import Catalogs
 from metastore.daemon.inquiry import Inquiries
 from metastore.daemon.policy import TableName
-from metastore.daemon.unmatched import CatalogContents
+from metastore.daemon.unmatched_policies import CatalogContents
 
 Trouble = Callable[[str, Exception], object]
 """Called with the name of a skipped part (``catalog lake``, ``namespace lake.shop``) and its error."""

@@ -31,7 +31,7 @@ from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.policy import WORKSPACE_ACTIONS, Action, TableName, policies
 from metastore.daemon.schedule import Schedule
 from metastore.daemon.state import Pass, State
-from metastore.daemon.unmatched import UnmatchedLayer, find_unmatched
+from metastore.daemon.unmatched_policies import UnmatchedLayer, find_unmatched
 from metastore.daemon.workers import Workers, turns
 from metastore.daemon.workspaces import changed_ms, looked_after, materialized_views, table_name, tables_of
 from metastore.errors import ConflictError

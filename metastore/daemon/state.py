@@ -11,7 +11,7 @@ from typing import Final
 from metastore.daemon.decide import LastRun
 from metastore.daemon.history import Key
 from metastore.daemon.lease import LeaseView
-from metastore.daemon.unmatched import UnmatchedLayer
+from metastore.daemon.unmatched_policies import UnmatchedLayer
 from metastore.model.run_unit import RunUnit
 
 _LONG_PASS: Final = 30

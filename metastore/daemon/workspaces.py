@@ -14,7 +14,7 @@ from metastore.analyze.worklist import analyzed_tables, names_workspace, new_tab
 from metastore.daemon.guard import Guard
 from metastore.daemon.listing import Namespace, Trouble, catalog_of
 from metastore.daemon.policy import TableName
-from metastore.daemon.unmatched import enables
+from metastore.daemon.unmatched_policies import enables
 from metastore.errors import MetastoreError
 from metastore.model.identity import TableInfo
 from metastore.session import Session

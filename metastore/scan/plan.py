@@ -45,7 +45,7 @@ from metastore.scan.pruning.prune import UNIT_COLUMNS, prune
 from metastore.scan.pruning.result import PruneResult
 from metastore.scan.pruning.table_units import Units, UnitsWithSchema
 from metastore.sources.directories import directories_of
-from metastore.sources.provided import ReadableTable
+from metastore.sources.provided_tables import ReadableTable
 from metastore.sources.source_table import SourceTable
 from metastore.sources.spellings import InFiles, paths_of
 from metastore.sources.table_columns import ColumnFinder, is_matched

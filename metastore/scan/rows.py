@@ -42,7 +42,7 @@ from metastore.scan.parquet_parts import AcceptedPart, accepted_part, fragments,
 from metastore.scan.plan import ScanFile
 from metastore.scan.pruning.row_id import ROW_ID, TYPE, encode
 from metastore.scan.read_by_duckdb import LIMITS, rows_by_duckdb
-from metastore.sources.provided import ProvidedReader
+from metastore.sources.provided_tables import ProvidedReader
 from metastore.sources.table_columns import ColumnFinder
 
 RowNumbers = np.ndarray[Any, np.dtype[np.uint64]]

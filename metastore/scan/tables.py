@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression, In
 
-from metastore.analyze.unstored import UnstoredUnits
+from metastore.analyze.unstored_units import UnstoredUnits
 from metastore.components.component import Backing
 from metastore.components.requests import of_table
 from metastore.components.storage.table import shared_look
@@ -50,7 +50,7 @@ from metastore.scan.rows import RowNumbers, take_rows
 from metastore.scan.scan import Scan
 from metastore.sources.finders import readable_table
 from metastore.sources.finding import FinderResources
-from metastore.sources.provided import ReadableTable
+from metastore.sources.provided_tables import ReadableTable
 from metastore.sources.source_table import SourceTable
 
 _UTC: Final = "UTC"

@@ -23,7 +23,7 @@ from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import ColumnPath
 from metastore.model.sketches.hashing import ArrowValues
 from metastore.redaction import without_secrets
-from metastore.sources.provided import ProvidedFile
+from metastore.sources.provided_tables import ProvidedFile
 
 FORMAT: Final = "JDBC"
 
@@ -67,14 +67,14 @@ class DatabaseSource:
         return [self._content.file]
 
     def modified_times(self) -> None:
-        """As :meth:`metastore.sources.provided.Provided.modified_times`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedTable.modified_times`."""
 
     def contents(
         self,
         files: Sequence[SourceFile],
         columns: Sequence[ColumnPath] | None = None,
     ) -> Iterator[ProvidedFile]:
-        """As :meth:`metastore.sources.provided.Provided.contents`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedTable.contents`."""
         yield from (self._content for _ in files)
 
     @cached_property

@@ -39,7 +39,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.delta_log import require_bounded_log
 from metastore.sources.delta_options import delta_options
 from metastore.sources.delta_rows import DeltaFile, DeltaRows, RowNumbers, stored_path, stored_schema
-from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
+from metastore.sources.provided_tables import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
 
 FORMAT: Final = "DELTA"
 
@@ -72,7 +72,7 @@ class DeltaSource:
         self._limit = limit
 
     def files(self) -> Sequence[SourceFile]:
-        """As :meth:`metastore.sources.provided.Provided.files`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedTable.files`."""
         return sorted(self._actions)
 
     def contents(
@@ -80,21 +80,21 @@ class DeltaSource:
         files: Sequence[SourceFile],
         columns: Sequence[ColumnPath] | None = None,
     ) -> Iterator[ProvidedFile]:
-        """As :meth:`metastore.sources.provided.Provided.contents`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedTable.contents`."""
         for file in files:
             yield self._content(file, self._actions[file])
 
     def modified_times(self) -> Mapping[str, int]:
-        """As :meth:`metastore.sources.provided.Provided.modified_times`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedTable.modified_times`."""
         return {file.path: action["modification_time"] * _NANOS for file, action in self._actions.items()}
 
     @cached_property
     def schema(self) -> TupleSchema:
-        """As :attr:`metastore.sources.provided.ReadableTable.schema`."""
+        """As :attr:`metastore.sources.provided_tables.ReadableTable.schema`."""
         return tuple_schema(self._arrow)[0]
 
     def reader(self, paths: Sequence[str]) -> DeltaRows:
-        """As :meth:`metastore.sources.provided.ReadableTable.reader`."""
+        """As :meth:`metastore.sources.provided_tables.ReadableTable.reader`."""
         if unknown := sorted(self._features - _FEATURES):
             raise InvalidRequestError(
                 f"the Delta table at {self.location} requires the reader features {', '.join(unknown)}, which "

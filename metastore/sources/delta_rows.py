@@ -58,15 +58,15 @@ class DeltaRows:
     by_id: bool = False
 
     def of(self, paths: Sequence[str]) -> DeltaRows:
-        """As :meth:`metastore.sources.provided.Reader.of`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedReader.of`."""
         return replace(self, files={path: self.files[path] for path in paths})
 
     def groups(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
-        """As :meth:`metastore.sources.provided.Reader.groups`: each file is a group."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedReader.groups`: each file is a group."""
         return ([path] for path in paths)
 
     def rows(self, paths: Sequence[str], schema: pa.Schema, *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """As :meth:`metastore.sources.provided.Reader.rows`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedReader.rows`."""
         for path in paths:
             yield from self._rows_of(path, schema, threads)
 

@@ -55,7 +55,7 @@ from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.statistics_json import from_micros
 from metastore.model.tuple_schema import LOGICAL_TYPE, TupleSchema, with_left_out
 from metastore.sources.iceberg_rows import IcebergRows
-from metastore.sources.provided import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
+from metastore.sources.provided_tables import Measures, ProvidedFile, by_key, column_statistics, source_file, state_of
 
 FORMAT: Final = "ICEBERG"
 
@@ -83,27 +83,27 @@ class IcebergSource:
 
     @property
     def location(self) -> str:
-        """As :attr:`metastore.sources.provided.Provided.location`."""
+        """As :attr:`metastore.sources.provided_tables.ProvidedTable.location`."""
         return plain_path(self._table.location()).rstrip("/")
 
     def files(self) -> Sequence[SourceFile]:
-        """As :meth:`metastore.sources.provided.Provided.files`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedTable.files`."""
         return sorted(self._tasks)
 
     def modified_times(self) -> None:
-        """As :meth:`metastore.sources.provided.Provided.modified_times`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedTable.modified_times`."""
 
     def contents(
         self, files: Sequence[SourceFile], columns: Sequence[ColumnPath] | None = None
     ) -> Iterator[ProvidedFile]:
-        """As :meth:`metastore.sources.provided.Provided.contents`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedTable.contents`."""
         leaves = [leaf for leaf in self._leaves if columns is None or is_among(leaf.path, columns)]
         for file in files:
             yield self._content(file, self._tasks[file], leaves)
 
     @cached_property
     def schema(self) -> TupleSchema:
-        """As :attr:`metastore.sources.provided.ReadableTable.schema`."""
+        """As :attr:`metastore.sources.provided_tables.ReadableTable.schema`."""
         nanos = (TimestampNanoType, TimestamptzNanoType)
         counted = {each.name for each in self._readable.fields if isinstance(each.field_type, nanos)}
         arrow = schema_to_pyarrow(self._readable, include_field_ids=False)
@@ -116,7 +116,7 @@ class IcebergSource:
         return readable_schema(self._table.schema())
 
     def reader(self, paths: Sequence[str]) -> IcebergRows:
-        """As :meth:`metastore.sources.provided.ReadableTable.reader`."""
+        """As :meth:`metastore.sources.provided_tables.ReadableTable.reader`."""
         tasks = {file.path: task for file, task in self._tasks.items()}
         for path in paths:
             if path not in tasks:

@@ -51,11 +51,11 @@ class IcebergRows:
         return cls(without_history(metadata, schemas=schemas), io, bare)
 
     def of(self, paths: Sequence[str]) -> IcebergRows:
-        """As :meth:`metastore.sources.provided.Reader.of`."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedReader.of`."""
         return replace(self, tasks={path: self.tasks[path] for path in paths})
 
     def groups(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
-        """As :meth:`metastore.sources.provided.Reader.groups`: neighbouring files together, large files alone."""
+        """As :meth:`.ProvidedReader.groups`: neighbouring files together, large files alone."""
         group: list[str] = []
         size = 0
         for path in paths:
@@ -69,7 +69,7 @@ class IcebergRows:
             yield group
 
     def rows(self, paths: Sequence[str], schema: pa.Schema, *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """As :meth:`metastore.sources.provided.Reader.rows`; PyIceberg chooses its threads."""
+        """As :meth:`metastore.sources.provided_tables.ProvidedReader.rows`; PyIceberg chooses its threads."""
         fields = {column.name: column for column in self.metadata.schema().fields}
         projected = Schema(*(fields[name] for name in schema.names))
         scan = RowScan(self.metadata, self.io, projected, AlwaysTrue())

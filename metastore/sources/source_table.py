@@ -18,7 +18,7 @@ from metastore.lake.formats.text.text_options import TextOptions
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TupleSchema
 from metastore.sources.listing import Listing, list_files
-from metastore.sources.provided import ProvidedTable
+from metastore.sources.provided_tables import ProvidedTable
 from metastore.sources.sink_log import logged_files
 from metastore.sources.table_columns import TableColumns, kept_schema
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec as _find_spec
 from metastore.errors import EngineError as _EngineError
 from metastore.ground.distribution import install_command as _install_command
 from metastore.ground.loaded_on_use import loaded_on_use as _loaded_on_use
-from metastore.spark.supported import require_supported as _require_supported
+from metastore.spark.supported_versions import require_supported as _require_supported
 
 # PySpark runs without pandas, but refuses the Arrow functions that this package requires. The Python process that Spark
 # starts for a data source also runs this check, possibly with another interpreter.
@@ -34,10 +34,10 @@ _require_supported(_pyspark.__version__)
 if _typing.TYPE_CHECKING:
     from metastore.spark.connection import connect as connect
     from metastore.spark.engine import SparkEngine as SparkEngine
-    from metastore.spark.materialized import SparkQueryEngine as SparkQueryEngine
     from metastore.spark.merging import merge as merge
     from metastore.spark.pruned_table import read_table as read_table
     from metastore.spark.query import select as select
+    from metastore.spark.query_engine import SparkQueryEngine as SparkQueryEngine
     from metastore.spark.reading import read_files as read_files
     from metastore.spark.registration import register as register
     from metastore.spark.registration import register_source as register_source
@@ -48,7 +48,7 @@ __getattr__, __dir__ = _loaded_on_use(
     __name__,
     {
         "SparkEngine": "engine",
-        "SparkQueryEngine": "materialized",
+        "SparkQueryEngine": "query_engine",
         "connect": "connection",
         "merge": "merging",
         "read_files": "reading",

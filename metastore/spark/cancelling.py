@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from metastore.ground.interrupts import result_of
 from metastore.spark.session import GONE, is_classic
-from metastore.spark.supported import has_artifacts
+from metastore.spark.supported_versions import has_artifacts
 
 _CANCELLED_AGAIN_AFTER: Final = 0.1
 """Seconds that an interrupted job gets to end before it is cancelled once more."""

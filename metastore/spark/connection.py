@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from metastore.config import Settings, load
 from metastore.session import Session
 from metastore.session import connect as connect_session
-from metastore.spark.materialized import SparkQueryEngine
+from metastore.spark.query_engine import SparkQueryEngine
 from metastore.spark.session import active_session, is_stopped
 from metastore.spark.session_keys import session_conf, with_keys_of_session
 from metastore.spark.workers import require_workers

@@ -54,7 +54,7 @@ from metastore.spark.session import (
     start_session,
 )
 from metastore.spark.spark_types import arrow_rows
-from metastore.spark.supported import has_artifacts
+from metastore.spark.supported_versions import has_artifacts
 from metastore.spark.workers import require_workers
 from metastore.sql.target import Dealt
 

@@ -22,7 +22,7 @@ from metastore.spark.engine import SparkEngine
 from metastore.spark.pruned_table import read_table
 from metastore.spark.session import adopt, quiet_about_pandas
 from metastore.spark.session_keys import OF_HADOOP, session_conf
-from metastore.spark.supported import require_data_sources
+from metastore.spark.supported_versions import require_data_sources
 
 _COMPONENTS: Final = "components"
 

@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 
 from metastore.engines.java import find_java
 from metastore.errors import EngineError
-from metastore.spark.supported import require_supported
+from metastore.spark.supported_versions import require_supported
 
 _RUNTIME: Final = {
     # While this is off (the default) Spark refuses to read from a Python data source that accepts filters.

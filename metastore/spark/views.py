@@ -33,7 +33,7 @@ from metastore.sql.views.names import Names
 from metastore.sql.views.push_down import conditions
 from metastore.sql.views.references import table_named
 from metastore.sql.views.text import DEFAULT_DIALECT
-from metastore.sql.views.unlisted import unlisted_column
+from metastore.sql.views.unlisted_columns import unlisted_column
 
 _UNFIT: Final = re.compile(r"\W")
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import Token, TokenType
 
-from metastore.components.named import NamedComponent
+from metastore.components.named_components import NamedComponent
 from metastore.errors import InvalidRequestError
 from metastore.model.identity import TableInfo
 from metastore.sql.statement import Cursor, Statement

@@ -16,7 +16,7 @@ from support.unit_rows import Units
 from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.run import analyze, drop_metadata
-from metastore.analyze.stored import StoredMetadata
+from metastore.analyze.stored_metadata import StoredMetadata
 from metastore.analyze.tasks.segments import make_segments
 from metastore.components.metastore import Metastore
 from metastore.components.operations.read import Read

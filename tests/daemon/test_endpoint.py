@@ -24,7 +24,7 @@ from metastore.daemon.decide import LastRun
 from metastore.daemon.endpoint import Endpoint, require_protection
 from metastore.daemon.lease import LeaseView
 from metastore.daemon.state import State
-from metastore.daemon.unmatched import UnmatchedLayer
+from metastore.daemon.unmatched_policies import UnmatchedLayer
 from metastore.errors import ConfigError, InvalidRequestError, StorageError
 from metastore.model.run_unit import RunUnit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from metastore.analyze.declared import declared_schema
+from metastore.analyze.declared_schema import declared_schema
 from metastore.errors import InvalidRequestError
 from metastore.lake.formats.arrow_schema import arrow_schema
 

@@ -1,8 +1,8 @@
 """The task that makes the segments of top-level directories which it lists itself.
 
-Place in the flow: for a large table, the driver holds one line a segment (:mod:`metastore.analyze.surveyed`). The task
-lists the directories, and makes their segments as :mod:`metastore.analyze.tasks.segments` does. It stores the result if
-it reaches the component's store. So files, units and content of a large table are never in the driver.
+Place in the flow: for a large table, the driver holds one line a segment (:mod:`metastore.analyze.table_survey`). The
+task lists the directories, and makes their segments as :mod:`metastore.analyze.tasks.segments` does. It stores the
+result if it reaches the component's store. So files, units and content of a large table are never in the driver.
 
 Promise: a segment's units and its stored state come from one listing, that of this task.
 """

@@ -1,8 +1,8 @@
 """The task that lists top-level directories of a large table: one row for each directory, whatever it holds.
 
-Place in the flow: :mod:`metastore.analyze.surveyed` sends the names of a table's directories. The driver compares the
-states with the stored ones, and never holds the files. The task that makes a changed segment lists its directory once
-more (:mod:`metastore.analyze.tasks.directories`).
+Place in the flow: :mod:`metastore.analyze.table_survey` sends the names of a table's directories. The driver compares
+the states with the stored ones, and never holds the files. The task that makes a changed segment lists its directory
+once more (:mod:`metastore.analyze.tasks.directories`).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from metastore.daemon.probe import health_of_daemon, lines_of, require_health
 from metastore.daemon.process import run_once, serve
 from metastore.daemon.report import draw
 from metastore.daemon.state import State
-from metastore.daemon.unmatched import find_unmatched
+from metastore.daemon.unmatched_policies import find_unmatched
 from metastore.daemon.workspaces import tables_of
 from metastore.errors import NotFoundError
 from metastore.model.run_unit import RunUnit

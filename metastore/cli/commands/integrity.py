@@ -85,7 +85,7 @@ def _of_policies(session: Session, limit_s: float) -> Iterator[ShownFinding]:
     """Returns policies that match nothing, of the catalogs that answer in time."""
     from metastore.daemon.inquiry import Inquiries  # noqa: PLC0415 - for this command alone
     from metastore.daemon.listing import look_at  # noqa: PLC0415 - as above
-    from metastore.daemon.unmatched import find_unmatched  # noqa: PLC0415 - as above
+    from metastore.daemon.unmatched_policies import find_unmatched  # noqa: PLC0415 - as above
     from metastore.daemon.workspaces import looked_after, tables_of  # noqa: PLC0415 - as above
 
     policies = session.settings.policies

@@ -17,7 +17,7 @@ from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import MetadataType
 from metastore.procedures.publishing.columns import Faults
 from metastore.procedures.publishing.metrics import statistics_of
-from metastore.procedures.publishing.stored import StoredTable
+from metastore.procedures.publishing.stored_table import StoredTable
 from metastore.sources.directory_values import value_of
 
 

@@ -23,8 +23,8 @@ from metastore.procedures.files.guards import PUBLISHED
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext
 from metastore.procedures.publishing.difference import changed_segments
-from metastore.procedures.publishing.published import VERSION, live, segments_of
-from metastore.procedures.publishing.stored import StoredTable
+from metastore.procedures.publishing.published_table import VERSION, live, segments_of
+from metastore.procedures.publishing.stored_table import StoredTable
 from metastore.sources.naming import resolve
 
 _COLUMNS: Final[dict[str, pa.DataType]] = {

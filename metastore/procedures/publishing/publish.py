@@ -1,8 +1,8 @@
 """``publish_table`` makes or renews an Iceberg table over the files of an analyzed folder, from its stored units alone.
 
-Place in the flow: the units say which segments changed (:mod:`metastore.procedures.publishing.stored`). Their files'
-schemas decide columns and refusals (:mod:`metastore.procedures.publishing.columns`), before anything is made. Then the
-manifests that hold these segments are written anew, and one snapshot is committed. No data file is opened.
+Place in the flow: the units say which segments changed (:mod:`metastore.procedures.publishing.stored_table`). Their
+files' schemas decide columns and refusals (:mod:`metastore.procedures.publishing.columns`), before anything is made.
+Then the manifests that hold these segments are written anew, and one snapshot is committed. No data file is opened.
 
 Promises: what some engine would read wrong is refused by name. A snapshot has exactly the files of one version of the
 metastore, and names it. A lost race is repeated upon the newest table and metadata.
@@ -51,7 +51,7 @@ from metastore.procedures.publishing.creation import commit_first, staged_table
 from metastore.procedures.publishing.difference import Stale, Tally, changed_segments, divide_manifests, entries_now
 from metastore.procedures.publishing.expiration import find_outdated, remove_files
 from metastore.procedures.publishing.metrics import files_in_columns
-from metastore.procedures.publishing.published import (
+from metastore.procedures.publishing.published_table import (
     FIELD_IDS,
     SEGMENTS,
     VERSION,
@@ -65,7 +65,7 @@ from metastore.procedures.publishing.published import (
     segments_of,
     unspellable,
 )
-from metastore.procedures.publishing.stored import StoredTable
+from metastore.procedures.publishing.stored_table import StoredTable
 from metastore.sources.naming import resolve
 
 ENTRIES_A_MANIFEST: Final = 2_000

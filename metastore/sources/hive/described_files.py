@@ -30,7 +30,7 @@ from metastore.sources.hive.text.lines import decompress, lines
 from metastore.sources.hive.text.serdes import TextSerde
 from metastore.sources.hive.text.values import measure_column
 from metastore.sources.hive.types import HiveLeaf, drill_type, leaves_of
-from metastore.sources.provided import Measures, column_statistics
+from metastore.sources.provided_tables import Measures, column_statistics
 
 _FRAGMENT: Final[dict[str, Any]] = {
     "number": pa.int64(),

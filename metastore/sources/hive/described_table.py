@@ -1,9 +1,9 @@
 """Hive tables that are described file by file: text, ``char``, and partitions in several formats or in other folders.
 
 No metadata units of their directories are kept. The table itself provides the contents of its files, partition columns
-included, as Iceberg tables do (:class:`metastore.sources.provided.ProvidedTable`). The state of a file includes the
-service's description of its partition (format, SerDe, delimiters, values, types). If that is altered, the file counts
-as changed.
+included, as Iceberg tables do (:class:`metastore.sources.provided_tables.ProvidedTable`). The state of a file includes
+the service's description of its partition (format, SerDe, delimiters, values, types). If that is altered, the file
+counts as changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from metastore.sources.hive.tables import MIGRATABLE, Columns, HiveFormat, HiveP
 from metastore.sources.hive.text.serdes import SerdeKind, TextSerde, text_serde
 from metastore.sources.hive.types import HiveType, drill_type, leaves_of
 from metastore.sources.listing import list_files
-from metastore.sources.provided import Measures, ProvidedFile, column_statistics
+from metastore.sources.provided_tables import Measures, ProvidedFile, column_statistics
 
 MIXED: Final = "HIVE"
 """The table type of a table whose partitions have several formats."""
@@ -75,12 +75,12 @@ class DescribedTable:
 
     @cached_property
     def schema(self) -> TupleSchema:
-        """See :attr:`metastore.sources.provided.Provided.schema`; partition columns come last."""
+        """See :attr:`metastore.sources.provided_tables.ProvidedTable.schema`; partition columns come last."""
         columns = (*self._columns, *self._table.partition_columns)
         return TupleSchema(tuple(SchemaColumn(name, str(drill_type(type_)), False, {}) for name, type_ in columns))
 
     def files(self) -> Sequence[SourceFile]:
-        """See :meth:`metastore.sources.provided.Provided.files`."""
+        """See :meth:`metastore.sources.provided_tables.ProvidedTable.files`."""
         return sorted(self._places_by_file)
 
     def contents(
@@ -88,14 +88,14 @@ class DescribedTable:
         files: Sequence[SourceFile],
         columns: Sequence[ColumnPath] | None = None,
     ) -> Iterator[ProvidedFile]:
-        """See :meth:`metastore.sources.provided.Provided.contents`. Raises FormatError for an unreadable file."""
+        """See :meth:`.ProvidedTable.contents`. Raises FormatError for an unreadable file."""
         files = list(files)
         for batch in self._engine(len(files)).run(list(self._chunks(files)), describe, FRAGMENT):
             for row in batch.to_pylist():
                 yield self._content(files[row["number"]], row["rows"], row["statistics"])
 
     def modified_times(self) -> Mapping[str, int]:
-        """See :meth:`metastore.sources.provided.Provided.modified_times`; whole seconds."""
+        """See :meth:`metastore.sources.provided_tables.ProvidedTable.modified_times`; whole seconds."""
         return {file.path: file.mtime_ns // _STATE * _STATE for file in self._places_by_file}
 
     def _content(self, file: SourceFile, rows: int, texts: Sequence[str | None]) -> ProvidedFile:

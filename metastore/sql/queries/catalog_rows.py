@@ -36,7 +36,7 @@ from metastore.sql.queries.columns_of_files import (
     of_table,
     with_columns,
 )
-from metastore.sql.queries.narrowed import NarrowedRead, fitting, of_iceberg
+from metastore.sql.queries.narrowed_read import NarrowedRead, fitting, of_iceberg
 from metastore.sql.queries.push_down import AskedRows
 from metastore.sql.queries.row_parts import RowsOnStore, addressed_rows_of, rows_of_iceberg
 

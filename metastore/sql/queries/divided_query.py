@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from metastore.config.sql import SqlSettings
 from metastore.duck.queries import Duck, Failure
-from metastore.sql.queries.composed import ComposedQuery
+from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.query_errors import Hints, error_of
 from metastore.sql.queries.relations import Relation, Relations
 from metastore.sql.queries.row_parts import HeldRows, RowPart, in_schema

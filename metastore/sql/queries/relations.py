@@ -52,7 +52,7 @@ from metastore.scan.directories import LEVEL
 from metastore.scan.pruning.row_id import ROW_ID
 from metastore.scan.scan import Scan
 from metastore.sql.queries.catalog_rows import CatalogRows
-from metastore.sql.queries.narrowed import NarrowedRead, fitting, in_memory, narrowed_by, of_changelog, of_scan
+from metastore.sql.queries.narrowed_read import NarrowedRead, fitting, in_memory, narrowed_by, of_changelog, of_scan
 from metastore.sql.queries.push_down import AskedRows
 from metastore.sql.queries.row_parts import RowsOnStore, rows_of_scan
 from metastore.sql.queries.time_travel import is_branch, table_at
@@ -61,7 +61,7 @@ from metastore.sql.target import StatementTarget
 from metastore.sql.views.expansion import ViewText
 from metastore.sql.views.freshness import typed_query
 from metastore.sql.views.names import Meaning, Names
-from metastore.sql.views.unlisted import UNLISTED
+from metastore.sql.views.unlisted_columns import UNLISTED
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,8 @@ class Relations:
         """Returns the relation that a name means, at the ``wanted`` version; for a view, its query.
 
         ``named`` are the names in the query, in lower case; columns that exist only on request are looked up in it.
-        ``unlisted`` are the columns of :mod:`metastore.sql.views.unlisted` that the query reads from this table.
+        ``unlisted`` are the columns of :mod:`metastore.sql.views.unlisted_columns` that the query reads from this
+        table.
 
         Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of something without
         versions.

@@ -36,20 +36,20 @@ from metastore.model.identity import TableInfo
 from metastore.scan.pruning.file_columns import NOT_KEPT
 from metastore.scan.pruning.row_id import ROW_ID
 from metastore.sql.queries.asked_through_views import Through, asked_through
-from metastore.sql.queries.narrowed import NarrowedRead
+from metastore.sql.queries.narrowed_read import NarrowedRead
 from metastore.sql.queries.push_down import AskedRows, asked_of, condition_text
 from metastore.sql.queries.query_errors import Hints, error_of
 from metastore.sql.queries.query_text import QueryText, Reference
 from metastore.sql.queries.relations import Relation, Relations
 from metastore.sql.queries.row_parts import RowsOnStore
-from metastore.sql.queries.unlisted import stars_without
+from metastore.sql.queries.star_columns import stars_without
 from metastore.sql.statement import Statement
 from metastore.sql.target import StatementTarget
 from metastore.sql.views.expansion import ViewText, expand
 from metastore.sql.views.references import references
 from metastore.sql.views.runner import in_duckdb
 from metastore.sql.views.text import DEFAULT_DIALECT
-from metastore.sql.views.unlisted import meant_of
+from metastore.sql.views.unlisted_columns import meant_of
 
 T = TypeVar("T")
 

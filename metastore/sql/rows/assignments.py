@@ -15,7 +15,7 @@ from sqlglot import Token, TokenType
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted, quote_for_spark, text_constant
 from metastore.sql.expressions import expression, position_of
-from metastore.sql.queries.composed import ComposedQuery
+from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.default_keyword import is_default
 from metastore.sql.statement import Cursor, Name
 

@@ -32,7 +32,7 @@ from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.row_changes import FILE, ROW, RowChanges, Update
 from metastore.lake.writes.written_change import RowPlan
 from metastore.sql.expressions import expression, positions_of
-from metastore.sql.queries.composed import ComposedQuery
+from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.default_keyword import is_default
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import rows_of

@@ -26,7 +26,7 @@ from metastore.ground.quoting import double_quoted, quote_for_spark
 from metastore.lake.writes.row_changes import FILE, ROW
 from metastore.lake.writes.written_change import RowPlan
 from metastore.sql.expressions import expression, positions_of
-from metastore.sql.queries.composed import ComposedQuery
+from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.divided_query import held_rows
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import rows_of

@@ -28,7 +28,7 @@ from metastore.lake.writes.row_changes import FILE, ROW, LiveRows
 from metastore.lake.writes.row_modes import RowMode
 from metastore.lake.writes.table_writer import TableWriter
 from metastore.lake.writes.written_change import RowPlan, WrittenChange, write_change
-from metastore.sql.queries.composed import ComposedQuery
+from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.push_down import AskedRows
 from metastore.sql.queries.relations import Relation
 from metastore.sql.queries.row_parts import AddressedFiles

@@ -20,7 +20,7 @@ from sqlglot import Token, TokenType
 
 from metastore.lake.writes.conforming import conformed_column
 from metastore.sql.expressions import expression, position_of, positions_of
-from metastore.sql.queries.composed import ComposedQuery
+from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.select import rows_of
 from metastore.sql.statement import Cursor, Name
 from metastore.sql.tasks.row_writes import StatementReading

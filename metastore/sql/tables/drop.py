@@ -88,7 +88,7 @@ class _Purge:
         listed = identities(own)
         proof = Proof(self.target.catalogs, self.place, self.target.engine_for, spelling=self.spelling)
         first = proof.judge(own)
-        self._proven(first)
+        self._require_proof(first)
         drop_entry(self.place)
         judged = proof.judge(first.free)  # other tables may need a file since then; such files stay
         put_off = PutOff(self.target.metastore.deletions, str(self.place), PURGE, named, renewed=own)
@@ -106,7 +106,7 @@ class _Purge:
             summary += f", {len(failed)} could not be deleted, such as {location}: {error}"
         return summary
 
-    def _proven(self, judged: Judgement) -> None:
+    def _require_proof(self, judged: Judgement) -> None:
         if judged.why_unknown is not None:
             raise InvalidRequestError(
                 f"{self.place} cannot be purged: {judged.why_unknown}. Nothing was dropped; DROP TABLE without PURGE "

@@ -26,7 +26,7 @@ from metastore.ground.quoting import double_quoted
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.inspection.column_statistics import STATISTICS, column_statistics
 from metastore.lake.inspection.partition_names import partition_names
-from metastore.sql.queries.composed import ComposedQuery
+from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.select import rows_of
 from metastore.sql.statement import Cursor, Name, Statement

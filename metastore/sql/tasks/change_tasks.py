@@ -23,7 +23,7 @@ from metastore.lake.writes.row_changes import Numbers
 from metastore.lake.writes.row_modes import RowMode
 from metastore.lake.writes.table_writer import TableWriter
 from metastore.lake.writes.written_change import RowPlan, WrittenChange, write_change
-from metastore.sql.queries.composed import ComposedQuery
+from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.divided_query import DividedQuery
 from metastore.sql.queries.row_parts import AddressedFiles
 from metastore.sql.queries.select import fetch_lines, streamed_rows

@@ -23,8 +23,8 @@ from metastore.errors import InvalidRequestError
 from metastore.lake.iceberg.columns.readable_columns import readable_schema
 from metastore.lake.iceberg.rows.live_files import partition_test
 from metastore.predicates.condition import Condition
-from metastore.sql.queries.composed import ComposedQuery
-from metastore.sql.queries.narrowed import fitting
+from metastore.sql.queries.composed_query import ComposedQuery
+from metastore.sql.queries.narrowed_read import fitting
 from metastore.sql.queries.push_down import AskedRows, asked_of
 from metastore.sql.queries.query_text import QueryText
 from metastore.sql.tasks.row_writes import StatementReading

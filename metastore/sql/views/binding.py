@@ -25,7 +25,7 @@ from metastore.model.tuple_schema import LOGICAL_TYPE, TIME_ZONE, SchemaColumn, 
 from metastore.sql.views.references import drop_table_paths, info_of, references
 from metastore.sql.views.text import DEFAULT_DIALECT, identifier_at, place_of
 from metastore.sql.views.types import UNKNOWN, to_sqlglot, type_of
-from metastore.sql.views.unlisted import UNLISTED
+from metastore.sql.views.unlisted_columns import UNLISTED
 
 SchemaOf = Callable[[TableInfo], TupleSchema]
 """Returns the columns of a table or view. Raises NotFoundError for an unknown one."""

@@ -16,7 +16,7 @@ from metastore.model.tuple_schema import TupleSchema
 from metastore.sql.views.binding import ResolvedQuery, bind
 from metastore.sql.views.names import NameKind, Names
 from metastore.sql.views.text import DEFAULT_DIALECT
-from metastore.sql.views.unlisted import UnlistedColumns
+from metastore.sql.views.unlisted_columns import UnlistedColumns
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.sql.views.binding import ResolvedQuery
 from metastore.sql.views.types import UNKNOWN
-from metastore.sql.views.unlisted import UNLISTED, unlisted_column
+from metastore.sql.views.unlisted_columns import UNLISTED, unlisted_column
 
 SOURCES: Final = "sources"
 """Key of the contract in a unit's additional metadata."""

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.opened_data import opened_data
 
-from metastore.analyze.declared import declared_schema
+from metastore.analyze.declared_schema import declared_schema
 from metastore.errors import FormatError, InvalidRequestError
 from metastore.lake.formats.text.text_options import TextOptions
 from metastore.lake.formats.text.text_streams import PlainText, plain_pieces

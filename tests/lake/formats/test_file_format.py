@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.lake_folder import Lake
 
-from metastore.analyze.declared import declared_schema
+from metastore.analyze.declared_schema import declared_schema
 from metastore.analyze.tasks.file_rows import DataChunk, read_files
 from metastore.errors import EngineError, FormatError, NotFoundError
 from metastore.lake.formats.file_format import Opening

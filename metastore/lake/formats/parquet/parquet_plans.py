@@ -113,7 +113,7 @@ class FooterPlan:
 
 
 class Plans:
-    """The plans of the latest schemas, over all tasks of this process; ``columns`` as for :meth:`Plan.of`."""
+    """The plans of the latest schemas, over all tasks of this process; ``columns`` as for :meth:`FooterPlan.of`."""
 
     def __init__(self, columns: Sequence[ColumnPath] | None) -> None:
         self._columns = columns

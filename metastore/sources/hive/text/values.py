@@ -22,7 +22,7 @@ from metastore.model.statistics import ColumnStatistics
 from metastore.sources.hive.text.fields import Raw
 from metastore.sources.hive.text.serdes import SerdeKind, TextSerde
 from metastore.sources.hive.types import HiveType, drill_type
-from metastore.sources.provided import Measures, column_statistics
+from metastore.sources.provided_tables import Measures, column_statistics
 
 _CLOCKS_APART: Final = timedelta(days=1)
 """Maximum difference between readings of a local time that daylight saving or the date line skips."""

@@ -26,7 +26,7 @@ from metastore.model.bounds.unit_columns import UnitColumns
 from metastore.model.bounds.units import Portion, TablePortion, of_kind
 from metastore.model.column_path import ColumnPath, parse
 from metastore.model.vocabulary import MetadataType
-from metastore.sources.provided import ProvidedTable
+from metastore.sources.provided_tables import ProvidedTable
 from metastore.sources.source_table import SourceTable
 
 

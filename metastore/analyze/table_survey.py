@@ -13,7 +13,7 @@ from typing import Final
 from metastore.analyze.changes import segments_of
 from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.states import segment_state
-from metastore.analyze.stored import StoredMetadata
+from metastore.analyze.stored_metadata import StoredMetadata
 from metastore.analyze.tasks.chunks import Limits, run_named
 from metastore.analyze.tasks.survey import SURVEYED, DirectoriesToList, SurveyChunk, SurveyedSegment, survey
 from metastore.components.storage.partition_sender import StoreProof

@@ -11,7 +11,7 @@ import pytest
 
 import metastore
 from metastore.errors import EngineError
-from metastore.spark.supported import require_data_sources, require_supported
+from metastore.spark.supported_versions import require_data_sources, require_supported
 
 ROOT = Path(metastore.__file__).parents[1]
 

@@ -1,7 +1,7 @@
 """Rewrites the stars of a query, in DuckDB's SQL, so that they leave out columns that a query must name. Pure.
 
-Place in the flow: SELECT gives a table those columns of :mod:`metastore.sql.views.unlisted` that the query uses. Each
-star that would include them gets ``EXCLUDE``.
+Place in the flow: SELECT gives a table those columns of :mod:`metastore.sql.views.unlisted_columns` that the query
+uses. Each star that would include them gets ``EXCLUDE``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
 from metastore.sql.queries.query_text import QueryText, Reference
-from metastore.sql.views.unlisted import stars_over
+from metastore.sql.views.unlisted_columns import stars_over
 
 _EXCLUDE: Final = re.compile(r"\*\s*(?:EXCLUDE|EXCEPT)\s*\(", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ import pytest
 
 from metastore.config import load_text
 from metastore.daemon.policy import TableName
-from metastore.daemon.unmatched import CatalogContents, enables, find_unmatched
+from metastore.daemon.unmatched_policies import CatalogContents, enables, find_unmatched
 
 CATALOGS = "drill.metastore.catalogs { lake.type = in-memory, sea.type = in-memory }\n"
 SEEN = CatalogContents(
