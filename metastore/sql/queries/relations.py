@@ -313,7 +313,9 @@ class Relations:
             table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
         rows = CatalogRows.of(target, table, unlisted, live)
         left_out = {} if reads_variants() else reasons_of_columns_left_out(table.schema())
-        return Relation(rows.columns, rows.read, rows.narrow, rows.schema, rows.unlisted_columns, left_out, rows.on_store)
+        return Relation(
+            rows.columns, rows.read, rows.narrow, rows.schema, rows.unlisted_columns, left_out, rows.on_store
+        )
 
     def _relation_of_analyzed(
         self, info: TableInfo, wanted: Version, named: Collection[str], unlisted: Collection[str]

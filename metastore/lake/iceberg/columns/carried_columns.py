@@ -70,23 +70,23 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     """Return the Arrow schema of ``schema``, made by :func:`with_variant_parts`, whose variants are labelled."""
     if not has_variant_parts(schema):
         return schema_to_pyarrow(schema, include_field_ids=False)
-    return pa.schema(map(_labelled, schema_to_pyarrow(schema)))
+    return pa.schema(map(_label_field, schema_to_pyarrow(schema)))
 
 
-def _labelled(field: Any) -> Any:
+def _label_field(field: Any) -> Any:
     """Return a field without field ids, and with the label of variants."""
     kind, label = field.type, None
     if pa.types.is_struct(kind):
         parts = [kind.field(place) for place in range(kind.num_fields)]
         if parts and int((parts[0].metadata or {}).get(_FIELD_ID, b"0")) < 0:
             label = {LOGICAL_TYPE: VARIANT}
-        kind = pa.struct(map(_labelled, parts))
+        kind = pa.struct(map(_label_field, parts))
     elif pa.types.is_map(kind):
-        kind = pa.map_(_labelled(kind.key_field), _labelled(kind.item_field))
+        kind = pa.map_(_label_field(kind.key_field), _label_field(kind.item_field))
     elif pa.types.is_large_list(kind):
-        kind = pa.large_list(_labelled(kind.value_field))
+        kind = pa.large_list(_label_field(kind.value_field))
     elif pa.types.is_list(kind):
-        kind = pa.list_(_labelled(kind.value_field))
+        kind = pa.list_(_label_field(kind.value_field))
     return pa.field(field.name, kind, field.nullable, label)
 
 
