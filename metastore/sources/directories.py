@@ -121,7 +121,7 @@ class DirectoryColumns:
             each = [_one_value(value, "VARCHAR") for value in {levels[level] for levels in self._distinct}]
         else:
             key, named = self._named[column]
-            each = [_typed(text, named) for text in self._values.get(key, ())] if named.usable else []
+            each = [_statistics_of(text, named) for text in self._values.get(key, ())] if named.usable else []
         known = [one for one in each if one is not None]
         if not known or len(known) < len(each):
             return None

@@ -99,8 +99,8 @@ class Relations:
 
     def __init__(self, target: StatementTarget) -> None:
         self._target = target
-        self._names = Names(target.metastore, target.tables.describe_unstored)
-        self._views = target.views.lookup(names=self._names)
+        self.names = Names(target.metastore, target.tables.describe_unstored)
+        self._views = target.views.lookup(names=self.names)
         self._versions: dict[str, int] = {}
         self._tables: dict[str, Table] = {}
         self._addressed: dict[tuple[str, Version], LiveRows] = {}
@@ -208,17 +208,12 @@ class Relations:
     def _changelog(self, parts: Sequence[str]) -> Changelog | None:
         return self._target.catalogs.changelogs.get(parts[0].lower()) if len(parts) == 1 else None
 
-    @property
-    def names(self) -> Names:
-        """The meaning of names in storage plugins."""
-        return self._names
-
     def meaning(self, info: TableInfo) -> Meaning:
         """Returns the meaning of a name in a storage plugin.
 
         Raises NotFoundError, with the nearest names, if nothing has it.
         """
-        return self._names.get(info)
+        return self.names.get(info)
 
     def text(self, info: TableInfo) -> ViewText | None:
         """Returns a view's query, or the query for a materialized view's rows; None for a table.
@@ -226,11 +221,11 @@ class Relations:
         A materialized view's own query gets the types of its stored rows, where DuckDB's types would differ.
         """
         found = self._views(info)
-        meaning = None if found is None else self._names.find(info)
+        meaning = None if found is None else self.names.find(info)
         unit = None if meaning is None else meaning.unit
-        if not isinstance(unit, MaterializedViewMetadataUnit) or found != self._names.text(info):
+        if not isinstance(unit, MaterializedViewMetadataUnit) or found != self.names.text(info):
             return found
-        return typed_query(unit, self._names)
+        return typed_query(unit, self.names)
 
     def _of_information_schema(self, name: str, wanted: Version) -> Relation:
         found = relation(name)
