@@ -114,6 +114,7 @@ FIELDS: Final[Mapping[str, Mapping[str, _Reader]]] = {
     "rewrite_manifests": {**_EVERY, "min_manifests": _count},
     "rewrite_data_files": {**_EVERY, "target_file_size": _bytes, "min_input_files": _count},
     "old_metadata": {**_EVERY, "keep": _count, "owned": _locations},
+    "publish": _EVERY,
     "analyze": _EVERY,
     "refresh": _EVERY,
 }

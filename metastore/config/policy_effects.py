@@ -24,12 +24,15 @@ _EXPIRATION: Final = (
     "the metastore's own tables are expired as a whole; budget.seconds bounds the time before the commit"
 )
 
-_ONE_RUN: Final = "a table is analyzed or refreshed as a whole; analyze.budget.seconds bounds the time to read files"
+_ONE_RUN: Final = (
+    "a table is analyzed, published or refreshed as a whole; budget.seconds of analyze and publish bounds the time to "
+    "read files"
+)
 
 _NOWHERE: Final[Mapping[str, str]] = {
     "rewrite_manifests.budget.files": _ONE_COMMIT,
     "rewrite_manifests.budget.bytes": _ONE_COMMIT,
-    **{f"analyze.budget.{unit}": _ONE_RUN for unit in ("files", "bytes")},
+    **{f"{action}.budget.{unit}": _ONE_RUN for action in ("analyze", "publish") for unit in ("files", "bytes")},
     **{f"refresh.budget.{unit}": _ONE_RUN for unit in ("files", "bytes", "seconds")},
 }
 _NOT_ON_OWN: Final[Mapping[str, str]] = {

@@ -26,11 +26,15 @@ class TlsSettings:
 
 @dataclass(frozen=True)
 class ServeLimits:
-    """Most connections at a time, bytes of a request's body, time of one request, and names in one page."""
+    """Most connections at a time, bytes of a request's body, time of one request, and names in one page.
+
+    ``renewal`` is how long a load waits for a published table to be renewed.
+    """
 
     connections: int = 100
     body_bytes: int = 1 << 20
     request: timedelta = timedelta(seconds=30)
+    renewal: timedelta = timedelta(seconds=10)
     page: int = 1000
 
 
@@ -40,6 +44,7 @@ class ServeSettings:
 
     - ``host_names``: names by which clients reach the server, beside IP addresses and localhost.
     - ``reports``: whether metrics reports of clients are dropped or written to the log.
+    - ``freshness``: how old the last look at a published table's folder may be; None: loads do not look.
     - ``cache_bytes``: memory for answers with the metadata of tables.
     """
 
@@ -50,6 +55,7 @@ class ServeSettings:
     host_names: tuple[str, ...] = ()
     catalogs: tuple[str, ...] = (OWN_CATALOG,)
     reports: ReportsUse = "drop"
+    freshness: timedelta | None = None
     cache_bytes: int = 64 << 20
     limits: ServeLimits = field(default_factory=ServeLimits)
 
@@ -60,6 +66,12 @@ def serve_settings(section: Section, catalogs: Collection[str], cwd: Path | None
     request = limits.require("request", limits.duration("request"))
     if request <= timedelta():
         raise limits.refusal("request", "a time above zero is expected")
+    renewal = limits.require("renewal", limits.duration("renewal"))
+    freshness = section.duration("freshness")
+    if freshness is not None and freshness < timedelta():
+        raise section.refusal("freshness", "a time not below zero, or null, is expected")
+    if freshness is not None and not timedelta() < renewal < request:
+        raise limits.refusal("renewal", "a time above zero and below limits.request is expected")
     return ServeSettings(
         host=section.text("host"),
         port=section.port("port"),
@@ -68,11 +80,13 @@ def serve_settings(section: Section, catalogs: Collection[str], cwd: Path | None
         host_names=tuple(section.texts("host_names")),
         catalogs=_read_catalogs(section, [OWN_CATALOG, *catalogs]),
         reports=section.choice("metrics_reports", _REPORTS),
+        freshness=freshness,
         cache_bytes=section.require("cache", section.size("cache")),
         limits=ServeLimits(
             connections=limits.require("connections", limits.whole("connections", least=1)),
             body_bytes=limits.require("body", limits.size("body")),
             request=request,
+            renewal=renewal,
             page=limits.require("page", limits.whole("page", least=1)),
         ),
     )

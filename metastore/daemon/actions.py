@@ -19,7 +19,7 @@ from pyiceberg.table import Table
 from metastore.components.expiration.handler import ExpirationHandler
 from metastore.components.expiration.policy import ExpirationPolicy
 from metastore.config.catalogs import OWN_CATALOG
-from metastore.daemon import workspaces
+from metastore.daemon import publications, workspaces
 from metastore.daemon.gain import Facts
 from metastore.daemon.guard import Guard, GuardedCatalogs, GuardedEngine, Looks, guard_table
 from metastore.daemon.inquiry import Inquiries
@@ -32,6 +32,7 @@ from metastore.lake.iceberg.snapshots.sweep import owns_its_files
 from metastore.procedures.expire.expire import is_idle
 from metastore.procedures.expire.retention import Retention
 from metastore.procedures.files.due_deletions import tables_with_due
+from metastore.procedures.files.guards import PUBLISHED
 from metastore.procedures.framework.calls import Procedures
 from metastore.session import Session
 
@@ -43,6 +44,7 @@ PROCEDURES: Final[Mapping[Action, str]] = {
     Action.REWRITE_MANIFESTS: "system.rewrite_manifests",
     Action.REWRITE_DATA_FILES: "system.rewrite_data_files",
     Action.OLD_METADATA: "system.remove_old_metadata",
+    Action.PUBLISH: "system.publish_table",
     Action.ANALYZE: "analyze",
     Action.REFRESH: "refresh",
 }
@@ -140,6 +142,8 @@ class Actions:
 
     def _act(self, call: _Call) -> Mapping[str, Any]:
         table, policy = call.table, call.policy
+        if call.publishes and policy.action is not Action.PUBLISH:
+            return {}  # Publications alone change it, and they expire what they leave behind.
         match policy.action:
             case Action.EXPIRE_SNAPSHOTS if table.catalog == OWN_CATALOG:
                 return self._expire_component(call)
@@ -153,6 +157,8 @@ class Actions:
                 return self._rewrite_data_files(call)
             case Action.OLD_METADATA:
                 return self._old_metadata(call)
+            case Action.PUBLISH:
+                return self._publish(call)
             case Action.ANALYZE:
                 return workspaces.analyze(self._session, table, call.guard, dry_run=self._dry_run)
             case Action.REFRESH:
@@ -289,6 +295,15 @@ class Actions:
             "put_off": sum(row["put_off"] is not None for row in rows),
         }
 
+    def _publish(self, call: _Call) -> Mapping[str, Any]:
+        if (source := call.publishes) is None:
+            return {}
+        if self._dry_run:
+            return {"would": f"analyze what changed of {source}, and publish it"}
+        procedures, watched = self.procedures(call.guard), workspaces.progress_under(call.guard)
+        row = publications.renew(self._session, source, str(call.table), procedures, watched)
+        return {} if row["outcome"] == "unchanged" else row
+
     def _ago(self, age: timedelta | None) -> datetime | None:
         if age is None:
             return None
@@ -332,6 +347,11 @@ class _Call:
 
     def option(self, name: str) -> Any:
         return self.policy.options[name]
+
+    @property
+    def publishes(self) -> str | None:
+        """The table that this one publishes, if any."""
+        return None if self.seen is None else self.seen.metadata.properties.get(PUBLISHED)
 
     @property
     def owned_folders(self) -> dict[str, list[str]]:

@@ -23,6 +23,7 @@ class Action(str, Enum):
     EXPIRE_SNAPSHOTS = "expire_snapshots"
     REMOVE_ORPHAN_FILES = "remove_orphan_files"
     OLD_METADATA = "old_metadata"
+    PUBLISH = "publish"
     ANALYZE = "analyze"
     REFRESH = "refresh"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from metastore.analyze.reading import Progress
 from metastore.analyze.worklist import analyzed_tables, names_workspace, new_tables, searched_workspaces
 from metastore.daemon.guard import Guard
 from metastore.daemon.listing import Namespace, Trouble, catalog_of
@@ -78,13 +79,16 @@ def changed_ms(session: Session, table: TableName) -> int | None:
     return max((file.mtime_ns // 1_000_000 for file in files), default=None)
 
 
+def progress_under(guard: Guard) -> Progress:
+    """Returns what ANALYZE calls between files, so that ``guard`` may stop it there and before its commit."""
+    return lambda done, of: guard.before_change() if done == of else guard.between()
+
+
 def analyze(session: Session, table: TableName, guard: Guard, *, dry_run: bool) -> Mapping[str, Any]:
     """Update the metadata of a table; an empty result if it is up to date. ``guard`` may stop it between files."""
     if dry_run:
         return {"would": "analyze what changed"}
-    done = session.analyze(
-        table_info(table), on_progress=lambda done, of: guard.before_change() if done == of else guard.between()
-    )
+    done = session.analyze(table_info(table), on_progress=progress_under(guard))
     if done.status != "analyzed":
         return {}
     counted = (

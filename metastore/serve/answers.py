@@ -13,11 +13,19 @@ from pyiceberg.typedef import Identifier
 
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
 from metastore.ground.digests import digest
+from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
 from metastore.lake.iceberg.catalogs.pointers import Pointer
 from metastore.redaction import redact_value
+from metastore.serve.freshness import Stale
 from metastore.serve.requests import Page, Refusal, Snapshots, token_after
 
 _GC: Final = "gc.enabled"
+
+AGE: Final = f"{OWN_PROPERTIES}published.age-seconds"
+"""Property of a published table that may be behind its folder: the seconds since it was known not to be."""
+
+STALE: Final = f"{OWN_PROPERTIES}published.stale"
+"""Property beside it: why."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,21 @@ def loaded_table(location: str, metadata: Mapping[str, Any], snapshots: Snapshot
     visible = dict(metadata) if snapshots == "all" else _with_referenced(metadata)
     visible["properties"] = {**open_properties(metadata.get("properties")), _GC: "false"}
     return json.dumps({"metadata-location": location, "metadata": visible, "config": {}}).encode()
+
+
+def add_age(body: bytes, stale: Stale, now_ms: int) -> bytes:
+    """Return the body for a loaded table, with two properties: how old the publication may be, and why.
+
+    Its age counts from when it was last known to be as the folder, or else from its snapshot. It changes with every
+    answer, so such an answer has no tag.
+    """
+    document = json.loads(body)
+    metadata = document["metadata"]
+    current = metadata.get("current-snapshot-id")
+    made = next((each["timestamp-ms"] for each in metadata["snapshots"] if each["snapshot-id"] == current), now_ms)
+    age_ms = max(0, now_ms - max(made, stale.known_ms or 0))
+    metadata["properties"] |= {AGE: str(age_ms // 1000), STALE: stale.reason}
+    return json.dumps(document).encode()
 
 
 def loaded_view(view: Mapping[str, Any]) -> RestAnswer:

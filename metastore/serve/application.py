@@ -23,11 +23,12 @@ from starlette.routing import Route
 from metastore.components.catalogs import Catalogs
 from metastore.config.serve import ServeSettings
 from metastore.console.pages import Console
-from metastore.errors import MetastoreError
+from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.ground import endpoints
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.serve import answers, handlers
 from metastore.serve.answers import RestAnswer
+from metastore.serve.freshness import Freshness, Renew
 from metastore.serve.requests import CatalogRequest, Refusal, name_of
 from metastore.serve.served_catalog import ServedCatalog
 
@@ -46,14 +47,20 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class Application:
-    """The ASGI application, with the pages of ``console`` outside of ``/v1/``. ``close`` gives its threads up."""
+    """The ASGI application, with the pages of ``console`` outside of ``/v1/``. ``close`` gives its threads up.
 
-    def __init__(self, settings: ServeSettings, catalogs: Catalogs, console: Console | None = None) -> None:
+    ``renew`` brings a published table up to date; it is needed for the setting ``freshness``.
+    """
+
+    def __init__(
+        self, settings: ServeSettings, catalogs: Catalogs, console: Console | None = None, renew: Renew | None = None
+    ) -> None:
         self._settings = settings
         self._console = console
         self._of_console = ThreadPoolExecutor(_THREADS, "serve-console")
         cache = FileCache(settings.cache_bytes)
-        self._served = {name: ServedCatalog(name, catalogs, cache) for name in settings.catalogs}
+        self._freshness = _freshness(settings, renew)
+        self._served = {name: ServedCatalog(name, catalogs, cache, self._freshness) for name in settings.catalogs}
         self._threads = {name: ThreadPoolExecutor(_THREADS, f"serve-{name}") for name in settings.catalogs}
         routes = [Route("/v1/config", self._config, methods=["GET"])]
         routes += [Route(path, self._endpoint(handler), methods=[method]) for method, path, handler in handlers.ROUTES]
@@ -65,6 +72,8 @@ class Application:
         """Begin no more work; a look at a catalog that does not end is left behind."""
         for pool in (*self._threads.values(), self._of_console):
             pool.shutdown(wait=False, cancel_futures=True)
+        if self._freshness is not None:
+            self._freshness.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, and log it."""
@@ -134,6 +143,14 @@ class Application:
         asked = _to_asked(request, body)
         work = asyncio.get_running_loop().run_in_executor(self._threads[name], handler, catalog, asked, self._settings)
         return await asyncio.wait_for(work, limits.request.total_seconds())
+
+
+def _freshness(settings: ServeSettings, renew: Renew | None) -> Freshness | None:
+    if settings.freshness is None:
+        return None
+    if renew is None:
+        raise InvalidRequestError("drill.metastore.serve.freshness needs a session that analyzes and publishes")
+    return Freshness(renew, settings.freshness, settings.limits.renewal, lambda: time.time_ns() // 1_000_000)
 
 
 async def _answer_or_refuse(answer: Callable[[], Awaitable[RestAnswer]]) -> RestAnswer:

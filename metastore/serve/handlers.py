@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -91,17 +92,21 @@ def _answer_list(
     return answers.list_answer("identifiers", answers.identifiers(asked.namespace, part), following)
 
 
-def _load_table(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
+def _load_table(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
     namespace, name, snapshots = asked.namespace, asked.name("table"), asked.snapshots
-    pointer = _pointer(catalog, asked)
+    pointer, stale = _pointer(catalog, asked), None
+    if settings.freshness is not None:
+        stale = catalog.renew_table(namespace, name, pointer, snapshots)
+        pointer = _pointer(catalog, asked)
     etag = answers.etag_of(pointer, snapshots)
-    if asked.knows(etag):
+    if stale is None and asked.knows(etag):
         return RestAnswer(HTTPStatus.NOT_MODIFIED, headers={"ETag": f'"{etag}"'})
     loaded = catalog.load_table(namespace, name, pointer, snapshots)
     if loaded is None:
         raise _no_table(namespace, name)
-    etag, body = loaded
-    return RestAnswer(HTTPStatus.OK, body, {"ETag": f'"{etag}"'})
+    if stale is not None:
+        return RestAnswer(HTTPStatus.OK, answers.add_age(loaded.body, stale, time.time_ns() // 1_000_000))
+    return RestAnswer(HTTPStatus.OK, loaded.body, {"ETag": f'"{loaded.etag}"'})
 
 
 def _has_table(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:

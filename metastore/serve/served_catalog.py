@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from cachetools import LRUCache, TTLCache
@@ -18,7 +19,9 @@ from metastore.components.catalogs import Catalogs
 from metastore.errors import NotFoundError
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.lake.iceberg.catalogs.pointers import Pointer
+from metastore.procedures.files.guards import PUBLISHED
 from metastore.serve.answers import etag_of, loaded_table
+from metastore.serve.freshness import Freshness, Stale
 from metastore.serve.requests import Page, Snapshots
 
 _POINTERS: Final = 10_000
@@ -26,13 +29,26 @@ _LISTS: Final = 4
 _LIST_SECONDS: Final = 60
 
 
-class ServedCatalog:
-    """The catalog ``name`` of ``catalogs``; ``cache`` keeps the answers of all served catalogs."""
+@dataclass(frozen=True)
+class LoadedTable:
+    """The answer to the load of one version of a table, and the name of the table that it publishes, if any."""
 
-    def __init__(self, name: str, catalogs: Catalogs, cache: FileCache) -> None:
+    etag: str
+    body: bytes
+    source: str | None
+
+
+class ServedCatalog:
+    """The catalog ``name`` of ``catalogs``; ``cache`` keeps the answers of all served catalogs.
+
+    Without ``freshness``, published tables are served as they were published last.
+    """
+
+    def __init__(self, name: str, catalogs: Catalogs, cache: FileCache, freshness: Freshness | None = None) -> None:
         self.name = name
         self._catalogs = catalogs
         self._cache = cache
+        self._freshness = freshness
         self._pointers: LRUCache[Identifier, Pointer] = LRUCache(_POINTERS)
         self._lists: TTLCache[tuple[str, Identifier], Sequence[str]] = TTLCache(_LISTS, _LIST_SECONDS)
         self._lock = threading.Lock()
@@ -79,24 +95,36 @@ class ServedCatalog:
                 self._pointers[key] = found
         return found
 
+    def renew_table(self, namespace: Identifier, name: str, pointer: Pointer, snapshots: Snapshots) -> Stale | None:
+        """Bring a published table up to date, and return why it may not be; None for other tables as well.
+
+        Raises as :meth:`load_table`, which says what the table publishes.
+        """
+        if self._freshness is None:
+            return None
+        loaded = self.load_table(namespace, name, pointer, snapshots)
+        if loaded is None or loaded.source is None:
+            return None
+        return self._freshness.look(loaded.source, ".".join((self.name, *namespace, name)))
+
     def load_table(
         self, namespace: Identifier, name: str, pointer: Pointer, snapshots: Snapshots
-    ) -> tuple[str, bytes] | None:
-        """Return the tag and the body of a loaded table, of the version at ``pointer`` or a newer one.
+    ) -> LoadedTable | None:
+        """Return the answer for a loaded table, of the version at ``pointer`` or a newer one.
 
         None if the table was dropped since. Raises StorageError, FormatError.
         """
-        etag = etag_of(pointer, snapshots)
-        kept = self._cache.find(etag)
-        if isinstance(kept, bytes):
-            return etag, kept
+        kept = self._cache.find(etag_of(pointer, snapshots))
+        if isinstance(kept, LoadedTable):
+            return kept
         document = self._catalogs.target_in(self.name, namespace, name).newest_document()
         if document is None:
             return None
         etag = etag_of(document.pointer, snapshots)
         body = loaded_table(document.location, document.content, snapshots)
-        self._cache.put(etag, body, len(body))
-        return etag, body
+        loaded = LoadedTable(etag, body, (document.content.get("properties") or {}).get(PUBLISHED))
+        self._cache.put(etag, loaded, len(body))
+        return loaded
 
     def _kept_list(
         self, kind: str, namespace: Identifier, page: Page | None, names: Callable[[], Sequence[str] | None]

@@ -23,6 +23,7 @@ from metastore.console.pages import Console
 from metastore.errors import ConfigError, StorageError
 from metastore.ground import endpoints
 from metastore.serve.application import Application
+from metastore.serve.freshness import Renew
 
 _log: Final = logging.getLogger(__name__)
 
@@ -34,14 +35,17 @@ _HEADER_BYTES: Final = 32 << 10
 class RestServer:
     """Serves ``catalogs``, and the pages of ``console`` if there is one, until it is closed; a context manager.
 
+    ``renew`` brings a published table up to date, for the setting ``freshness``.
     Raises ConfigError for settings with which no server can run, and StorageError if the address is not available.
     """
 
-    def __init__(self, settings: ServeSettings, catalogs: Catalogs, console: Console | None = None) -> None:
+    def __init__(
+        self, settings: ServeSettings, catalogs: Catalogs, console: Console | None = None, renew: Renew | None = None
+    ) -> None:
         endpoints.require_protection(_KEY, settings.host, settings.token)
         if not settings.catalogs:
             raise ConfigError(f"{_KEY}.catalogs is empty: name the catalogs to serve")
-        self._application = Application(settings, catalogs, console)
+        self._application = Application(settings, catalogs, console, renew)
         config = _config(settings, self._application)
         self._socket = _listening(settings)
         self._server = uvicorn.Server(config)
@@ -72,9 +76,11 @@ class RestServer:
         self.close()
 
 
-def serve(settings: ServeSettings, catalogs: Catalogs, console: Console | None = None) -> None:
+def serve(
+    settings: ServeSettings, catalogs: Catalogs, console: Console | None = None, renew: Renew | None = None
+) -> None:
     """Serve until SIGINT or SIGTERM; call it from the main thread. Raises as :class:`RestServer`."""
-    with RestServer(settings, catalogs, console) as server:
+    with RestServer(settings, catalogs, console, renew) as server:
 
         def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signal.signal calls it
             server.stop()

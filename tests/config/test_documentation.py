@@ -20,7 +20,7 @@ COMMENTED = re.findall(r"^#(drill\.\S+) = (.+)$", OVERRIDE, re.MULTILINE)
 ROWS = re.findall(r"^\| `(drill\.\S+)` \| (.+?) \| \S.* \| .+ \|$", GUIDE, re.MULTILINE)
 ACTIONS = (
     *("expire_snapshots", "remove_orphan_files", "rewrite_manifests", "rewrite_data_files", "old_metadata"),
-    *("analyze", "refresh"),
+    *("publish", "analyze", "refresh"),
 )
 NAMES = {
     r"storage\.dfs\.": "storage.<plugin>.",

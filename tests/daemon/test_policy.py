@@ -148,7 +148,7 @@ def test_values_with_an_effect_are_not_warned_about() -> None:
         "catalogs.metastore.expire_snapshots.owned = null",
     ]
     lines += [f"catalogs.metastore.remove_orphan_files.{name} = {value}" for name, value in values.items()]
-    for action in (each for each in FIELDS if each not in ("rewrite_manifests", "analyze", "refresh")):
+    for action in (each for each in FIELDS if each not in ("rewrite_manifests", "publish", "analyze", "refresh")):
         lines += [f"catalogs.lake.{action}.{name} = {value}" for name, value in values.items()]
     text = LAKE + "".join(f"drill.metastore.policies.{line}\n" for line in lines)
     assert load_text(text).warnings == ()

@@ -118,7 +118,7 @@ def test_shipped_workspaces_are_looked_into_only_by_name(make_site: Callable[...
             "on tables of the catalog lake: analyze, refresh are for",
         ),
         ("catalogs.dfs.expire_snapshots.enabled", "on tables of the storage plugin dfs: analyze, refresh are for"),
-        ("default.analyze.budget.files", "on any table: a table is analyzed or refreshed as a whole"),
+        ("default.analyze.budget.files", "on any table: a table is analyzed, published or refreshed as a whole"),
     ],
 )
 def test_what_has_no_effect_is_warned_of(make_site: Callable[..., Any], name: str, told: str) -> None:

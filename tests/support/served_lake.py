@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from metastore.components.metastore import Metastore
 from metastore.config import Settings
+from metastore.daemon.publications import renew
 from metastore.engines.engine import LocalEngine
 from metastore.serve.server import RestServer
 from metastore.session import Session
@@ -77,7 +79,9 @@ class Lake:
     def server(self) -> RestServer:
         """The server, which is started at the first use."""
         if "_server" not in vars(self):
-            self._server = self.opened.enter_context(RestServer(self.settings.serve, self.session.catalogs))
+            self._server = self.opened.enter_context(
+                RestServer(self.settings.serve, self.session.catalogs, renew=partial(renew, self.session))
+            )
         return self._server
 
     def ask(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Reply:

@@ -55,12 +55,16 @@ class PublishedColumn:
 
 @dataclass(frozen=True)
 class PublishedColumns:
-    """All columns: those of files, and those of directories, which files lack. ``has_ids`` says whether files do."""
+    """All columns: those of files, and those of directories, which files lack. ``has_ids`` says whether files do.
+
+    ``milliseconds``: times in milliseconds are accepted, which Iceberg for Java reads wrong.
+    """
 
     of_files: tuple[PublishedColumn, ...] = ()
     of_directories: tuple[PublishedColumn, ...] = ()
     has_ids: bool | None = None
     last_number: int = 0
+    milliseconds: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -132,12 +136,7 @@ def published_columns(
 
 
 def grow_columns(
-    columns: PublishedColumns,
-    files: Mapping[str, Sequence[str]],
-    of_table: TupleSchema,
-    faults: Faults,
-    *,
-    milliseconds: bool,
+    columns: PublishedColumns, files: Mapping[str, Sequence[str]], of_table: TupleSchema, faults: Faults
 ) -> PublishedColumns:
     """Returns ``columns`` with those of ``files``: paths by their schema in JSON; what does not fit is in ``faults``.
 
@@ -154,7 +153,8 @@ def grow_columns(
         ids = json.loads(schema.properties[FIELD_IDS])
         for column in schema.columns:
             try:
-                own.append(_of_file(column, parse_type(column.type), (column.name,), ids, milliseconds=milliseconds))
+                type_, accepted = parse_type(column.type), columns.milliseconds
+                own.append(_of_file(column, type_, (column.name,), ids, milliseconds=accepted))
             except UnfitError as error:  # noqa: PERF203 - every column that does not fit is listed
                 faults.add(str(error), paths)
         try:

@@ -11,14 +11,14 @@ metastore, and names it. A lost race is repeated upon the newest table and metad
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
-from pyiceberg.table import Table, TableProperties
+from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Summary
 from pyiceberg.table.update import (
@@ -52,7 +52,6 @@ from metastore.procedures.publishing.difference import Stale, Tally, changed_seg
 from metastore.procedures.publishing.expiration import find_outdated, remove_files
 from metastore.procedures.publishing.metrics import files_in_columns
 from metastore.procedures.publishing.published_table import (
-    FIELD_IDS,
     SEGMENTS,
     VERSION,
     PathSpelling,
@@ -60,6 +59,7 @@ from metastore.procedures.publishing.published_table import (
     live,
     new_properties,
     note_of,
+    properties_of,
     require_apart,
     require_own,
     segments_of,
@@ -197,7 +197,9 @@ class _PublicationCall:
         parents = live(NewSnapshot(table, self.context.now_ms()).parent_manifests())
         states = segments_of(table.io, parents)
         changed = frozenset(stored.segments) if self.anew else changed_segments(states, stored.segments)
-        known = PublishedColumns(last_number=before.last_number) if self.anew else before
+        known = (
+            PublishedColumns(last_number=before.last_number, milliseconds=before.milliseconds) if self.anew else before
+        )
         columns = self._columns(stored, known, changed & stored.segments.keys())
         widened = frozenset() if self.anew else _widened_ids(before, columns)
         if self.dry_run:
@@ -237,7 +239,8 @@ class _PublicationCall:
         files = stored.paths_by_schema(keys) if keys else {}
         for paths in files.values():
             faults.add("its name has # or ?, at which PyIceberg cuts it", unspellable(paths))
-        columns = grow_columns(known, files, stored.schema, faults, milliseconds=self.milliseconds)
+        known = replace(known, milliseconds=known.milliseconds or self.milliseconds)
+        columns = grow_columns(known, files, stored.schema, faults)
         columns = with_directories(columns, stored.schema, faults, is_new=known.has_ids is None)
         require_agreement(stored, files, keys, faults)
         if faults.counts:
@@ -359,7 +362,7 @@ def _updates(table: Table, columns: PublishedColumns, *, anew: bool) -> tuple[Ta
         number = max(each.spec_id for each in metadata.partition_specs) + 1
         spec = columns.spec(number, (metadata.last_partition_id or 999) + 1)
         found += [AddPartitionSpecUpdate(spec=spec), SetDefaultSpecUpdate(spec_id=number)]
-    now = {FIELD_IDS: str(bool(columns.has_ids)).lower(), TableProperties.DEFAULT_NAME_MAPPING: columns.mapping}
+    now = properties_of(columns)
     if any(metadata.properties.get(name) != value for name, value in now.items()):
         found.append(SetPropertiesUpdate(updates=now))
     return tuple(found)

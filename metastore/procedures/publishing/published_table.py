@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyiceberg.io import FileIO
@@ -33,6 +33,9 @@ VERSION: Final = f"{OWN_PROPERTIES}published.version"
 FIELD_IDS: Final = f"{OWN_PROPERTIES}published.field-ids"
 """Property: whether files have field ids, which are then the table's."""
 
+MILLISECONDS: Final = f"{OWN_PROPERTIES}published.milliseconds"
+"""Property: whether a publication has accepted times in milliseconds, which all later ones then do."""
+
 SEGMENTS: Final = f"{OWN_PROPERTIES}segments"
 """In the header of each manifest: a JSON object of its segments, each with the state of its units."""
 
@@ -46,11 +49,20 @@ def new_properties(source: str, columns: PublishedColumns, format_version: int) 
     return {
         GC_ENABLED: "false",
         PUBLISHED: source,
-        FIELD_IDS: str(bool(columns.has_ids)).lower(),
-        TableProperties.DEFAULT_NAME_MAPPING: columns.mapping,
+        **properties_of(columns),
         "write.metadata.delete-after-commit.enabled": "true",
         "write.metadata.previous-versions-max": _KEPT_METADATA,
         "format-version": str(format_version),
+    }
+
+
+def properties_of(columns: PublishedColumns) -> Mapping[str, str]:
+    """Returns the properties that say what the schema does not: spellings, and what holds for all files."""
+    accepted = {MILLISECONDS: "true"} if columns.milliseconds else {}
+    return {
+        FIELD_IDS: str(bool(columns.has_ids)).lower(),
+        **accepted,
+        TableProperties.DEFAULT_NAME_MAPPING: columns.mapping,
     }
 
 
@@ -59,7 +71,8 @@ def columns_of(table: Table) -> PublishedColumns:
     metadata = table.metadata
     mapping = metadata.properties[TableProperties.DEFAULT_NAME_MAPPING]
     has_ids = metadata.properties.get(FIELD_IDS) == "true"
-    return published_columns(metadata.schema(), metadata.spec(), mapping, metadata.last_column_id, has_ids=has_ids)
+    found = published_columns(metadata.schema(), metadata.spec(), mapping, metadata.last_column_id, has_ids=has_ids)
+    return replace(found, milliseconds=metadata.properties.get(MILLISECONDS) == "true")
 
 
 def require_own(table: Table, target: TargetTable, source: str, *, replace: bool) -> None:
