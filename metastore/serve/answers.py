@@ -16,7 +16,7 @@ from metastore.ground.digests import digest
 from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
 from metastore.lake.iceberg.catalogs.pointers import Pointer
 from metastore.redaction import redact_value
-from metastore.serve.freshness import Stale
+from metastore.serve.freshness import StalePublication
 from metastore.serve.requests import Page, Refusal, Snapshots, token_after
 
 _GC: Final = "gc.enabled"
@@ -101,7 +101,7 @@ def loaded_table(location: str, metadata: Mapping[str, Any], snapshots: Snapshot
     return json.dumps({"metadata-location": location, "metadata": visible, "config": {}}).encode()
 
 
-def add_age(body: bytes, stale: Stale, now_ms: int) -> bytes:
+def add_age(body: bytes, stale: StalePublication, now_ms: int) -> bytes:
     """Return the body for a loaded table, with two properties: how old the publication may be, and why.
 
     Its age counts from when it was last known to be as the folder, or else from its snapshot. It changes with every

@@ -28,7 +28,7 @@ from metastore.ground import endpoints
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.serve import answers, handlers
 from metastore.serve.answers import RestAnswer
-from metastore.serve.freshness import Freshness, Renew
+from metastore.serve.freshness import FolderLooks, Renew
 from metastore.serve.requests import CatalogRequest, Refusal, name_of
 from metastore.serve.served_catalog import ServedCatalog
 
@@ -145,12 +145,12 @@ class Application:
         return await asyncio.wait_for(work, limits.request.total_seconds())
 
 
-def _freshness(settings: ServeSettings, renew: Renew | None) -> Freshness | None:
+def _freshness(settings: ServeSettings, renew: Renew | None) -> FolderLooks | None:
     if settings.freshness is None:
         return None
     if renew is None:
         raise InvalidRequestError("drill.metastore.serve.freshness needs a session that analyzes and publishes")
-    return Freshness(renew, settings.freshness, settings.limits.renewal, lambda: time.time_ns() // 1_000_000)
+    return FolderLooks(renew, settings.freshness, settings.limits.renewal, lambda: time.time_ns() // 1_000_000)
 
 
 async def _answer_or_refuse(answer: Callable[[], Awaitable[RestAnswer]]) -> RestAnswer:

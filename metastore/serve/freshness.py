@@ -33,7 +33,7 @@ Renew = Callable[[str, str], object]
 
 
 @dataclass(frozen=True)
-class Stale:
+class StalePublication:
     """Why a publication may be behind its folder. It was as the folder at ``known_ms``, if that is known."""
 
     reason: str
@@ -50,7 +50,7 @@ class _Looks:
     known_ms: int | None = None
 
 
-class Freshness:
+class FolderLooks:
     """Looks at a folder if the last look is older than ``age``; a load waits for it for ``wait`` at most.
 
     ``monotonic`` counts seconds, ``now_ms`` gives the time. Threads may share it. ``close`` begins no more looks.
@@ -77,7 +77,7 @@ class Freshness:
         """Begin no more looks; one that runs is left behind, and its commit is whole or has not happened."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def look(self, source: str, name: str) -> Stale | None:
+    def look(self, source: str, name: str) -> StalePublication | None:
         """Bring the published table ``name`` up to date with ``source``; returns why it may not be."""
         with self._lock:
             looks = self._looks(source, name)
@@ -85,9 +85,9 @@ class Freshness:
         try:
             reason = looks.last.result(max(0.0, left))
         except LateError:
-            return Stale(_LATE, looks.known_ms)
+            return StalePublication(_LATE, looks.known_ms)
         if reason is not None:
-            return Stale(reason, looks.known_ms)
+            return StalePublication(reason, looks.known_ms)
         looks.known_ms = looks.began_ms
         return None
 

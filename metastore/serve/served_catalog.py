@@ -21,7 +21,7 @@ from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.lake.iceberg.catalogs.pointers import Pointer
 from metastore.procedures.files.guards import PUBLISHED
 from metastore.serve.answers import etag_of, loaded_table
-from metastore.serve.freshness import Freshness, Stale
+from metastore.serve.freshness import FolderLooks, StalePublication
 from metastore.serve.requests import Page, Snapshots
 
 _POINTERS: Final = 10_000
@@ -44,7 +44,7 @@ class ServedCatalog:
     Without ``freshness``, published tables are served as they were published last.
     """
 
-    def __init__(self, name: str, catalogs: Catalogs, cache: FileCache, freshness: Freshness | None = None) -> None:
+    def __init__(self, name: str, catalogs: Catalogs, cache: FileCache, freshness: FolderLooks | None = None) -> None:
         self.name = name
         self._catalogs = catalogs
         self._cache = cache
@@ -95,7 +95,9 @@ class ServedCatalog:
                 self._pointers[key] = found
         return found
 
-    def renew_table(self, namespace: Identifier, name: str, pointer: Pointer, snapshots: Snapshots) -> Stale | None:
+    def renew_table(
+        self, namespace: Identifier, name: str, pointer: Pointer, snapshots: Snapshots
+    ) -> StalePublication | None:
         """Bring a published table up to date, and return why it may not be; None for other tables as well.
 
         Raises as :meth:`load_table`, which says what the table publishes.

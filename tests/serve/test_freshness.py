@@ -15,7 +15,7 @@ import pytest
 from support.served_lake import Lake, MakeLake
 
 from metastore.errors import ConfigError, NotFoundError
-from metastore.serve.freshness import Freshness, Stale
+from metastore.serve.freshness import FolderLooks, StalePublication
 
 PATH = "/v1/lake/namespaces/shop/tables/t"
 AGE, WHY = "metastore.published.age-seconds", "metastore.published.stale"
@@ -157,13 +157,13 @@ class Folder:
         if self.error is not None:
             raise self.error
 
-    def fresh(self, wait_s: float = 20) -> Freshness:
+    def fresh(self, wait_s: float = 20) -> FolderLooks:
         """Looks after 30 s."""
         age, wait = timedelta(seconds=30), timedelta(seconds=wait_s)
-        return Freshness(self.renew, age, wait, lambda: round(self.now * 1000), lambda: self.now)
+        return FolderLooks(self.renew, age, wait, lambda: round(self.now * 1000), lambda: self.now)
 
 
-def look(fresh: Freshness) -> Stale | None:
+def look(fresh: FolderLooks) -> StalePublication | None:
     """Of the one table."""
     return fresh.look("dfs.w.t", "lake.shop.t")
 
@@ -175,10 +175,10 @@ def test_a_look_that_is_late_is_waited_for_once() -> None:
     assert look(fresh) is None
     folder.now = 40
     folder.ready.clear()
-    assert look(fresh) == Stale("the look at the folder has not ended yet", known_ms=0)
+    assert look(fresh) == StalePublication("the look at the folder has not ended yet", known_ms=0)
     folder.now = 100
     started = time.monotonic()
-    assert look(fresh) == Stale("the look at the folder has not ended yet", known_ms=0)
+    assert look(fresh) == StalePublication("the look at the folder has not ended yet", known_ms=0)
     assert time.monotonic() - started < 0.15
     assert folder.looks == 2
     folder.ready.set()
@@ -190,10 +190,10 @@ def test_a_failed_look_is_tried_again_after_a_while() -> None:
     folder = Folder()
     fresh = folder.fresh()
     folder.error = NotFoundError("gone")
-    assert look(fresh) == look(fresh) == Stale("gone", known_ms=None)
+    assert look(fresh) == look(fresh) == StalePublication("gone", known_ms=None)
     assert folder.looks == 1
     folder.now, folder.error = 31, ValueError("secret")
-    assert look(fresh) == Stale("the look at the folder failed; the server's log says why", known_ms=None)
+    assert look(fresh) == StalePublication("the look at the folder failed; the server's log says why", known_ms=None)
     folder.now, folder.error = 62, None
     assert look(fresh) is None
     assert folder.looks == 3
@@ -205,7 +205,7 @@ def test_many_loads_share_one_look() -> None:
     folder = Folder()
     fresh = folder.fresh()
     folder.ready.clear()
-    found: list[Stale | None] = []
+    found: list[StalePublication | None] = []
     threads = [threading.Thread(target=lambda: found.append(look(fresh))) for _ in range(8)]
     for each in threads:
         each.start()
