@@ -157,16 +157,16 @@ def _parts(text: str) -> Iterator[str]:
             yield found["secret"].strip("\"'{}")
 
 
-def _hide_secret(found: re.Match[str]) -> str:
-    if not _assigns_secret(found):
-        return found[0]
-    mark = found["secret"][0] if found["secret"][0] in "\"'" else ""
-    return f"{found['before']}{mark}{HIDDEN}{mark}"
+def _hide_secret(match: re.Match[str]) -> str:
+    if not _assigns_secret(match):
+        return match[0]
+    mark = match["secret"][0] if match["secret"][0] in "\"'" else ""
+    return f"{match['before']}{mark}{HIDDEN}{mark}"
 
 
-def _assigns_secret(found: re.Match[str]) -> bool:
-    name = found["name"] or found["dotted"] or found["quoted"] or found["option"]
-    return found["secret"].strip("\"'") != HIDDEN and names_secret(name)
+def _assigns_secret(match: re.Match[str]) -> bool:
+    name = match["name"] or match["dotted"] or match["quoted"] or match["option"]
+    return match["secret"].strip("\"'") != HIDDEN and names_secret(name)
 
 
 class _KnownSecrets:

@@ -194,134 +194,142 @@ def is_flat(segments: Collection[str]) -> bool:
 
 
 def decide(
-    known: KnownTable | None,
+    known_table: KnownTable | None,
     fresh: Mapping[str, str],
     *,
     location: str,
-    asked: WantedMetadata,
+    request: WantedMetadata,
     other_columns: bool = False,
     lacks_bounds: Callable[[BoundsFrom], bool] = lambda _: False,
 ) -> Decision:
-    """Decides what an ANALYZE has to do for the request ``asked``, given the ``fresh`` states by segment.
+    """Decides what an ANALYZE has to do for ``request``, given the ``fresh`` states by segment.
 
     Requests of earlier runs stay in effect. If the requested columns are among the earlier ones, all earlier
     columns are kept; descriptions and a declared schema stay. ``other_columns`` means that the table's catalog
     now names other columns. ``lacks_bounds`` tells whether a column whose data would be read for bounds has no
     bounds yet.
     """
-    if known is None:
-        return Full(asked, "the table was not analyzed before")
-    columns = known.columns if _are_among(asked.columns, known.columns) else asked.columns
-    describing = Describing.combine(_kept_up(known, asked.describing), asked.describing)
+    if known_table is None:
+        return Full(request, "the table was not analyzed before")
+    columns = known_table.columns if _are_among(request.columns, known_table.columns) else request.columns
+    describing = Describing.combine(_kept_up(known_table, request.describing), request.describing)
     if columns is not None and describing is not None and describing.columns is not None:
         columns = tuple(dict.fromkeys((*columns, *describing.columns)))  # described columns are analyzed, too
-    text, is_own = asked.text, asked.text_is_own
-    if text is None and asked.format == known.format:
-        text, is_own = known.state.text, known.state.text_is_own
-    declared = asked.declared or known.state.declared
+    text, is_own = request.text, request.text_is_own
+    if text is None and request.format == known_table.format:
+        text, is_own = known_table.state.text, known_table.state.text_is_own
+    declared = request.declared or known_table.state.declared
     wanted = replace(
-        asked,
+        request,
         columns=columns,
         describing=describing,
         declared=declared,
         text=text,
         text_is_own=is_own,
-        **_bounds_kept_up(known, asked),
+        **_bounds_kept_up(known_table, request),
     )
-    if (reason := _foreign(known, wanted, location)) is not None:
+    if (reason := _foreign(known_table, wanted, location)) is not None:
         return Full(wanted, reason)
     if other_columns:
         return Full(wanted, "the table has other columns now")
-    same_files = known.state.fingerprint == table_fingerprint(fresh)
-    reason = _other_wishes(known, wanted)
+    same_files = known_table.state.fingerprint == table_fingerprint(fresh)
+    reason = _other_wishes(known_table, wanted)
     if same_files and reason is None:
         return NothingToDo()
-    if known.level is MetadataType.TABLE:
+    if known_table.level is MetadataType.TABLE:
         return Full(wanted, reason or "the files have changed, and no segments are kept at level TABLE")
     if wanted.level is MetadataType.TABLE and not same_files:
         return Full(wanted, reason or "the files have changed, and no segments are kept at level TABLE")
-    assert known.level is not None
+    assert known_table.level is not None
     return SegmentsToRebuild(
         wanted,
         reason,
-        footers=wanted.columns != known.columns
-        or not reaches(known.level, wanted.level)
-        or (wanted.format in WITH_FOOTERS and _takes_other_bounds(known, wanted, lacks_bounds)),
-        anew=known.state.describing is not None
+        footers=wanted.columns != known_table.columns
+        or not reaches(known_table.level, wanted.level)
+        or (wanted.format in WITH_FOOTERS and _takes_other_bounds(known_table, wanted, lacks_bounds)),
+        anew=known_table.state.describing is not None
         and wanted.describing is not None
-        and wanted.describing.percent != known.state.describing.percent,
+        and wanted.describing.percent != known_table.state.describing.percent,
     )
 
 
-def _bounds_kept_up(known: KnownTable, asked: WantedMetadata) -> dict[str, Any]:
+def _bounds_kept_up(known_table: KnownTable, request: WantedMetadata) -> dict[str, Any]:
     """The bounds settings combined with those of an earlier ANALYZE; columns named now join those named earlier."""
-    before = known.state
-    if before.bounds_are_own and not asked.bounds_are_own:
+    before = known_table.state
+    if before.bounds_are_own and not request.bounds_are_own:
         return {"bounds": before.bounds, "bounds_are_own": True}
-    bounds = asked.bounds
+    bounds = request.bounds
     if before.bounds_are_own and bounds is not None and bounds.columns:
         bounds = _with(before.bounds, bounds.columns)
-    return {"bounds": bounds, "bounds_are_own": asked.bounds_are_own}
+    return {"bounds": bounds, "bounds_are_own": request.bounds_are_own}
 
 
-def _kept_up(known: KnownTable, asked: Describing | None) -> Describing | None:
+def _kept_up(known_table: KnownTable, asked: Describing | None) -> Describing | None:
     """The descriptions to keep up, by column name if ``asked`` names another.
 
     "all" would otherwise include that one too.
     """
-    before = known.state.describing
-    if before is None or before.columns is not None or known.columns is None or asked is None or asked.columns is None:
+    before = known_table.state.describing
+    if (
+        before is None
+        or before.columns is not None
+        or known_table.columns is None
+        or asked is None
+        or asked.columns is None
+    ):
         return before
-    return before if set(asked.columns) <= set(known.columns) else Describing(known.columns, before.percent)
+    return before if set(asked.columns) <= set(known_table.columns) else Describing(known_table.columns, before.percent)
 
 
-def _foreign(known: KnownTable, wanted: WantedMetadata, location: str) -> str | None:
+def _foreign(known_table: KnownTable, request: WantedMetadata, location: str) -> str | None:
     """The reason why none of the known metadata can be used; None if some can."""
-    if known.location != location:
-        return f"the table has moved from {known.location}"
-    if known.state.fingerprint is None:
+    if known_table.location != location:
+        return f"the table has moved from {known_table.location}"
+    if known_table.state.fingerprint is None:
         return "another program analyzed the table"
-    if not is_of_this_form(known.state.fingerprint):
+    if not is_of_this_form(known_table.state.fingerprint):
         return "an earlier release analyzed the table"
-    if known.level is None:
+    if known_table.level is None:
         return "the level was not recorded"
-    if known.format != wanted.format:
-        return f"the files were {known.format}"
-    if known.state.declared != wanted.declared:
+    if known_table.format != request.format:
+        return f"the files were {known_table.format}"
+    if known_table.state.declared != request.declared:
         return "another schema was declared"
-    if known.state.text != wanted.text_options:
+    if known_table.state.text != request.text_options:
         return "the files were read with other options of text"
     return None
 
 
-def _other_wishes(known: KnownTable, wanted: WantedMetadata) -> str | None:
+def _other_wishes(known_table: KnownTable, request: WantedMetadata) -> str | None:
     """The reason why units of unchanged files must be rewritten; None if they need not be."""
-    if known.level != wanted.level:
-        return f"the level was {known.level}"
-    if known.columns != wanted.columns:
+    if known_table.level != request.level:
+        return f"the level was {known_table.level}"
+    if known_table.columns != request.columns:
         return "the last run analyzed other columns"
-    if known.state.describing != wanted.describing:
+    if known_table.state.describing != request.describing:
         return "the last run computed other statistics"
-    if wanted.format in WITH_FOOTERS and known.state.bounds != (wanted.bounds or AUTO):
+    if request.format in WITH_FOOTERS and known_table.state.bounds != (request.bounds or AUTO):
         return "the last run took bounds from elsewhere"
     return None
 
 
-def _takes_other_bounds(known: KnownTable, wanted: WantedMetadata, lacks_bounds: Callable[[BoundsFrom], bool]) -> bool:
+def _takes_other_bounds(
+    known_table: KnownTable, request: WantedMetadata, lacks_bounds: Callable[[BoundsFrom], bool]
+) -> bool:
     """Whether bounds of unchanged files now come from elsewhere.
 
     Newly described columns count only if they lack bounds.
     """
-    if known.state.bounds != (wanted.bounds or AUTO):
+    if known_table.state.bounds != (request.bounds or AUTO):
         return True
-    return known.state.describing != wanted.describing and lacks_bounds(wanted.bounds_read)
+    return known_table.state.describing != request.describing and lacks_bounds(request.bounds_read)
 
 
 def _are_among(columns: Sequence[ColumnPath] | None, known: Sequence[ColumnPath] | None) -> bool:
     return known is None or (columns is not None and set(columns).issubset(known))
 
 
-def changed_segments(known: Mapping[str, str], fresh: Mapping[str, str]) -> ChangedSegments:
+def changed_segments(stored_states: Mapping[str, str], fresh: Mapping[str, str]) -> ChangedSegments:
     """Compares the segments' states, by key; a known segment without a state counts as changed.
 
     The segment of files in no directory also counts as changed if the table got its first directory or lost its last.
@@ -329,20 +337,20 @@ def changed_segments(known: Mapping[str, str], fresh: Mapping[str, str]) -> Chan
     touched = frozenset(
         key
         for key, state in fresh.items()
-        if known.get(key) != state or (key == DEFAULT_SEGMENT and is_flat(known) != is_flat(fresh))
+        if stored_states.get(key) != state or (key == DEFAULT_SEGMENT and is_flat(stored_states) != is_flat(fresh))
     )
-    return ChangedSegments(touched, frozenset(known.keys() - fresh.keys()))
+    return ChangedSegments(touched, frozenset(stored_states.keys() - fresh.keys()))
 
 
-def file_changes(known: Mapping[str, Sequence[str]], files: Iterable[SourceFile]) -> FileChanges:
-    """Compares the files of the touched segments with ``known``: the statistics of their stored units, by path."""
+def file_changes(stored_states: Mapping[str, Sequence[str]], files: Iterable[SourceFile]) -> FileChanges:
+    """Compares the files of the touched segments with ``stored_states``: statistics of stored units, by path."""
     fresh = {file.path: file for file in files}
     return FileChanges(
-        new=frozenset(fresh.keys() - known.keys()),
+        new=frozenset(fresh.keys() - stored_states.keys()),
         changed=frozenset(
             path
-            for path, holders in known.items()
+            for path, holders in stored_states.items()
             if path in fresh and not is_as_recorded(*fresh[path].fingerprint, holders)
         ),
-        removed=frozenset(known.keys() - fresh.keys()),
+        removed=frozenset(stored_states.keys() - fresh.keys()),
     )

@@ -90,15 +90,15 @@ class Execution:
         modify: Modify[TableMetadataUnit],
         source: SourceTable,
         engine: Engine | Callable[[int], Engine],
-        wanted: WantedMetadata,
+        request: WantedMetadata,
         on_progress: Progress | None,
         limits: Limits,
     ) -> None:
         self._modify = modify
         self._source = source
-        self._wanted = wanted
+        self._wanted = request
         self._limits = limits
-        self._reading = Reading(source, wanted, engine, on_progress, limits)
+        self._reading = Reading(source, request, engine, on_progress, limits)
         self._units = 0
         self._files = ChangeCounts()
         self._counts_rows = True
@@ -111,36 +111,36 @@ class Execution:
         """The name of the engine that read files; None if there were no files to read."""
         return self._reading.engine_name
 
-    def full(self, found: FoundFiles, *, owner: str, known: bool) -> ExecutionOutcome:
-        """Rebuilds everything; ``known`` means that stored metadata of the table is replaced.
+    def full(self, found_files: FoundFiles, *, owner: str, is_known: bool) -> ExecutionOutcome:
+        """Rebuilds everything; ``is_known`` means that stored metadata of the table is replaced.
 
         Raises ConflictError if a surveyed directory has lost its files since.
         """
-        if known:
+        if is_known:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
-        self._reading.expect(found.count)
-        self._states = dict(found.states)
-        sizes = {key: found.size(key) for key in found.states}
-        for_tasks = [key for key, size in sizes.items() if self._is_for_tasks(found, key, size.files)]
-        made = self._made_by_tasks(for_tasks, found, {}, anew=False)
+        self._reading.expect(found_files.count)
+        self._states = dict(found_files.states)
+        sizes = {key: found_files.size(key) for key in found_files.states}
+        for_tasks = [key for key, size in sizes.items() if self._is_for_tasks(found_files, key, size.files)]
+        made = self._made_by_tasks(for_tasks, found_files, {}, anew=False)
         tops = list(made.values())
-        rest = [key for key in found.states if key not in made]
+        rest = [key for key in found_files.states if key not in made]
         # Files that the driver has listed are read together; of others, a few segments at a time.
-        files_at_once = {key: sizes[key].files if key in found.surveyed else 0 for key in rest}
+        files_at_once = {key: sizes[key].files if key in found_files.surveyed else 0 for key in rest}
         for keys in _at_once(rest, files_at_once, self._limits.driver_rows):
-            segments = self._list_segments(found, keys)
+            segments = self._list_segments(found_files, keys)
             files = [file for own in segments.values() for file in own]
             reads = [FileRead(file, exact=True, missing=self._wanted.describing_with_columns) for file in files]
             tops += self._build_parts(reads, segments, UNIT_SCHEMA.empty_table(), {})
             self._files = self._files.plus(ChangeCounts(new=len(files)))
-        return self._outcome(Total.sum_of(tops), found, len(found.states), frozenset(), owner)
+        return self._outcome(Total.sum_of(tops), found_files, len(found_files.states), frozenset(), owner)
 
     def incremental(
-        self, found: FoundFiles, decision: SegmentsToRebuild, stored: StoredMetadata, *, owner: str
+        self, found_files: FoundFiles, decision: SegmentsToRebuild, stored: StoredMetadata, *, owner: str
     ) -> ExecutionOutcome:
         """Rebuilds the changed segments, on top of the ``stored`` units. Raises as :meth:`full`."""
-        self._states = dict(found.states)
-        segment_changes = changed_segments(stored.states, short_states(found.states))
+        self._states = dict(found_files.states)
+        segment_changes = changed_segments(stored.states, short_states(found_files.states))
         # At level TABLE no SEGMENT unit is written that would replace the stored ones.
         gone = frozenset(stored.states) if self._wanted.level is MetadataType.TABLE else segment_changes.removed
         if gone:
@@ -149,46 +149,48 @@ class Execution:
         removed = stored.tops(segment_changes.removed)
         self._stood_before(removed)
         self._files = ChangeCounts(removed=files_in(removed))
-        touched = segment_changes.touched if decision.reason is None else frozenset(found.states)
-        tops = self._made_anew(sorted(touched), found, decision, stored)
+        touched = segment_changes.touched if decision.reason is None else frozenset(found_files.states)
+        tops = self._made_anew(sorted(touched), found_files, decision, stored)
         keys = touched | segment_changes.removed
         total = _total(stored, pa.concat_tables(self._before), tops, keys)
-        return self._outcome(total, found, len(touched), gone, owner)
+        return self._outcome(total, found_files, len(touched), gone, owner)
 
     def _made_anew(
-        self, keys: Sequence[str], found: FoundFiles, decision: SegmentsToRebuild, stored: StoredMetadata
+        self, keys: Sequence[str], found_files: FoundFiles, decision: SegmentsToRebuild, stored: StoredMetadata
     ) -> list[Part]:
         """Rebuilds the segments ``keys``, by tasks or by the driver; all, some or none of their files may be known."""
         known = stored.partitions(keys)
         # Above level FILE no file's units are stored.
         all_unknown = decision.footers or not stored.keeps_files
         unknown = {
-            key: found.size(key).files if key not in known or all_unknown else found.later(key, stored.last_modified_ms)
+            key: found_files.size(key).files
+            if key not in known or all_unknown
+            else found_files.later(key, stored.last_modified_ms)
             for key in keys
         }
         self._reading.expect(sum(unknown.values()))
         for_tasks = [
             key
             for key in keys
-            if self._is_for_tasks(found, key, unknown[key], known[key].size_bytes if key in known else 0)
+            if self._is_for_tasks(found_files, key, unknown[key], known[key].size_bytes if key in known else 0)
         ]
-        made = self._made_by_tasks(for_tasks, found, known, anew=decision.footers)
+        made = self._made_by_tasks(for_tasks, found_files, known, anew=decision.footers)
         tops = list(made.values())
         rest = [key for key in keys if key not in made]
         rows = {key: known[key].rows if key in known else 0 for key in rest}
         for some in _at_once(rest, rows, self._limits.driver_rows):
-            tops += self._made_here(self._list_segments(found, some), decision, known)
+            tops += self._made_here(self._list_segments(found_files, some), decision, known)
         return tops
 
-    def _is_for_tasks(self, found: FoundFiles, key: str, unknown: int, stored_bytes: int = 0) -> bool:
+    def _is_for_tasks(self, found_files: FoundFiles, key: str, unknown: int, stored_bytes: int = 0) -> bool:
         """Whether one task both reads a segment's files and makes the segment, given the number of files to read.
 
         This holds only if footers suffice; otherwise tasks of their own read the files.
         """
-        limits, size = self._limits, found.size(key)
+        limits, size = self._limits, found_files.size(key)
         if not self._reading.of_footers:
             return False
-        if key in found.surveyed:
+        if key in found_files.surveyed:
             # Data that must be read for bounds is shared directory by directory.
             return size.files <= limits.directory_files[1] and stored_bytes <= limits.directory_bytes
         if unknown > 0 and self._wanted.bounds_read.may_read_data and size.bytes > limits.data_bytes:
@@ -197,11 +199,11 @@ class Execution:
         is_listed = not stored_bytes or size.files <= limits.known_files
         return is_listed and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
 
-    def _list_segments(self, found: FoundFiles, keys: Sequence[str]) -> _Segments:
+    def _list_segments(self, found_files: FoundFiles, keys: Sequence[str]) -> _Segments:
         """The files of the segments ``keys``; for surveyed ones, their states are those of this listing."""
-        segments = found.list_segments(self._source, keys)
+        segments = found_files.list_segments(self._source, keys)
         self._refuse_gone(keys, segments)
-        for key in found.surveyed.keys() & segments.keys():
+        for key in found_files.surveyed.keys() & segments.keys():
             self._states[key] = segment_state(segments[key])
             self._directories[key] = {file.directories for file in segments[key]}
         return segments
@@ -214,10 +216,10 @@ class Execution:
             )
 
     def _made_here(
-        self, segments: _Segments, decision: SegmentsToRebuild, known: Mapping[str, FileGroup]
+        self, segments: _Segments, decision: SegmentsToRebuild, groups_by_key: Mapping[str, FileGroup]
     ) -> list[Part]:
         """Rebuilds ``segments`` on the driver, from their stored units and the files that must be read."""
-        groups = [known[key] for key in segments if key in known]
+        groups = [groups_by_key[key] for key in segments if key in groups_by_key]
         batches = chain.from_iterable(group.batches() for group in groups)
         before = StoredSegments.of(pa.Table.from_batches(batches, UNIT_SCHEMA))
         files = list(chain.from_iterable(segments.values()))
@@ -235,28 +237,28 @@ class Execution:
         self,
         reads: Sequence[FileRead],
         segments: _Segments,
-        kept: pa.Table,
+        kept_rows: pa.Table,
         described: dict[str, Descriptions],
     ) -> list[Part]:
-        """Rebuilds ``segments`` from the files read and the ``kept`` rows.
+        """Rebuilds ``segments`` from the files read and ``kept_rows``.
 
         Returns their parts for the table's roll-up.
         """
         if self._reading.of_footers:
-            return list(self._from_footers(reads, segments, kept))
+            return list(self._from_footers(reads, segments, kept_rows))
         found = self._reading.files(reads)
         for path, descriptions in found.descriptions.items():
             described.setdefault(path, {}).update(descriptions)
         details = with_descriptions(
-            pa.concat_tables([kept, pa.Table.from_batches(found.details, UNIT_SCHEMA)]), described
+            pa.concat_tables([kept_rows, pa.Table.from_batches(found.details, UNIT_SCHEMA)]), described
         )
         self._counts_rows = self._source.provided is None or not lacks_count(of_kind(details, MetadataType.FILE))
         return self._segments(file_parts(details, self._source.location), details)
 
-    def _from_footers(self, reads: Sequence[FileRead], segments: _Segments, kept: pa.Table) -> Iterator[Part]:
+    def _from_footers(self, reads: Sequence[FileRead], segments: _Segments, kept_rows: pa.Table) -> Iterator[Part]:
         """Reads footers, and makes each segment when all of its files have arrived."""
         awaited = Counter(metadata_key(read.file.directories) for read in reads)
-        gathering = Gathering({key: awaited[key] for key in segments}, kept)
+        gathering = Gathering({key: awaited[key] for key in segments}, kept_rows)
         batches = self._reading.footers([read.file for read in reads])
         # Unchanged files are added up while others are read.
         staying = {key: file_parts(rows, self._source.location) for key, rows in gathering.kept_rows().items()}
@@ -267,7 +269,7 @@ class Execution:
                 yield from self._write_complete_segments(found, staying)
 
     def _made_by_tasks(
-        self, keys: Sequence[str], found: FoundFiles, stored: Mapping[str, FileGroup], *, anew: bool
+        self, keys: Sequence[str], found_files: FoundFiles, stored: Mapping[str, FileGroup], *, anew: bool
     ) -> dict[str, Part]:
         """Lets tasks make segments from their ``stored`` units and their files; returns their parts by key.
 
@@ -278,13 +280,13 @@ class Execution:
         if not keys:
             return tops
         cutting, encoder = self._reading.cutting, self._modify.encoder()
-        listed = {key: found.segments[key] for key in keys if key not in found.surveyed}
+        listed = {key: found_files.segments[key] for key in keys if key not in found_files.surveyed}
         if listed:
             chunks = cutting.segments(listed, self._states, stored, anew=anew, encoder=encoder)
             with suppress(ResultsTooLargeError):
                 for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
                     tops |= self._store_made_segments(MadeSegments.of(batch))
-        surveyed = [found.surveyed[key] for key in keys if key in found.surveyed]
+        surveyed = [found_files.surveyed[key] for key in keys if key in found_files.surveyed]
         if not surveyed:
             return tops
         template = cutting.directory_template(
@@ -292,7 +294,7 @@ class Execution:
             sender=self._modify.sender(self._partition_key()),
             encoder=encoder,
             anew=anew,
-            reads_stored=found.reached_on is self._reading.engine,
+            reads_stored=found_files.reached_on is self._reading.engine,
         )
         directories = cutting.directories(surveyed, template, stored)
         with suppress(ResultsTooLargeError):
@@ -325,10 +327,10 @@ class Execution:
         if len(self._before) > _CHUNKS:
             self._before = [pa.concat_tables(self._before).combine_chunks()]
 
-    def _write_complete_segments(self, found: CompleteSegments, staying: Mapping[str, list[Part]]) -> list[Part]:
+    def _write_complete_segments(self, segments: CompleteSegments, staying: Mapping[str, list[Part]]) -> list[Part]:
         """Has the units of complete segments written; returns their parts for the table's roll-up."""
-        parts = [*segment_parts(found.fragments), *chain.from_iterable(staying[key] for key in found.kept)]
-        return self._segments(parts, pa.concat_tables([*found.kept.values(), found.read]))
+        parts = [*segment_parts(segments.fragments), *chain.from_iterable(staying[key] for key in segments.kept)]
+        return self._segments(parts, pa.concat_tables([*segments.kept.values(), segments.read]))
 
     def _segments(self, parts: Sequence[Part], details: pa.Table) -> list[Part]:
         level, states = self._wanted.level, self._states
@@ -340,11 +342,11 @@ class Execution:
         return [top.for_table() for top in tops]
 
     def _outcome(
-        self, total: Total, found: FoundFiles, segments: int, removed: frozenset[str], owner: str
+        self, total: Total, found_files: FoundFiles, segments: int, removed: frozenset[str], owner: str
     ) -> ExecutionOutcome:
-        directories = found.directories(self._directories)
+        directories = found_files.directories(self._directories)
         general = table_unit(
-            self._source, UNIT_SCHEMA, total, directories, owner=owner, wanted=self._wanted, states=self._states
+            self._source, UNIT_SCHEMA, total, directories, owner=owner, request=self._wanted, states=self._states
         )
         self._modify.overwrite(general)
         units = self._units + general.num_rows

@@ -82,7 +82,7 @@ _Segments = dict[str, list[SourceFile]]
 
 
 def _in_partitions(
-    source: SourceTable, stored: StoredMetadata, known: KnownTable, choice: PartitionChoice
+    source: SourceTable, stored: StoredMetadata, known_table: KnownTable, choice: PartitionChoice
 ) -> tuple[Sequence[SourceFile], _Segments]:
     listed = [file for file in source.files(choice.may_hold) if choice.holds(file.directories)]
     fresh = segments_of(listed)
@@ -90,7 +90,7 @@ def _in_partitions(
     tops = {key for key in stored.states if key != DEFAULT_SEGMENT and choice.may_hold(key)}
     whole = {key for key in tops if choice.holds((key,))}
     stored_in_part = {path[0] for path in stored.directories(tops - whole) if choice.holds(path)}
-    kept = _read_recorded_files(source, stored, known, stored_in_part | ((tops - whole) & fresh.keys()))
+    kept = _read_recorded_files(source, stored, known_table, stored_in_part | ((tops - whole) & fresh.keys()))
     for key, files in kept.items():
         staying = [file for file in files if not choice.holds(file.directories)]
         fresh[key] = sorted([*staying, *fresh.get(key, ())])
@@ -102,13 +102,13 @@ def _in_partitions(
 
 
 def _at_paths(
-    source: SourceTable, stored: StoredMetadata, known: KnownTable, paths: Sequence[str]
+    source: SourceTable, stored: StoredMetadata, known_table: KnownTable, paths: Sequence[str]
 ) -> tuple[Sequence[SourceFile], _Segments, Sequence[str]]:
     looked = files_at(source, paths)
     found = sorted(file for file in looked.values() if file is not None)
     start = len(source.location) + 1
     keys = {metadata_key(path[start:].split("/")[:-1]) for path in looked}
-    kept = _read_recorded_files(source, stored, known, [key for key in stored.states if key in keys])
+    kept = _read_recorded_files(source, stored, known_table, [key for key in stored.states if key in keys])
     segments = segments_of(found)
     for key, files in kept.items():
         staying = [file for file in files if file.path not in looked]
@@ -118,16 +118,16 @@ def _at_paths(
     return found, segments, passed_over
 
 
-def _flat_files(source: SourceTable, stored: StoredMetadata, known: KnownTable, segments: _Segments) -> _Segments:
+def _flat_files(source: SourceTable, stored: StoredMetadata, known_table: KnownTable, segments: _Segments) -> _Segments:
     """Returns the files in no directory if the first directory appears or the last goes: their segment changes then."""
     after = {key for key in stored.states if key not in segments} | {key for key, own in segments.items() if own}
     if DEFAULT_SEGMENT in segments or DEFAULT_SEGMENT not in stored.states or is_flat(stored.states) is is_flat(after):
         return {}
-    return _read_recorded_files(source, stored, known, [DEFAULT_SEGMENT])
+    return _read_recorded_files(source, stored, known_table, [DEFAULT_SEGMENT])
 
 
 def _read_recorded_files(
-    source: SourceTable, stored: StoredMetadata, known: KnownTable, keys: Collection[str]
+    source: SourceTable, stored: StoredMetadata, known_table: KnownTable, keys: Collection[str]
 ) -> _Segments:
     """Returns the files in the metadata of the segments ``keys``."""
     if not keys:
@@ -135,7 +135,9 @@ def _read_recorded_files(
     files = stored.files(keys)
     if files is None:
         why = (
-            "another program wrote its units" if stored.keeps_files else f"no files are kept at its level {known.level}"
+            "another program wrote its units"
+            if stored.keeps_files
+            else f"no files are kept at its level {known_table.level}"
         )
         raise whole_is_needed(source, why)
     by_key: _Segments = {key: [] for key in keys}

@@ -59,13 +59,13 @@ class Reading:
     def __init__(
         self,
         source: SourceTable,
-        wanted: WantedMetadata,
+        request: WantedMetadata,
         engine: Engine | Callable[[int], Engine],
         on_progress: Progress | None,
         limits: Limits,
     ) -> None:
         self._source = source
-        self._wanted = wanted
+        self._wanted = request
         self._given = engine
         self._engine: Engine | None = None
         self._on_progress = on_progress
@@ -122,16 +122,16 @@ class Reading:
     def lacking(
         self,
         files: Sequence[SourceFile],
-        kept: pa.Table,
+        kept_rows: pa.Table,
         described: Mapping[str, Mapping[str, object]],
         *,
         anew: bool,
     ) -> list[FileRead]:
-        """The reads that ``files`` still need, beside the valid FILE rows ``kept``.
+        """The reads that ``files`` still need, beside the valid FILE rows in ``kept_rows``.
 
         ``anew`` reads statistics of all files.
         """
-        schemas = dict(zip(values(kept, "path"), values(kept, "schema"), strict=True))
+        schemas = dict(zip(values(kept_rows, "path"), values(kept_rows, "schema"), strict=True))
         wanted = self._wanted.describing_with_columns
         reads = []
         for file in files:
@@ -181,24 +181,24 @@ class Reading:
 
 
 def kept_rows(
-    source: SourceTable, provided: ProvidedTable, wanted: WantedMetadata, files: Sequence[SourceFile]
+    source: SourceTable, provided: ProvidedTable, request: WantedMetadata, files: Sequence[SourceFile]
 ) -> Iterator[UnitRow]:
     """Yields the FILE rows of ``files``, which ``provided`` describes."""
     times = provided.modified_times() or {}
-    for content in provided.contents(files, wanted.columns):
+    for content in provided.contents(files, request.columns):
         chosen = {
             key: statistics.to_json()
             for key, statistics in content.statistics.items()
-            if wanted.columns is None or is_among(parse(key), wanted.columns)
+            if request.columns is None or is_among(parse(key), request.columns)
         }
         modified = times.get(content.file.path, 0)
         row = file_row(content.file, content.schema, chosen, content.rows, whole=content.whole, modified=modified)
         yield row._replace(location=source.location)
 
 
-def stored_descriptions(units: pa.Table, wanted: Describing | None) -> dict[str, Descriptions]:
-    """The stored descriptions of the FILE rows among ``units``, by path; only for the columns ``wanted``."""
-    if wanted is None:
+def stored_descriptions(units: pa.Table, describing: Describing | None) -> dict[str, Descriptions]:
+    """The stored descriptions of the FILE rows among ``units``, by path; only for the columns ``describing``."""
+    if describing is None:
         return {}
     files = of_kind(units, MetadataType.FILE)
     texts = zip(values(files, "path"), values(files, "additionalMetadata"), strict=True)
@@ -206,7 +206,7 @@ def stored_descriptions(units: pa.Table, wanted: Describing | None) -> dict[str,
         path: {
             key: description
             for key, description in descriptions_in(text).items()
-            if wanted.columns is None or is_among(parse(key), wanted.columns)
+            if describing.columns is None or is_among(parse(key), describing.columns)
         }
         for path, text in texts
     }
@@ -225,8 +225,8 @@ def with_descriptions(units: pa.Table, descriptions: Mapping[str, Descriptions])
     return units.set_column(at, units.schema.field(at), pa.array(texts, pa.string()))
 
 
-def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object]) -> Describing | None:
-    """The part of ``wanted`` that is missing for a file with ``schema`` and the descriptions ``known``.
+def _missing(describing: Describing, schema: TupleSchema, known: Mapping[str, object]) -> Describing | None:
+    """The part of ``describing`` that is missing for a file with ``schema`` and the descriptions ``known``.
 
     Returns None if nothing is missing.
     """
@@ -235,9 +235,9 @@ def _missing(wanted: Describing, schema: TupleSchema, known: Mapping[str, object
         for path, type_ in schema.leaves()
         if _has_values(parse_type(type_))
         and quote(path) not in known
-        and (wanted.columns is None or is_among(path, wanted.columns))
+        and (describing.columns is None or is_among(path, describing.columns))
     )
-    return Describing(lacking, wanted.percent) if lacking else None
+    return Describing(lacking, describing.percent) if lacking else None
 
 
 def _has_values(leaf: DrillType) -> bool:

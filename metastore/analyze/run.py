@@ -93,7 +93,7 @@ def _analyze_once(
     version: int,
     source: SourceTable,
     engine: Engine | Callable[[int], Engine],
-    asked: WantedMetadata,
+    request: WantedMetadata,
     parts: NamedParts | None,
     on_progress: Progress | None,
     limits: Limits,
@@ -105,7 +105,7 @@ def _analyze_once(
     stored = StoredMetadata(tables, source.table, version)
     modify = tables.modify()
     try:
-        survey = TableSurvey.of_large(source, stored, limits) if parts is None and _is_of_footers(asked) else None
+        survey = TableSurvey.of_large(source, stored, limits) if parts is None and _is_of_footers(request) else None
         if survey is not None:
             # The engine that reads is chosen later, by the number of files to read.
             lister = engine(0) if callable(engine) else engine
@@ -114,11 +114,11 @@ def _analyze_once(
             files = FoundFiles.whole(source.files_beside(lambda: stored.known_table))
         else:
             files = found_parts(source, stored, parts)
-            asked = _at_own_level(asked, stored.known_table)
-        decision = _decide_with_format(source, stored, files, asked)
+            request = _at_own_level(request, stored.known_table)
+        decision = _decide_with_format(source, stored, files, request)
         if isinstance(decision, NothingToDo):
-            if files.states and asked.named:
-                refuse_unknown_columns(asked.named, stored.schema)
+            if files.states and request.named:
+                refuse_unknown_columns(request.named, stored.schema)
             return AnalyzeResult("up to date", source.table, version, files.count, passed_over=files.passed_over)
         if parts is not None and decision.reason is not None:
             raise whole_is_needed(source, decision.reason)
@@ -128,7 +128,7 @@ def _analyze_once(
         owner = source.owner or _owner(source.location)
         try:
             if isinstance(decision, Full):
-                outcome = execution.full(files, owner=owner, known=stored.known_table is not None)
+                outcome = execution.full(files, owner=owner, is_known=stored.known_table is not None)
             else:
                 outcome = execution.incremental(files, decision, stored, owner=owner)
         except ConflictError as error:
@@ -155,22 +155,22 @@ def _analyze_once(
     )
 
 
-def _is_of_footers(asked: WantedMetadata) -> bool:
+def _is_of_footers(request: WantedMetadata) -> bool:
     """Whether footers may suffice; the format is empty before the files determine it."""
-    return asked.describing is None and asked.format in ("", PARQUET)
+    return request.describing is None and request.format in ("", PARQUET)
 
 
 def _decide_with_format(
-    source: SourceTable, stored: StoredMetadata, files: FoundFiles, asked: WantedMetadata
+    source: SourceTable, stored: StoredMetadata, files: FoundFiles, request: WantedMetadata
 ) -> Decision:
     """Decides what to do with the files found. Raises InvalidRequestError for what the table's keeper rules out."""
     known = stored.known_table
-    found = _with_format(source, files.samples(source.location), known, asked)
-    if source.provided is not None and asked.describing is not None:
+    found = _with_format(source, files.samples(source.location), known, request)
+    if source.provided is not None and request.describing is not None:
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its statistics come with its metadata, and none are computed"
         )
-    if source.provided is not None and asked.bounds is not None:
+    if source.provided is not None and request.bounds is not None:
         raise InvalidRequestError(
             f"{source.table} is {found.format}: its bounds come with its metadata; leave BOUNDS out"
         )
@@ -178,26 +178,26 @@ def _decide_with_format(
         known,
         files.states,
         location=source.location,
-        asked=found,
-        other_columns=known is not None and _has_other_columns(source, stored.schema, asked),
+        request=found,
+        other_columns=known is not None and _has_other_columns(source, stored.schema, request),
         lacks_bounds=stored.lacks_bounds,
     )
 
 
-def _at_own_level(asked: WantedMetadata, known: KnownTable | None) -> WantedMetadata:
-    """``asked`` at the level of the table's metadata, if it has the default level."""
-    if known is None or known.level is None or asked.level is not MetadataType.ROW_GROUP:
-        return asked
-    return replace(asked, level=known.level)
+def _at_own_level(request: WantedMetadata, known_table: KnownTable | None) -> WantedMetadata:
+    """``request`` at the level of the table's metadata, if it has the default level."""
+    if known_table is None or known_table.level is None or request.level is not MetadataType.ROW_GROUP:
+        return request
+    return replace(request, level=known_table.level)
 
 
-def _has_other_columns(source: SourceTable, stored: TupleSchema, asked: WantedMetadata) -> bool:
+def _has_other_columns(source: SourceTable, stored: TupleSchema, request: WantedMetadata) -> bool:
     """Whether the table's catalog names other columns than the ``stored`` ones, or case-sensitivity changed.
 
     Case-sensitivity counts only for tables of files, if the run sets it.
     """
     if not source.says_columns:
-        return (CASE_SENSITIVE in stored.properties) != asked.case_sensitive
+        return (CASE_SENSITIVE in stored.properties) != request.case_sensitive
     now = [(column.name, column.type) for column in source.schema(stored).columns]
     return now != [(column.name, column.type) for column in stored.columns]
 
@@ -225,30 +225,34 @@ def _is_known(tables: Tables, table: TableInfo) -> bool:
 
 
 def _with_format(
-    source: SourceTable, files: Sequence[SourceFile], known: KnownTable | None, asked: WantedMetadata
+    source: SourceTable, files: Sequence[SourceFile], known_table: KnownTable | None, request: WantedMetadata
 ) -> WantedMetadata:
-    """``asked``, with the table's own format and text options where the request has none."""
-    format_ = asked.format or _format(source, files, known)
-    text = asked.text
-    if text is None and not (known is not None and known.format == format_ and known.state.text_is_own):
+    """``request``, with the table's own format and text options where the request has none."""
+    format_ = request.format or _format(source, files, known_table)
+    text = request.text
+    if text is None and not (
+        known_table is not None and known_table.format == format_ and known_table.state.text_is_own
+    ):
         text = source.text_options(files)
     if text is not None and not format_record(format_).takes_text_options:
-        if asked.text is not None:
+        if request.text is not None:
             taking = ", ".join(each.name for each in KNOWN if each.takes_text_options)
             raise InvalidRequestError(f"{source.table} is {format_}; options of text are for {taking}")
         text = None
-    bounds = asked.bounds or source.bounds
+    bounds = request.bounds or source.bounds
     if bounds is not None and bounds.columns and source.bounds is not None:
         bounds = BoundsFrom(source.bounds.source, bounds.columns)
-    return replace(asked, format=format_, text=text, text_is_own=asked.text is not None, bounds=bounds)
+    return replace(request, format=format_, text=text, text_is_own=request.text is not None, bounds=bounds)
 
 
-def _format(source: SourceTable, files: Sequence[SourceFile], known: KnownTable | None) -> str:
+def _format(source: SourceTable, files: Sequence[SourceFile], known_table: KnownTable | None) -> str:
     """The format by the table's keeper, else by the files' suffixes and the configuration, else as before."""
     if source.provided is not None:
         return source.provided.format
     configured = {suffix: format_ for suffix, (format_, _) in source.by_suffix.items()}
-    return source.format or format_of_files(files, configured) or (PARQUET if known is None else known.format)
+    return (
+        source.format or format_of_files(files, configured) or (PARQUET if known_table is None else known_table.format)
+    )
 
 
 def _owner(location: str) -> str:

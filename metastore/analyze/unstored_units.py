@@ -46,17 +46,17 @@ class UnstoredUnits:
         """Returns the TABLE unit and the SEGMENT units."""
         return self._upper
 
-    def segments(self, asked: Collection[str]) -> UnitColumns:
+    def segments(self, columns: Collection[str]) -> UnitColumns:
         """Returns the SEGMENT units."""
-        return UnitColumns.of(of_kind(self._upper, MetadataType.SEGMENT), asked)
+        return UnitColumns.of(of_kind(self._upper, MetadataType.SEGMENT), columns)
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """Yields all files, with the statistics of all columns."""
         yield TablePortion(self._files(self._wanted_metadata(None)))
 
-    def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
-        """Yields all files, with the statistics of the columns ``asked``."""
-        columns = frozenset(asked)
+    def portions(self, without: frozenset[str], names: Collection[str]) -> Iterator[PortionColumns]:
+        """Yields all files, with the statistics of the columns ``names``."""
+        columns = frozenset(names)
         if columns not in self._made:
             files = self._files(self._wanted_metadata(sorted(map(parse, columns))))
             self._made[columns] = PortionColumns.of(TablePortion(files), columns)
@@ -74,8 +74,8 @@ class UnstoredUnits:
         paths = None if columns is None else tuple(columns)
         return WantedMetadata(level=MetadataType.FILE, columns=paths, format=self.provided.format)
 
-    def _files(self, wanted: WantedMetadata) -> pa.Table:
-        rows = list(kept_rows(self.source, self.provided, wanted, self._all_files))
+    def _files(self, request: WantedMetadata) -> pa.Table:
+        rows = list(kept_rows(self.source, self.provided, request, self._all_files))
         return pa.Table.from_batches([to_batch(UNIT_SCHEMA, self.source.table, rows)])
 
     @cached_property
@@ -88,5 +88,5 @@ class UnstoredUnits:
             source, UNIT_SCHEMA, parts, details, level=MetadataType.SEGMENT, states=states, is_flat=is_flat(states)
         )
         total, owner = Total.sum_of(tops), source.owner or ""
-        of_table = table_unit(source, UNIT_SCHEMA, total, {()}, owner=owner, wanted=wanted, states=states)
+        of_table = table_unit(source, UNIT_SCHEMA, total, {()}, owner=owner, request=wanted, states=states)
         return pa.concat_tables([of_table, segments])

@@ -87,12 +87,12 @@ def searched_workspaces(settings: Settings, plugin: str, named: Callable[[str], 
     ]
 
 
-def new_tables(settings: Settings, plugin: str, workspace: str, known: Iterable[TableInfo]) -> Iterator[TableInfo]:
-    """The tables in a workspace's folder that are not ``known``. Raises StorageError if it cannot be listed.
+def new_tables(settings: Settings, plugin: str, workspace: str, analyzed: Iterable[TableInfo]) -> Iterator[TableInfo]:
+    """The tables in a workspace's folder that are not ``analyzed``. Raises StorageError if it cannot be listed.
 
     A folder that does not exist has no tables.
     """
-    storage, taken = settings.storage[plugin], set(known)
+    storage, taken = settings.storage[plugin], set(analyzed)
     location = workspace_location(storage, storage.workspaces[workspace])
     for name in directories_at(location, storage.properties):
         table = TableInfo(plugin, workspace, name)

@@ -19,7 +19,7 @@ from metastore.cli.commands.versions import DropResult, Expiry, PurgeResult, Ver
 from metastore.cli.grid import Grid
 from metastore.lake.formats.names import SUFFIXES
 from metastore.overview.document import document
-from metastore.overview.formats import UNKNOWN, format_bound, moment, number, plural, seconds, setting_value, size
+from metastore.overview.formats import UNKNOWN, bound_text, moment, number, plural, seconds, setting_value, size, tally
 from metastore.overview.results import DaemonEnd, HiveTables, Left, PruneReport, Results, Rows
 from metastore.overview.tables import FileList, SegmentList, TableDescription, TableList
 
@@ -101,8 +101,8 @@ def _(result: TableDescription) -> RenderableType:
             each.name,
             Text(each.type, "cyan"),
             number(each.nulls),
-            format_bound(each.min, exact=each.min_exact),
-            format_bound(each.max, exact=each.max_exact),
+            bound_text(each.min, exact=each.min_exact),
+            bound_text(each.max, exact=each.max_exact),
             number(each.rows),
             number(each.distinct),
         )
@@ -301,9 +301,9 @@ def _(result: VersionHistory) -> RenderableType:
             str(each.version),
             moment(each.time),
             each.operation,
-            _format_count(each.summary.get("added-data-files", "0")),
-            _format_count(each.summary.get("deleted-data-files", "0")),
-            _format_count(each.summary.get("total-data-files")),
+            tally(each.summary.get("added-data-files", "0")),
+            tally(each.summary.get("deleted-data-files", "0")),
+            tally(each.summary.get("total-data-files")),
         )
     shown = len(result.versions)
     kept = plural(result.kept, "version") + " kept"
@@ -398,7 +398,3 @@ def _listing(table: Grid, counted: str, rows: int, version: int) -> RenderableTy
 
 def _footer(counted: str, version: int) -> Text:
     return Text(f"{counted}, version {version}" if counted else f"version {version}", "dim")
-
-
-def _format_count(text: str | None) -> str:
-    return number(int(text)) if text and text.isdecimal() else UNKNOWN

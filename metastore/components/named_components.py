@@ -186,10 +186,10 @@ class NamedComponent(Component[N]):
         known = [str(unit.info) for unit in self.list()]
         return NotFoundError(f"there is no {self.noun} {name}{did_you_mean(str(name), known)}")
 
-    def _changes(self, name: TableInfo, kept: Sequence[Version]) -> Sequence[tuple[Version, N | None]]:
+    def _changes(self, name: TableInfo, versions: Sequence[Version]) -> Sequence[tuple[Version, N | None]]:
         changes = []
         before: N | None = None
-        for version in reversed(kept):
+        for version in reversed(versions):
             unit = self.find(name, at=version.version)
             if unit != before:
                 changes.append((version, unit))

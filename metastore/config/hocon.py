@@ -107,11 +107,11 @@ def document_of(mapping: Mapping[str, Any]) -> Document:
     return Document(_of_mapping(mapping), given=mapping)
 
 
-def _of_mapping(given: Any) -> Node:
-    if isinstance(given, Mapping):
-        parts = (_nest_value(segments(str(name)), _of_mapping(value)) for name, value in given.items())
+def _of_mapping(mapping: Any) -> Node:
+    if isinstance(mapping, Mapping):
+        parts = (_nest_value(segments(str(name)), _of_mapping(value)) for name, value in mapping.items())
         return reduce(overlay, parts, {})
-    return [_of_mapping(each) for each in given] if isinstance(given, list | tuple) else given
+    return [_of_mapping(each) for each in mapping] if isinstance(mapping, list | tuple) else mapping
 
 
 def _nest_value(key: KeyPath, value: Node) -> Node:

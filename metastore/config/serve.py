@@ -100,10 +100,10 @@ def _tls(section: Section, cwd: Path | None) -> TlsSettings | None:
     return TlsSettings(**found)
 
 
-def _read_catalogs(section: Section, known: Collection[str]) -> tuple[str, ...]:
+def _read_catalogs(section: Section, known_names: Collection[str]) -> tuple[str, ...]:
     names = section.texts("catalogs")
     for name in names:
-        if name not in known:
-            reason = f"there is no catalog {name}{did_you_mean(name, known, cutoff=0.5)}"
-            raise section.refusal("catalogs", f"{reason}; configured are {', '.join(known)}")
+        if name not in known_names:
+            reason = f"there is no catalog {name}{did_you_mean(name, known_names, cutoff=0.5)}"
+            raise section.refusal("catalogs", f"{reason}; configured are {', '.join(known_names)}")
     return tuple(dict.fromkeys(names))

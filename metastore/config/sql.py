@@ -22,15 +22,15 @@ class SqlSettings:
     memory: int = 1 << 30
     threads: int = 0
 
-    def with_limits(self, given: Mapping[str, Any]) -> SqlSettings:
-        """Returns the limits of one call: those of ``given`` by name, the others as here.
+    def with_limits(self, options: Mapping[str, Any]) -> SqlSettings:
+        """Returns the limits of one call: those of ``options`` by name, the others as here.
 
         A timeout is a timedelta, seconds or text such as ``10 min``; memory is bytes or text such as ``2 GiB``.
         Raises InvalidRequestError for another name or value.
         """
-        for name in given.keys() - frozenset(_NAMES):
+        for name in options.keys() - frozenset(_NAMES):
             raise InvalidRequestError(f"a statement has no limit {name!r}; there are {', '.join(_NAMES)}")
-        timeout, memory = given.get("timeout", self.timeout), given.get("memory", self.memory)
+        timeout, memory = options.get("timeout", self.timeout), options.get("memory", self.memory)
         try:
             if isinstance(timeout, str):
                 timeout = parse_duration(timeout)
@@ -39,7 +39,7 @@ class SqlSettings:
             memory = parse_size(memory) if isinstance(memory, str) else memory
         except (ValueError, OverflowError) as error:
             raise InvalidRequestError(f"a limit of the statement is not valid: {error}") from error
-        threads = given.get("threads", self.threads)
+        threads = options.get("threads", self.threads)
         if not (timeout is None or (isinstance(timeout, timedelta) and timeout > timedelta())):
             raise InvalidRequestError(f"timeout={timeout!r} is no time above zero; write seconds, or text as '10 min'")
         if not _is_whole(memory) or memory < 1:

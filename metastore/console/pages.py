@@ -103,7 +103,7 @@ class Console:
             lstrip_blocks=True,
         )
         shown = {
-            name: getattr(formats, name) for name in ("number", "size", "moment", "format_bound", "plural", "seconds")
+            name: getattr(formats, name) for name in ("number", "size", "moment", "bound_text", "plural", "seconds")
         }
         self._templates.filters |= {**shown, "of_millis": moment_of_millis}
         self._templates.globals |= {"charts": charts, "link": link, "version": VERSION, "unknown": formats.UNKNOWN}

@@ -140,8 +140,8 @@ def _cost(run: RunUnit) -> Cost:
     return Cost(run.table, run.milliseconds, run.requests, run.bytes_received, run.bytes_sent)
 
 
-def _parent(kept: Sequence[Version], version: int) -> int:
-    for each in kept:
+def _parent(versions: Sequence[Version], version: int) -> int:
+    for each in versions:
         if each.version == version:
             return each.parent or 0
     raise NotFoundError(f"version {version} is not kept; `metastore history` lists the versions")

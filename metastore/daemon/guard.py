@@ -141,9 +141,9 @@ class GuardedTable(TargetTable):
         """Like :meth:`TargetTable.load`; also raises StorageError if the answer takes too long."""
         return self._ask(super().load)
 
-    def newest_version(self, known: Pointer | None = None) -> Pointer | None:
+    def newest_version(self, earlier: Pointer | None = None) -> Pointer | None:
         """Like :meth:`TargetTable.newest_version`; also raises StorageError if the answer takes too long."""
-        return self._asked_with_others(partial(super().newest_version, known))
+        return self._asked_with_others(partial(super().newest_version, earlier))
 
     def newest_document(self, pointer: Pointer | None = None) -> MetadataDocument | None:
         """Like :meth:`TargetTable.newest_document`; also raises StorageError if the answer takes too long."""

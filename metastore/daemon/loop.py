@@ -290,10 +290,10 @@ class Daemon:
                     facts = Facts() if last is None or last.run is None else Facts.after(last.run)
                     yield Situation(table, policy, last, facts)
 
-    def _with_facts(self, situation: Situation, known: dict[TableName, Facts], now_ms: int) -> Situation | None:
+    def _with_facts(self, situation: Situation, facts: dict[TableName, Facts], now_ms: int) -> Situation | None:
         """Add size and newest commit of the table, if they can change the decision or the size is not known.
 
-        ``known`` has those of this pass. Returns None for a table that does not answer in time.
+        ``facts`` has those of this pass. Returns None for a table that does not answer in time.
         """
         table, policy = situation.table, situation.policy
         is_sized = situation.facts.snapshots is not None or policy.action in WORKSPACE_ACTIONS
@@ -302,9 +302,9 @@ class Daemon:
         if self._is_silent(table.catalog):  # the action is left for another pass
             return situation
         try:
-            if table not in known:
-                [known[table]] = self._inquiries.ask(f"table {table}", lambda: [self._facts(situation)])
-            return replace(situation, facts=known[table])
+            if table not in facts:
+                [facts[table]] = self._inquiries.ask(f"table {table}", lambda: [self._facts(situation)])
+            return replace(situation, facts=facts[table])
         except Exception as error:  # noqa: BLE001 - one bad table never stops the rest
             if f"table {table}" in self._inquiries.hanging():
                 self._pass_over(f"table {table}", error)
@@ -340,12 +340,12 @@ class Daemon:
         self.state.passed_over = {**self.state.passed_over, place: message_of(error)}
         self._trouble(f"{place.replace('%', '%%')} is skipped: %s", error)
 
-    def _tell_unmatched(self, found: Sequence[UnmatchedLayer]) -> None:
+    def _tell_unmatched(self, layers: Sequence[UnmatchedLayer]) -> None:
         """Log each policy that matches no table, once until that changes."""
-        for each in found:
+        for each in layers:
             if each not in self.state.unmatched:
                 _log.warning("%s", each)
-        self.state.unmatched = found
+        self.state.unmatched = layers
 
     def _trouble(self, text: str, error: Exception) -> None:
         self.state.trouble = text % message_of(error)

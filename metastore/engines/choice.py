@@ -27,10 +27,10 @@ class SessionEngines:
     """
 
     def __init__(
-        self, settings: EngineSettings, given: Engine | None, spark: EngineFactory | None, log: logging.Logger
+        self, settings: EngineSettings, engine: Engine | None, spark: EngineFactory | None, log: logging.Logger
     ) -> None:
         self._settings = settings
-        self._given = given
+        self._given = engine
         self._spark = spark
         self._log = log
         self._engines: dict[str, Engine] = {}

@@ -19,6 +19,11 @@ def number(value: int | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 
 
+def tally(text: str | None) -> str:
+    """As :func:`number`, for the text of a count in a snapshot's summary."""
+    return number(int(text) if text and text.isdecimal() else None)
+
+
 def size(count: int | None) -> str:
     """Bytes in decimal units: ``7912345`` as ``7.9 MB``."""
     if count is None:
@@ -53,7 +58,7 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def format_bound(value: Value | None, *, exact: bool = True) -> str:
+def bound_text(value: Value | None, *, exact: bool = True) -> str:
     """A bound of a column; ``~`` marks a bound that is not exact."""
     if value is None:
         return UNKNOWN

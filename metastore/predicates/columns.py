@@ -121,10 +121,10 @@ class Columns:
             return self.resolve((name,), "")
         return self.resolve(parse(name), "")
 
-    def _match(self, wanted: str, known: _Names, path: ColumnPath, where: str) -> str:
-        matching = known.alike(wanted)
-        if wanted in matching:
-            return wanted
+    def _match(self, name: str, known: _Names, path: ColumnPath, where: str) -> str:
+        matching = known.alike(name)
+        if name in matching:
+            return name
         if len(matching) > 1:
             raise InvalidRequestError(f"column {'.'.join(path)!r}{where} may be any of {', '.join(matching)}")
         if not matching:

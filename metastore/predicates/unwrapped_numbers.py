@@ -19,8 +19,8 @@ from metastore.predicates.literals import EXACT
 from metastore.predicates.unwrapped_times import moved_days, unwrap_interval
 
 
-def of_arithmetic(context: Context, node: exp.Expr, asked: Comparison) -> BooleanExpression | None:
-    """The condition for ``node`` (a sum, product or negation) compared as ``asked``; None if it has no column."""
+def of_arithmetic(context: Context, node: exp.Expr, comparison: Comparison) -> BooleanExpression | None:
+    """The condition for ``node`` (a sum, product or negation) compared as ``comparison``; None if it has no column."""
     if isinstance(node, exp.Neg):
         column, constant, column_first = context.column_of(node.this), 0, False
         kind: type[exp.Expr] = exp.Sub
@@ -33,25 +33,29 @@ def of_arithmetic(context: Context, node: exp.Expr, asked: Comparison) -> Boolea
             return None
         if isinstance(other, exp.Interval):
             return (
-                unwrap_interval(context, column, other, -1 if kind is exp.Sub else 1, asked) if column_first else None
+                unwrap_interval(context, column, other, -1 if kind is exp.Sub else 1, comparison)
+                if column_first
+                else None
             )
         constant = context.constants.value(other)  # type: ignore[assignment]
     if column is None or type(constant) is not int:
         raise NotConstant("arithmetic with other than a whole number may round")
     if column.type.name == "DATE" and column_first and kind is not exp.Mul:
-        return moved_days(context, column, constant if kind is exp.Add else -constant, asked)
-    if type(asked.literal) not in (int, Decimal) or not -(2**63) <= asked.literal < 2**63:  # type: ignore[operator]
+        return moved_days(context, column, constant if kind is exp.Add else -constant, comparison)
+    if type(comparison.literal) not in (int, Decimal) or not -(2**63) <= comparison.literal < 2**63:  # type: ignore[operator]
         raise NotConstant("arithmetic that is compared with other than whole or decimal numbers of 64 bits may round")
     if column.type.name == "DECIMAL" and kind is not exp.Mul:
         precision, scale = column.type.arguments or (MAX_DIGITS, 0)
         if max(precision - scale, len(str(abs(constant)))) + 1 + scale > MAX_DIGITS:
             raise NotConstant("the sum may have more than 38 digits")
-        return context.leaves.weaken_to(_inverse(context, column, kind, constant, asked, column_first=column_first))
+        return context.leaves.weaken_to(
+            _inverse(context, column, kind, constant, comparison, column_first=column_first)
+        )
     if column.type.name not in LIMITS:
         raise NotConstant(f"arithmetic with {column.type} may round or fail")
-    found = _inverse(context, column, kind, constant, asked, column_first=column_first)
+    found = _inverse(context, column, kind, constant, comparison, column_first=column_first)
     return context.leaves.weaken_to(
-        _or_overflow(context, column, kind, constant, found, asked, column_first=column_first)
+        _or_overflow(context, column, kind, constant, found, comparison, column_first=column_first)
     )
 
 
@@ -60,21 +64,21 @@ def _inverse(
     column: PredicateColumn,
     kind: type[exp.Expr],
     constant: int,
-    asked: Comparison,
+    comparison: Comparison,
     *,
     column_first: bool,
 ) -> BooleanExpression:
     """The comparison solved for the column, as if no number were too large."""
-    operator, literal = asked.effective, Decimal(asked.literal)  # type: ignore[arg-type]
+    operator, literal = comparison.effective, Decimal(comparison.literal)  # type: ignore[arg-type]
     if kind is exp.Mul:
-        return _divide_literal(context, column, constant, operator, literal, asked.text)
+        return _divide_literal(context, column, constant, operator, literal, comparison.text)
     if kind is exp.Add:
         bound = EXACT.subtract(literal, Decimal(constant))
     elif column_first:
         bound = EXACT.add(literal, Decimal(constant))
     else:
         bound, operator = EXACT.subtract(Decimal(constant), literal), MIRRORED[operator]
-    return context.compare(column, operator, _whole(bound), asked.text)
+    return context.compare(column, operator, _whole(bound), comparison.text)
 
 
 def _divide_literal(
@@ -100,7 +104,7 @@ def _or_overflow(
     kind: type[exp.Expr],
     constant: int,
     found: BooleanExpression,
-    asked: Comparison,
+    comparison: Comparison,
     *,
     column_first: bool,
 ) -> BooleanExpression:
@@ -117,9 +121,9 @@ def _or_overflow(
         low, high = constant - most, constant - least
     parts = [found]
     if low > least:
-        parts.append(context.compare(column, "<", low, asked.text))
+        parts.append(context.compare(column, "<", low, comparison.text))
     if high < most:
-        parts.append(context.compare(column, ">", high, asked.text))
+        parts.append(context.compare(column, ">", high, comparison.text))
     return Or(*parts) if len(parts) > 1 else found
 
 

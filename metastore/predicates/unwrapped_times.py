@@ -23,28 +23,28 @@ from metastore.predicates.time_spans import Literal, SessionTime
 from metastore.predicates.written_times import date_of, timestamp_of
 
 
-def moved_days(context: Context, column: PredicateColumn, days: int, asked: Comparison) -> BooleanExpression:
+def moved_days(context: Context, column: PredicateColumn, days: int, comparison: Comparison) -> BooleanExpression:
     """The condition for a column of days plus ``days``."""
-    day = _day_of(asked.literal)
+    day = _day_of(comparison.literal)
     if day is None:
         raise NotConstant("a day that is moved is compared with something else")
     try:
         bound = day - timedelta(days=days)
     except OverflowError as error:
         raise NotConstant("the day is beyond the calendar") from error
-    return context.leaves.weaken_to(context.compare(column, asked.effective, bound, asked.text))
+    return context.leaves.weaken_to(context.compare(column, comparison.effective, bound, comparison.text))
 
 
 def unwrap_interval(
-    context: Context, column: PredicateColumn, interval: exp.Interval, sign: int, asked: Comparison
+    context: Context, column: PredicateColumn, interval: exp.Interval, sign: int, comparison: Comparison
 ) -> BooleanExpression | None:
     """The condition for a column of times plus ``interval``, or minus it with ``sign`` -1."""
     steps = steps_of(interval)
     if steps is None or steps.months or column.zoned:
         raise NotConstant("only days and hours are taken off again, of times without a zone")
     if column.type.name == "DATE" and not steps.micros:
-        return moved_days(context, column, sign * steps.days, asked)
-    moment = asked.literal
+        return moved_days(context, column, sign * steps.days, comparison)
+    moment = comparison.literal
     if isinstance(moment, str):
         moment = timestamp_of(moment)  # type: ignore[assignment]
     if column.type.name != "TIMESTAMP" or not isinstance(moment, datetime) or moment.tzinfo is not None:
@@ -53,30 +53,30 @@ def unwrap_interval(
         bound = later(moment, steps, -sign)
     except OverflowError as error:
         raise NotConstant("the time is beyond the calendar") from error
-    return context.leaves.weaken_to(context.compare(column, asked.effective, bound, asked.text))
+    return context.leaves.weaken_to(context.compare(column, comparison.effective, bound, comparison.text))
 
 
-def of_unit(context: Context, node: exp.Expr, asked: Comparison) -> BooleanExpression | None:
+def of_unit(context: Context, node: exp.Expr, comparison: Comparison) -> BooleanExpression | None:
     """The condition for functions that are constant within a day, year or other unit, and grow with the time."""
     if (of_day := _day(node)) is not None:
-        return _within(context, of_day, "DAY", _moment_of(asked.literal, date_of), asked)
+        return _within(context, of_day, "DAY", _moment_of(comparison.literal, date_of), comparison)
     if (of_year := _year(node)) is not None:
-        year = asked.literal
+        year = comparison.literal
         if type(year) is not int or not 1 <= year < 9999:
             raise NotConstant("a year is compared with something other than a whole number of the calendar")
-        return _within(context, of_year, "YEAR", datetime(year, 1, 1), asked)
+        return _within(context, of_year, "YEAR", datetime(year, 1, 1), comparison)
     if (of_part := _part(node)) is not None:
-        return _recurring(context, *of_part, asked)
+        return _recurring(context, *of_part, comparison)
     if isinstance(node, (exp.TimestampTrunc, exp.DateTrunc)):
         unit = unit_named(node.text("unit"))
         if unit not in UNITS:
             raise NotConstant("truncated to a unit that is not supported here")
         column = context.column_of(node.this)
         is_day = isinstance(node, exp.DateTrunc) or (column is not None and column.type.name == "DATE")
-        moment = _moment_of(asked.literal, date_of if is_day else timestamp_of)
+        moment = _moment_of(comparison.literal, date_of if is_day else timestamp_of)
         # Spark's date_trunc reads a time without a zone as one of the session's.
         in_session = context.dialect is SPARK and isinstance(node, exp.TimestampTrunc)
-        return _within(context, node.this, unit, moment, asked, in_session=in_session)
+        return _within(context, node.this, unit, moment, comparison, in_session=in_session)
     return None
 
 
@@ -131,18 +131,18 @@ def _of_interval(
     return bound("<" if operator == "<=" else ">=", end)
 
 
-def _recurring(context: Context, part: str, inner: exp.Expr, asked: Comparison) -> BooleanExpression | None:
+def _recurring(context: Context, part: str, inner: exp.Expr, comparison: Comparison) -> BooleanExpression | None:
     """The condition for a month, quarter or day of a month compared with a whole number."""
     column = context.column_of(inner)
     if column is None:
         return None
-    if column.type.name not in ("DATE", "TIMESTAMP") or type(asked.literal) is not int:
+    if column.type.name not in ("DATE", "TIMESTAMP") or type(comparison.literal) is not int:
         raise NotConstant(f"a {part.lower()} is compared with something other than a whole number, or is of no time")
     every = range(1, PARTS[part].most + 1)
-    values = tuple(each for each in every if constant_comparison(each, asked.effective, asked.literal))
+    values = tuple(each for each in every if constant_comparison(each, comparison.effective, comparison.literal))
     if not values:
         return context.leaves.weaken_to(AlwaysFalse())
-    return context.leaves.weaken_to(context.leaves.recurs(column, part, values, asked.text))
+    return context.leaves.weaken_to(context.leaves.recurs(column, part, values, comparison.text))
 
 
 _PART_FUNCTIONS: Final[Mapping[type[exp.Expr], str]] = {

@@ -48,21 +48,21 @@ _WIDER: Final[Mapping[exp.DType, frozenset[str]]] = {
 class Unwrapping(Context):
     """Makes conditions from comparisons of functions."""
 
-    def comparison(self, subject: exp.Expr, asked: Comparison) -> BooleanExpression | None:
-        """The condition for ``subject``, a function, compared as ``asked``; None if it cannot be unwrapped.
+    def comparison(self, subject: exp.Expr, comparison: Comparison) -> BooleanExpression | None:
+        """The condition for ``subject``, a function, compared as ``comparison``; None if it cannot be unwrapped.
 
         Raises NotConstant, with the reason, if an argument or the literal prevents it.
         """
         subject = subject.unnest()
         if isinstance(subject, exp.Coalesce):
-            return self._coalesce(subject, asked)
+            return self._coalesce(subject, comparison)
         if isinstance(subject, (exp.Add, exp.Sub, exp.Mul, exp.Neg)):
-            return of_arithmetic(self, subject, asked)
+            return of_arithmetic(self, subject, comparison)
         if isinstance(subject, (exp.Left, exp.Substring)):
-            return self._prefix(subject, asked)
+            return self._prefix(subject, comparison)
         if isinstance(subject, exp.Cast) and subject.to.this is not exp.DType.DATE:
-            return self._cast(subject, asked)
-        return of_unit(self, subject, asked)
+            return self._cast(subject, comparison)
+        return of_unit(self, subject, comparison)
 
     def test(self, node: exp.Expr, text: str, *, inverted: bool) -> BooleanExpression | None:
         """The condition for ``node``, a function that is true or false; None if it cannot be unwrapped."""
@@ -86,7 +86,7 @@ class Unwrapping(Context):
 
     # Casts, and coalesce.
 
-    def _cast(self, node: exp.Cast, asked: Comparison) -> BooleanExpression | None:
+    def _cast(self, node: exp.Cast, comparison: Comparison) -> BooleanExpression | None:
         column, kind = self.column_of(node.this), node.to.this
         if column is None:
             return None
@@ -100,53 +100,64 @@ class Unwrapping(Context):
             keeps = column.zoned is (kind in self.dialect.instants)
         if not keeps:
             raise NotConstant(f"a cast of {column.type} to {node.to.sql(self.dialect.sql)} may change values or fail")
-        if kind is exp.DType.DOUBLE and column.type.name in INTEGER_TYPES and type(asked.literal) in (int, Decimal):
-            asked = replace(asked, literal=float(asked.literal))  # type: ignore[arg-type]
-        found = self.leaves.compare(column, asked.operator, asked.literal, asked.text, inverted=asked.inverted)
+        if (
+            kind is exp.DType.DOUBLE
+            and column.type.name in INTEGER_TYPES
+            and type(comparison.literal) in (int, Decimal)
+        ):
+            comparison = replace(comparison, literal=float(comparison.literal))  # type: ignore[arg-type]
+        found = self.leaves.compare(
+            column, comparison.operator, comparison.literal, comparison.text, inverted=comparison.inverted
+        )
         return self.leaves.weaken_to(found)
 
-    def _coalesce(self, node: exp.Coalesce, asked: Comparison) -> BooleanExpression | None:
+    def _coalesce(self, node: exp.Coalesce, comparison: Comparison) -> BooleanExpression | None:
         column = self.column_of(node.this)
         if column is None or len(node.expressions) != 1:
             return None
         default = self.constants.value(node.expressions[0])
         if default is None or not _is_of_type(column, default):
             raise NotConstant(f"coalesce of {column.type} and another type")
-        found = self.leaves.compare(column, asked.operator, asked.literal, asked.text, inverted=asked.inverted)
+        found = self.leaves.compare(
+            column, comparison.operator, comparison.literal, comparison.text, inverted=comparison.inverted
+        )
         # Beside DOUBLE, two decimals may round to one number.
-        if column.type.name == "DOUBLE" or constant_comparison(default, asked.effective, asked.literal) is not False:
+        if (
+            column.type.name == "DOUBLE"
+            or constant_comparison(default, comparison.effective, comparison.literal) is not False
+        ):
             found = Or(found, self.leaves.is_null(column, inverted=False))
         return self.leaves.weaken_to(found)
 
     # Texts.
 
-    def _prefix(self, node: exp.Left | exp.Substring, asked: Comparison) -> BooleanExpression | None:
+    def _prefix(self, node: exp.Left | exp.Substring, comparison: Comparison) -> BooleanExpression | None:
         column = self.column_of(node.this)
         length_node = node.expression if isinstance(node, exp.Left) else node.args.get("length")
         if column is None or length_node is None:
             return None
-        length, text = self.constants.value(length_node), asked.literal
+        length, text = self.constants.value(length_node), comparison.literal
         starts: tuple[Literal, ...] = (0, 1) if self.dialect.substring_starts_at_zero else (1,)
         if isinstance(node, exp.Substring) and self.constants.value(node.args["start"]) not in starts:
             raise NotConstant("a piece of a text that does not begin at its first letter")
         if column.type.name != "VARCHAR" or not isinstance(text, str) or type(length) is not int or length < 1:
             raise NotConstant("a piece of a text is compared with something else, or has no length")
-        return self.leaves.weaken_to(self._begins(column, length, text, asked))
+        return self.leaves.weaken_to(self._begins(column, length, text, comparison))
 
-    def _begins(self, column: PredicateColumn, length: int, text: str, asked: Comparison) -> BooleanExpression:
+    def _begins(self, column: PredicateColumn, length: int, text: str, comparison: Comparison) -> BooleanExpression:
         """The condition for the first ``length`` letters of ``column`` compared with ``text``, in code point order."""
-        operator = asked.effective
+        operator = comparison.effective
         if operator in ("=", "!="):
             if len(text) > length:
                 return AlwaysFalse() if operator == "=" else self.leaves.is_null(column, inverted=True)
             if len(text) == length:
                 return self.leaves.start_with(column, text, inverted=operator == "!=")
-            return self.compare(column, operator, text, asked.text)
+            return self.compare(column, operator, text, comparison.text)
         if operator in (">", ">="):
-            return self.compare(column, operator, text, asked.text)
+            return self.compare(column, operator, text, comparison.text)
         if len(text) > length:
             raise NotConstant("a text that is longer than the piece it is compared with")
-        below = self.compare(column, operator, text, asked.text)
+        below = self.compare(column, operator, text, comparison.text)
         if operator == "<=" and len(text) == length:
             return Or(below, self.leaves.start_with(column, text, inverted=False))
         return below

@@ -67,30 +67,30 @@ Read = Callable[[Sequence[ScanFile], Sequence[str]], Iterable[pa.RecordBatch]]
 """Reads the rows of files that satisfy the question, in the named columns."""
 
 
-def aggregate(plan: ScanPlan, wanted: Sequence[Aggregate], zone: tzinfo, read: Read) -> pa.Table:
-    """Return one row with the values of ``wanted`` over the rows of ``plan``; each column is named by its expression.
+def aggregate(plan: ScanPlan, aggregates: Sequence[Aggregate], zone: tzinfo, read: Read) -> pa.Table:
+    """Return one row with the values of ``aggregates`` over the rows of ``plan``; expressions name the columns.
 
     Raises InvalidRequestError for min or max of a type without order, and the errors of ``read``.
     """
-    types = [_type(one, plan.readable) for one in wanted]
-    known = _from_statistics(plan, wanted, types, zone)
+    types = [_type(one, plan.readable) for one in aggregates]
+    known = _from_statistics(plan, aggregates, types, zone)
     parts = list(known.values())
     rest = [file for file in plan.files if file.path not in known]
     if rest:
-        names = list(dict.fromkeys(one.path[0] for one in wanted if one.path)) or _cheapest(plan)
+        names = list(dict.fromkeys(one.path[0] for one in aggregates if one.path)) or _cheapest(plan)
         parts += [
-            [_aggregate_batch(one, type_, batch) for one, type_ in zip(wanted, types, strict=True)]
+            [_aggregate_batch(one, type_, batch) for one, type_ in zip(aggregates, types, strict=True)]
             for batch in read(rest, names)
         ]
     values = [
         _together(one, type_, [part[position] for part in parts])
-        for position, (one, type_) in enumerate(zip(wanted, types, strict=True))
+        for position, (one, type_) in enumerate(zip(aggregates, types, strict=True))
     ]
-    return pa.Table.from_arrays([_column([value], value.type) for value in values], [one.text for one in wanted])
+    return pa.Table.from_arrays([_column([value], value.type) for value in values], [one.text for one in aggregates])
 
 
 def _from_statistics(
-    plan: ScanPlan, wanted: Sequence[Aggregate], types: Sequence[pa.DataType], zone: tzinfo
+    plan: ScanPlan, aggregates: Sequence[Aggregate], types: Sequence[pa.DataType], zone: tzinfo
 ) -> dict[str, Values]:
     """Return, by path, the values of each file that statistics answer."""
     try:
@@ -103,7 +103,7 @@ def _from_statistics(
         found: dict[str, Values] = {}
         for portion in plan.units.lower(without):
             for units in portion.files():
-                found.update(_values(units, covered, names, wanted, types))
+                found.update(_values(units, covered, names, aggregates, types))
     except (NotFoundError, StorageError):
         # The planned version has expired since; the data still exists and gives the same answer.
         return {}
@@ -121,7 +121,7 @@ def _values(
     units: pa.Table,
     covered: Mapping[str, ScanFile],
     names: Iterable[str],
-    wanted: Sequence[Aggregate],
+    aggregates: Sequence[Aggregate],
     types: Sequence[pa.DataType],
 ) -> dict[str, Values]:
     """Return the values of ``covered`` files among ``units`` that have no null in the columns ``names`` (quoted)."""
@@ -135,7 +135,7 @@ def _values(
     doubtful = _with_nulls(units, files, names)
     columns = {
         one.path: parse_many(pc.map_lookup(units["columnsStatistics"], pa.scalar(quote(one.path)), "first").to_pylist())
-        for one in wanted
+        for one in aggregates
         if one.path
     }
     found: dict[str, Values] = {}
@@ -146,7 +146,7 @@ def _values(
         # The row count of a file with deleted rows (delete files) is marked as not exact.
         rows = read_row_count(holders)
         values = []
-        for one, type_ in zip(wanted, types, strict=True):
+        for one, type_ in zip(aggregates, types, strict=True):
             known = _statistics(one, file, schema, rows, columns.get(one.path, ()), position)
             value = None if known is None else _value(one, type_, known)
             if value is None:
@@ -225,21 +225,21 @@ def _statistics(
     return column[position]
 
 
-def _value(one: Aggregate, type_: pa.DataType, known: ColumnStatistics) -> Any:
+def _value(one: Aggregate, type_: pa.DataType, statistics: ColumnStatistics) -> Any:
     """Return the aggregate's value if it is certain, else None."""
     if one.function == "count":
-        count = known.non_nulls
-        if count is None and known.nulls is not None and known.rows is not None:
-            count = known.rows - known.nulls
+        count = statistics.non_nulls
+        if count is None and statistics.nulls is not None and statistics.rows is not None:
+            count = statistics.rows - statistics.nulls
         return None if count is None else pa.scalar(count, pa.int64())
-    if known.all_null:
+    if statistics.all_null:
         return pa.scalar(None, type_)
     smallest = one.function == "min"
-    value, exact = (known.min, known.min_exact) if smallest else (known.max, known.max_exact)
+    value, exact = (statistics.min, statistics.min_exact) if smallest else (statistics.max, statistics.max_exact)
     if value is None or not exact:
         return None
-    if known.type in FLOAT_TYPES:
-        if not smallest and known.nans != 0:  # a NaN would be the largest
+    if statistics.type in FLOAT_TYPES:
+        if not smallest and statistics.nans != 0:  # a NaN would be the largest
             return None
         value = value + 0.0 if isinstance(value, float) else value  # in statistics, -0.0 stands for the smaller zero
     try:

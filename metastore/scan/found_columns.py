@@ -34,22 +34,22 @@ class FoundColumns:
     """The table's names for the columns of ``read``."""
 
     @classmethod
-    def of(cls, finder: ColumnFinder, asked: pa.Schema, own: pa.Schema) -> FoundColumns:
-        """Find the columns ``asked`` in a file with columns ``own``. FormatError where one could be several."""
+    def of(cls, finder: ColumnFinder, schema: pa.Schema, own: pa.Schema) -> FoundColumns:
+        """Find the columns of ``schema`` in a file with columns ``own``. FormatError where one could be several."""
         places = finder.places(own.names)
-        names = tuple(name for name in asked.names if name in places)
+        names = tuple(name for name in schema.names if name in places)
         fields: list[Any] = [
             own.field(places[name])
             if finder.says_types or has_map_as_list(own.field(places[name]).type)
-            else _spelled_as(asked.field(name), own.field(places[name]))
+            else _spelled_as(schema.field(name), own.field(places[name]))
             for name in names
         ]
-        return cls(asked, pa.schema(fields), names)
+        return cls(schema, pa.schema(fields), names)
 
     @classmethod
-    def with_maps(cls, asked: pa.Schema, own: pa.Schema) -> FoundColumns:
-        """Find the columns ``asked`` by name in a file that stores some maps as lists of entries."""
-        return cls(asked, as_stored(asked, own), tuple(asked.names))
+    def with_maps(cls, schema: pa.Schema, own: pa.Schema) -> FoundColumns:
+        """Find the columns of ``schema`` by name in a file that stores some maps as lists of entries."""
+        return cls(schema, as_stored(schema, own), tuple(schema.names))
 
     def as_asked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Convert rows of ``read`` to the columns ``asked``; columns that the file lacks are null.
@@ -75,9 +75,9 @@ class FoundColumns:
             yield rows
 
 
-def _spelled_as(asked: pa.Field[Any], own: pa.Field[Any]) -> pa.Field[Any]:
-    """Return the field ``asked`` with the file's spelling of its name and of its subfields' names, from ``own``."""
-    return asked.with_name(own.name).with_type(spelled_as(asked.type, own.type))
+def _spelled_as(field: pa.Field[Any], own: pa.Field[Any]) -> pa.Field[Any]:
+    """Return the field ``field`` with the file's spelling of its name and of its subfields' names, from ``own``."""
+    return field.with_name(own.name).with_type(spelled_as(field.type, own.type))
 
 
 @contextmanager
@@ -90,22 +90,22 @@ def naming(path: str) -> Iterator[None]:
 
 
 def read_file_found(
-    opening: Opening, path: str, asked: pa.Schema, finder: ColumnFinder | None
+    opening: Opening, path: str, schema: pa.Schema, finder: ColumnFinder | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a file without row groups, in the columns ``asked``; ``finder``, if given, finds the columns.
+    """Yield rows of a file without row groups, in the columns of ``schema``; ``finder``, if given, finds the columns.
 
     Raises the errors of :func:`metastore.lake.formats.row_files.read_file`.
     """
     if finder is None:
-        yield from read_file(opening, path, asked)
+        yield from read_file(opening, path, schema)
         return
     with opening.open(SourceFile((), path.rpartition("/")[2], path, 0, 0)) as data:
         own = data.schema
     with naming(path):
-        found = FoundColumns.of(finder, asked, own)
+        found = FoundColumns.of(finder, schema, own)
     if opening.format.rows_fit_any_type:
         fields: list[Any] = [
-            _spelled_as(asked.field(name), field) for name, field in zip(found.names, found.read, strict=True)
+            _spelled_as(schema.field(name), field) for name, field in zip(found.names, found.read, strict=True)
         ]
-        found = FoundColumns(asked, pa.schema(fields), found.names)
+        found = FoundColumns(schema, pa.schema(fields), found.names)
     yield from found.all_as_asked(read_file(opening, path, found.read), path)

@@ -140,14 +140,14 @@ def plan(  # noqa: PLR0913 - all facts of one table
     time_zone: str | None = None,
     row_ids: bool = False,
     kept_by: ReadableTable | None = None,
-    kept: SourceTable | None = None,
+    columns_of: SourceTable | None = None,
     names: Iterable[str] = (),
 ) -> ScanPlan:
     """Plan the scan of ``table`` from its ``units`` (:data:`PLAN_COLUMNS`, without files) and the existing files.
 
     ``names`` are the columns to read, including pseudo columns (:mod:`metastore.scan.pruning.file_columns`).
 
-    ``kept`` is for a table whose keeper defines its columns: the plan uses the current ones. With ``kept_by``,
+    ``columns_of`` is for a table whose keeper defines its columns: the plan uses the current ones. With ``kept_by``,
     directories give no columns.
 
     ``groups`` is called only with ``row_ids``, and only for the partitions that are read. A ``listing`` of None trusts
@@ -156,10 +156,10 @@ def plan(  # noqa: PLR0913 - all facts of one table
     whose rows may match has changed since ANALYZE, so that its rows have no ids.
     """
     before = units
-    if kept is not None:
-        units = UnitsWithSchema.of(units, kept.schema)
+    if columns_of is not None:
+        units = UnitsWithSchema.of(units, columns_of.schema)
         if listing is None:
-            _require_same_columns(table, before, units, by_identity=kept.provided is not None)
+            _require_same_columns(table, before, units, by_identity=columns_of.provided is not None)
     general = of_kind(units.upper(), MetadataType.TABLE)
     question = AlwaysTrue() if where is None else where
     unit: dict[str, Any] = general.select(
@@ -176,7 +176,7 @@ def plan(  # noqa: PLR0913 - all facts of one table
     asked = " ".join(("" if where is None else str(where), *names))
     times = None if kept_by is None or MODIFIED not in pseudo_columns(asked, ()) else kept_by.modified_times()
     of_files = FileColumns.named_in(asked, schema.names, location, listing, is_kept=kept_by is not None, modified=times)
-    if kept is not None:
+    if columns_of is not None:
         of_files = replace(of_files, absent={**of_files.absent, **_gone_columns(before, tuple_schema)})
     pruned = prune(
         question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None, of_files=of_files
@@ -192,7 +192,9 @@ def plan(  # noqa: PLR0913 - all facts of one table
         case_sensitive=case_sensitive,
     )
     own = tuple(column.name for column in tuple_schema.columns if DIRECTORY not in column.properties)
-    found_by: ColumnFinder | None = InFiles(own, any_case=not case_sensitive) if kept is None else kept.columns
+    found_by: ColumnFinder | None = (
+        InFiles(own, any_case=not case_sensitive) if columns_of is None else columns_of.columns
+    )
     paths = paths_of(tuple_schema)
     partitions: Mapping[str, PartitionGroups] = {}
     if row_ids:

@@ -109,12 +109,12 @@ class Scan:
         readable = self.plan.readable
         return pa.schema([pa.field(ROW_ID, TYPE) if name == ROW_ID else readable.field(name) for name in names])
 
-    def require(self, known: pa.Schema) -> None:
-        """Raise InvalidRequestError if a column's type is not the type in ``known``, because others changed it.
+    def require(self, schema: pa.Schema) -> None:
+        """Raise InvalidRequestError if a column's type is not the type in ``schema``, because others changed it.
 
-        For callers that have already announced the types in ``known``: casting back would lose digits or give nulls.
+        For callers that have already announced the types in ``schema``: casting back would lose digits or give nulls.
         """
-        for column in known:
+        for column in schema:
             at = self.schema.get_field_index(column.name)
             if at < 0 or self.schema.field(at).type != column.type:
                 now = "gone" if at < 0 else f"of type {self.schema.field(at).type}"

@@ -210,7 +210,7 @@ class ScannedTables(Tables):
                 time_zone=time_zone,
                 row_ids=row_ids,
                 kept_by=kept_by,
-                kept=source if source.says_columns else None,
+                columns_of=source if source.says_columns else None,
                 names=names,
             )
             return replace(planned, options=source.options)

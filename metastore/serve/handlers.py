@@ -33,9 +33,9 @@ READ_ONLY: Final = (
 )
 
 
-def config(settings: ServeSettings, asked: CatalogRequest) -> RestAnswer:
+def config(settings: ServeSettings, request: CatalogRequest) -> RestAnswer:
     """Choose the served catalog by ``warehouse``. Raises Refusal if it is not served, or has to be named."""
-    names, name = settings.catalogs, asked.query.get("warehouse")
+    names, name = settings.catalogs, request.query.get("warehouse")
     if not name and len(names) > 1:
         raise bad_request(f"name the warehouse, one of {', '.join(names)}")
     if name and name not in names:
@@ -51,55 +51,57 @@ def unknown_catalog(settings: ServeSettings) -> Refusal:
     return Refusal(HTTPStatus.NOT_FOUND, "NoSuchWarehouseException", text)
 
 
-def _list_namespaces(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
-    page = asked.page(settings.limits.page)
-    for above in asked.parents or [()]:
+def _list_namespaces(catalog: ServedCatalog, request: CatalogRequest, settings: ServeSettings) -> RestAnswer:
+    page = request.page(settings.limits.page)
+    for above in request.parents or [()]:
         names = catalog.namespaces(above, page)
         if names is not None:
             part, following = answers.part_of(names, page)
             return answers.list_answer("namespaces", [[*above, name] for name in part], following)
-    raise _no_namespace(asked.parents[0])
+    raise _no_namespace(request.parents[0])
 
 
-def _namespace(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
-    properties = catalog.properties(asked.namespace)
+def _namespace(catalog: ServedCatalog, request: CatalogRequest, _: ServeSettings) -> RestAnswer:
+    properties = catalog.properties(request.namespace)
     if properties is None:
-        raise _no_namespace(asked.namespace)
-    return answers.ok_answer({"namespace": list(asked.namespace), "properties": answers.open_properties(properties)})
+        raise _no_namespace(request.namespace)
+    return answers.ok_answer({"namespace": list(request.namespace), "properties": answers.open_properties(properties)})
 
 
-def _has_namespace(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
-    _namespace(catalog, asked, settings)
+def _has_namespace(catalog: ServedCatalog, request: CatalogRequest, settings: ServeSettings) -> RestAnswer:
+    _namespace(catalog, request, settings)
     return DONE
 
 
-def _list_tables(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
-    return _answer_list(catalog.tables, asked, settings)
+def _list_tables(catalog: ServedCatalog, request: CatalogRequest, settings: ServeSettings) -> RestAnswer:
+    return _answer_list(catalog.tables, request, settings)
 
 
-def _list_views(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
-    return _answer_list(catalog.views, asked, settings)
+def _list_views(catalog: ServedCatalog, request: CatalogRequest, settings: ServeSettings) -> RestAnswer:
+    return _answer_list(catalog.views, request, settings)
 
 
 def _answer_list(
-    names_of: Callable[[Identifier, Page | None], Sequence[str] | None], asked: CatalogRequest, settings: ServeSettings
+    names_of: Callable[[Identifier, Page | None], Sequence[str] | None],
+    request: CatalogRequest,
+    settings: ServeSettings,
 ) -> RestAnswer:
-    page = asked.page(settings.limits.page)
-    names = names_of(asked.namespace, page)
+    page = request.page(settings.limits.page)
+    names = names_of(request.namespace, page)
     if names is None:
-        raise _no_namespace(asked.namespace)
+        raise _no_namespace(request.namespace)
     part, following = answers.part_of(names, page)
-    return answers.list_answer("identifiers", answers.identifiers(asked.namespace, part), following)
+    return answers.list_answer("identifiers", answers.identifiers(request.namespace, part), following)
 
 
-def _load_table(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
-    namespace, name, snapshots = asked.namespace, asked.name("table"), asked.snapshots
-    pointer, stale = _pointer(catalog, asked), None
+def _load_table(catalog: ServedCatalog, request: CatalogRequest, settings: ServeSettings) -> RestAnswer:
+    namespace, name, snapshots = request.namespace, request.name("table"), request.snapshots
+    pointer, stale = _pointer(catalog, request), None
     if settings.freshness is not None:
         stale = catalog.renew_table(namespace, name, pointer, snapshots)
-        pointer = _pointer(catalog, asked)
+        pointer = _pointer(catalog, request)
     etag = answers.etag_of(pointer, snapshots)
-    if stale is None and asked.knows(etag):
+    if stale is None and request.knows(etag):
         return RestAnswer(HTTPStatus.NOT_MODIFIED, headers={"ETag": f'"{etag}"'})
     loaded = catalog.load_table(namespace, name, pointer, snapshots)
     if loaded is None:
@@ -109,40 +111,40 @@ def _load_table(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSe
     return RestAnswer(HTTPStatus.OK, loaded.body, {"ETag": f'"{loaded.etag}"'})
 
 
-def _has_table(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
-    _pointer(catalog, asked)
+def _has_table(catalog: ServedCatalog, request: CatalogRequest, _: ServeSettings) -> RestAnswer:
+    _pointer(catalog, request)
     return DONE
 
 
-def _take_report(catalog: ServedCatalog, asked: CatalogRequest, settings: ServeSettings) -> RestAnswer:
-    report = asked.document()
-    _pointer(catalog, asked)
+def _take_report(catalog: ServedCatalog, request: CatalogRequest, settings: ServeSettings) -> RestAnswer:
+    report = request.document()
+    _pointer(catalog, request)
     if settings.reports == "log":
-        table = ".".join((catalog.name, *asked.namespace, asked.name("table")))
+        table = ".".join((catalog.name, *request.namespace, request.name("table")))
         _log.info("report %s", json.dumps({"table": table, **kept_of(report, _KEY)}))
     return DONE
 
 
-def _load_view(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
-    return answers.loaded_view(_view(catalog, asked))
+def _load_view(catalog: ServedCatalog, request: CatalogRequest, _: ServeSettings) -> RestAnswer:
+    return answers.loaded_view(_view(catalog, request))
 
 
-def _has_view(catalog: ServedCatalog, asked: CatalogRequest, _: ServeSettings) -> RestAnswer:
-    _view(catalog, asked)
+def _has_view(catalog: ServedCatalog, request: CatalogRequest, _: ServeSettings) -> RestAnswer:
+    _view(catalog, request)
     return DONE
 
 
-def _view(catalog: ServedCatalog, asked: CatalogRequest) -> Any:
-    name = asked.name("view")
-    view = catalog.view(asked.namespace, name)
+def _view(catalog: ServedCatalog, request: CatalogRequest) -> Any:
+    name = request.name("view")
+    view = catalog.view(request.namespace, name)
     if view is None:
-        text = f"view {'.'.join((*asked.namespace, name))} does not exist"
+        text = f"view {'.'.join((*request.namespace, name))} does not exist"
         raise Refusal(HTTPStatus.NOT_FOUND, "NoSuchViewException", text)
     return view
 
 
-def _pointer(catalog: ServedCatalog, asked: CatalogRequest) -> Pointer:
-    namespace, name = asked.namespace, asked.name("table")
+def _pointer(catalog: ServedCatalog, request: CatalogRequest) -> Pointer:
+    namespace, name = request.namespace, request.name("table")
     found = catalog.pointer(namespace, name)
     if found is None:
         raise _no_table(namespace, name)

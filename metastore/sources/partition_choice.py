@@ -30,12 +30,12 @@ class PartitionCondition:
     value: str
     at_least: bool = False
 
-    def is_met(self, found: str) -> bool:
-        """Returns whether the value ``found`` meets the condition."""
+    def is_met(self, value: str) -> bool:
+        """Returns whether the value ``value`` meets the condition."""
         if self.at_least:
-            return _is_at_least(found, self.value)
+            return _is_at_least(value, self.value)
         pattern = re.escape(self.value).replace(r"\*", ".*").replace(r"\?", ".")
-        return re.fullmatch(pattern, found, re.DOTALL) is not None
+        return re.fullmatch(pattern, value, re.DOTALL) is not None
 
     def __str__(self) -> str:
         return f"{self.column} {'>=' if self.at_least else '='} {self.value!r}"
@@ -96,8 +96,8 @@ class PartitionChoice:
         return " or ".join(" and ".join(map(str, group)) for group in self.groups)
 
 
-def _is_at_least(found: str, bound: str) -> bool:
+def _is_at_least(value: str, bound: str) -> bool:
     try:
-        return Decimal(found) >= Decimal(bound)
+        return Decimal(value) >= Decimal(bound)
     except InvalidOperation:
-        return found >= bound
+        return value >= bound

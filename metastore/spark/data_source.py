@@ -127,9 +127,9 @@ def known_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str,
     return given
 
 
-def settings_of(given: Mapping[str, str], keys: Mapping[str, str]) -> Settings:
+def settings_of(options: Mapping[str, str], keys: Mapping[str, str]) -> Settings:
     """Returns the settings that options name, with ``keys`` of object stores. Raises ConfigError."""
-    settings = _given_settings(given[SETTINGS]) if SETTINGS in given else load(given.get("conf"))
+    settings = _given_settings(options[SETTINGS]) if SETTINGS in options else load(options.get("conf"))
     return with_keys_of_session(settings, keys)
 
 

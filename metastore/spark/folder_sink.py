@@ -242,19 +242,19 @@ def _columns_by_name(ms: Session, source: SourceTable, first: SourceFile) -> Map
     return {field.name.lower(): field for field in spark_schema(columns)[0]}
 
 
-def _partition_columns(files: Sequence[SourceFile], given: Sequence[str] | None, *, is_free: bool) -> Sequence[str]:
+def _partition_columns(files: Sequence[SourceFile], columns: Sequence[str] | None, *, is_free: bool) -> Sequence[str]:
     """Returns the names of the directories' columns. Raises InvalidRequestError for others than the folder has."""
     shapes = {tuple(found[0] if (found := column_of(each)) else "" for each in file.directories) for file in files}
-    if is_free and given is not None:
-        return given
+    if is_free and columns is not None:
+        return columns
     shape = next(iter(shapes), ())
-    if given is not None and not shapes:
-        return given
+    if columns is not None and not shapes:
+        return columns
     if len(shapes) > 1 or "" in shape:
         shown = ", ".join("/".join(each or "*" for each in shape) or "none" for shape in sorted(shapes))
         raise InvalidRequestError(f"the folder has files in directories of several kinds, or without names: {shown}")
-    if given is not None and [each.lower() for each in given] != [each.lower() for each in shape]:
-        raise InvalidRequestError(f"the folder has directories of ({', '.join(shape)}), not of ({', '.join(given)})")
+    if columns is not None and [each.lower() for each in columns] != [each.lower() for each in shape]:
+        raise InvalidRequestError(f"the folder has directories of ({', '.join(shape)}), not of ({', '.join(columns)})")
     return shape
 
 

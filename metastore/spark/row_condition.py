@@ -44,22 +44,22 @@ class RowCondition:
     text: str
 
     @classmethod
-    def of(cls, given: str, name: str, columns: pa.Schema) -> RowCondition:
+    def of(cls, condition: str, name: str, columns: pa.Schema) -> RowCondition:
         """Returns the condition on rows with ``columns``. Times without a zone are in UTC.
 
         Raises InvalidRequestError for a text that is no condition, for an unknown column and for a subquery.
         """
-        tree = condition_of(given)
+        tree = condition_of(condition)
         if tree.find(exp.Query) is not None:
-            raise InvalidRequestError(f"the option {REPLACE_WHERE} uses one table and no subqueries: {given!r}")
+            raise InvalidRequestError(f"the option {REPLACE_WHERE} uses one table and no subqueries: {condition!r}")
         try:
             # Comparisons with constants mean the same in both dialects, and only as they are they skip files.
             alike = all(isinstance(node, (exp.Is, exp.Null)) or is_plain(node) for node in tree.walk())
             dialect, words = (DuckDB, tree) if alike else (SparkInDuckDb, in_duckdbs_words(tree))
             text = words.sql(dialect, identify=True, comments=False)
         except SqlglotError as error:
-            raise InvalidRequestError(f"the option {REPLACE_WHERE} cannot be used: {given!r}: {error}") from error
-        found = cls(given, name, text)
+            raise InvalidRequestError(f"the option {REPLACE_WHERE} cannot be used: {condition!r}: {error}") from error
+        found = cls(condition, name, text)
         for _ in found.met_by((), columns):
             pass
         return found

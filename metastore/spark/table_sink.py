@@ -199,14 +199,14 @@ def write_rows(job: RewriteJob, rows: Iterable[pa.RecordBatch]) -> WrittenFiles:
     return WrittenFiles(tuple(files), context is not None and context.attemptNumber() > 0)
 
 
-def overwrite_mode(given: Mapping[str, str], *, overwrite: bool) -> str | None:
+def overwrite_mode(options: Mapping[str, str], *, overwrite: bool) -> str | None:
     """Returns what a write replaces, by its options in lower case; None to append.
 
     Raises InvalidRequestError for an unknown value, for an option that an append does not have, and for two options
     that both say what is replaced.
     """
-    value = given.get(OVERWRITE_MODE.lower())
-    if REPLACE_WHERE.lower() in given and (not overwrite or value is not None):
+    value = options.get(OVERWRITE_MODE.lower())
+    if REPLACE_WHERE.lower() in options and (not overwrite or value is not None):
         raise InvalidRequestError(f"the option {REPLACE_WHERE} is for mode overwrite, without {OVERWRITE_MODE}")
     if value is not None and (not overwrite or value.lower() not in _MODES):
         raise InvalidRequestError(

@@ -215,11 +215,11 @@ class Cursor:
         if self.token is not None:
             raise self.expectation_error("the end of the statement")
 
-    def expectation_error(self, wanted: str) -> InvalidRequestError:
-        """Returns the error for a next token that is not ``wanted``."""
+    def expectation_error(self, expectation: str) -> InvalidRequestError:
+        """Returns the error for a next token that is not ``expectation``."""
         token = self.token
         found = "the end" if token is None else self.statement.source(token)
-        return self.statement.error(f"{wanted} is expected, not {found}", token)
+        return self.statement.error(f"{expectation} is expected, not {found}", token)
 
 
 def _place(text: str, position: int) -> str:

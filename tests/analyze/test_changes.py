@@ -38,7 +38,7 @@ X, Y = ("x",), ("y",)
 
 def decided(known: KnownTable | None, level: MetadataType = MetadataType.FILE, columns: Columns = None) -> Decision:
     """What is to be done about :data:`FRESH` files."""
-    return decide(known, FRESH, location="/t", asked=WantedMetadata(level, columns))
+    return decide(known, FRESH, location="/t", request=WantedMetadata(level, columns))
 
 
 def last_run(columns: Columns = None, location: str = "/t", **kept: Any) -> KnownTable:
@@ -81,7 +81,7 @@ def test_another_declared_schema_makes_everything_anew() -> None:
     one, other = (TupleSchema((SchemaColumn("a", type_),)) for type_ in ("INT", "BIGINT"))
     known = last_run(declared=one)
     assert isinstance(decided(known), NothingToDo)
-    decision = decide(known, FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, declared=other))
+    decision = decide(known, FRESH, location="/t", request=WantedMetadata(MetadataType.FILE, declared=other))
     assert isinstance(decision, Full)
     assert "declared" in decision.reason
 
@@ -115,7 +115,7 @@ ALL, ONLY_X, ONLY_Y = Describing(), Describing((X,)), Describing((Y,))
 def test_statistics_are_kept_up(known: Describing | None, asked: Describing | None, kept: Describing | None) -> None:
     """No column is forgotten; what all rows told is not replaced by a sample; another sample is another figure."""
     decision = decide(
-        last_run(describing=known), FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, None, asked)
+        last_run(describing=known), FRESH, location="/t", request=WantedMetadata(MetadataType.FILE, None, asked)
     )
     if known == kept:
         assert isinstance(decision, NothingToDo)
@@ -128,11 +128,11 @@ def test_statistics_are_kept_up(known: Describing | None, asked: Describing | No
 def test_all_that_was_described_stays_when_another_column_is_named() -> None:
     """The word "all" meant the columns of that run: with other columns it would forget them."""
     known = last_run((X,), describing=ALL)
-    decision = decide(known, FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, (Y,), ONLY_Y))
+    decision = decide(known, FRESH, location="/t", request=WantedMetadata(MetadataType.FILE, (Y,), ONLY_Y))
     assert isinstance(decision, SegmentsToRebuild)
     assert decision.wanted.describing == Describing((X, Y))
     assert set(decision.wanted.columns or ()) == {X, Y}
-    again = decide(known, FRESH, location="/t", asked=WantedMetadata(MetadataType.FILE, (X,), ONLY_X))
+    again = decide(known, FRESH, location="/t", request=WantedMetadata(MetadataType.FILE, (X,), ONLY_X))
     assert isinstance(again, NothingToDo)
 
 

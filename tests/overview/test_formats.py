@@ -35,12 +35,12 @@ def test_a_size_has_a_unit(count: int | None, shown: str) -> None:
 )
 def test_a_bound_stays_on_one_short_line(value: Value | None, shown: str) -> None:
     """Whatever its type; a timestamp tells whether it is one of UTC."""
-    assert formats.format_bound(value) == shown
+    assert formats.bound_text(value) == shown
 
 
 def test_a_bound_that_need_not_be_reached_is_marked() -> None:
     """A tilde before it."""
-    assert formats.format_bound("abc", exact=False) == "~abc"
+    assert formats.bound_text("abc", exact=False) == "~abc"
 
 
 def test_times_are_told_in_utc() -> None:

@@ -22,16 +22,16 @@ from metastore.sources.spellings import fold_schema, folded_statistics, spelling
 from metastore.sources.table_columns import kept_statistics
 
 
-def decide_columns(whole: Part, source: SourceTable, wanted: WantedMetadata) -> Part:
+def decide_columns(whole: Part, source: SourceTable, request: WantedMetadata) -> Part:
     """``whole`` with the columns of the table, except those of directories.
 
     Raises InvalidRequestError if the files do not match the declared schema.
     """
-    if wanted.declared is not None:
-        return _as_declared(whole, wanted.declared)
+    if request.declared is not None:
+        return _as_declared(whole, request.declared)
     if source.says_columns:
         return _as_kept(whole, source)
-    return whole if wanted.case_sensitive else _fold_case(whole)
+    return whole if request.case_sensitive else _fold_case(whole)
 
 
 def without_values(whole: Part, columns: Collection[str]) -> Part:

@@ -41,10 +41,10 @@ class Gathering:
     not be read.
     """
 
-    def __init__(self, awaited: Mapping[str, int], kept: pa.Table) -> None:
-        self._schema = kept.schema
+    def __init__(self, awaited: Mapping[str, int], kept_rows: pa.Table) -> None:
+        self._schema = kept_rows.schema
         self._segments = {key: _Segment(count) for key, count in awaited.items()}
-        for key, rows in runs(kept, "metadataKey"):
+        for key, rows in runs(kept_rows, "metadataKey"):
             self._segments[key].kept.append(rows)
 
     def kept_rows(self) -> dict[str, pa.Table]:

@@ -108,18 +108,18 @@ def _first(leaders: Sequence[Leader], high: bool) -> Ranking:
         return ()
 
 
-def _exchange_ranking(known: Ranking, gone: Collection[str], come: Sequence[Leader], high: bool) -> Ranking:
+def _exchange_ranking(ranking: Ranking, gone: Collection[str], come: Sequence[Leader], high: bool) -> Ranking:
     """The known leaders without ``gone``, and those of ``come`` that reach as far as the last known leader.
 
     Unknown segments reach no further than that one, so the ranking is certain up to there.
     """
-    if not known:
+    if not ranking:
         return ()
     try:
-        reaching = [leader for leader in come if _reaches(leader, known[-1], high)]
+        reaching = [leader for leader in come if _reaches(leader, ranking[-1], high)]
     except TypeError:
         return ()
-    return _first([*(leader for leader in known if leader.key not in gone), *reaching], high)
+    return _first([*(leader for leader in ranking if leader.key not in gone), *reaching], high)
 
 
 def _reaches(leader: Leader, limit: Leader, high: bool) -> bool:

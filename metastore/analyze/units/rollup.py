@@ -109,7 +109,7 @@ def table_unit(
     directories: Collection[Directories],
     *,
     owner: str,
-    wanted: WantedMetadata,
+    request: WantedMetadata,
     states: Mapping[str, str],
 ) -> pa.Table:
     """The one TABLE unit, from the ``total`` of all segments and the ``directories`` of the table's files.
@@ -119,18 +119,18 @@ def table_unit(
     """
     whole = total.part
     of_files = whole.schema
-    whole = decide_columns(whole, source, wanted)
+    whole = decide_columns(whole, source, request)
     if states:
-        refuse_unknown_columns(wanted.named, whole.schema)
+        refuse_unknown_columns(request.named, whole.schema)
     known: dict[str, DrillType | None]
     if source.partition_columns is None:
         known = dict.fromkeys(whole.schema.by_name)
     else:
         known = {name: parse_type(type_) for name, type_ in source.partition_columns.items()}
-    found = DirectoryColumns(directories, known=known, case_sensitive=wanted.case_sensitive)
+    found = DirectoryColumns(directories, known=known, case_sensitive=request.case_sensitive)
     if source.partition_columns is None:
         columns = {column.path[0]: str(column.type) for column in found.columns}
-        keys = _partition_keys(directories, columns, case_sensitive=wanted.case_sensitive)
+        keys = _partition_keys(directories, columns, case_sensitive=request.case_sensitive)
     else:
         keys = {name: f"dir{level}" for level, name in enumerate(source.partition_columns)}
         columns = dict(source.partition_columns)
@@ -151,20 +151,20 @@ def table_unit(
     whole = without_values(whole, keys.keys() & names)
     plain = {key: bounds[key] for name in keys if name == keys[name] and (key := quote((name,))) in bounds}
     # The next run can subtract from this unit only if it can tell which columns come from the files.
-    is_alike = wanted.declared is not None or whole.schema.columns == of_files.columns
-    is_separable = wanted.level is not MetadataType.TABLE and names.isdisjoint(keys) and is_alike
+    is_alike = request.declared is not None or whole.schema.columns == of_files.columns
+    is_separable = request.level is not MetadataType.TABLE and names.isdisjoint(keys) and is_alike
     state = StoredTableState(
         table_fingerprint(states),
-        wanted.describing,
-        wanted.declared,
+        request.describing,
+        request.declared,
         total.segment_states(states) if is_separable else None,
-        wanted.text_options,
-        wanted.text_is_own,
-        wanted.bounds or AUTO,
-        wanted.bounds_are_own,
+        request.text_options,
+        request.text_is_own,
+        request.bounds or AUTO,
+        request.bounds_are_own,
     )
     properties = (
-        {KEPT: "true"} if source.columns is not None else {CASE_SENSITIVE: "true"} if wanted.case_sensitive else {}
+        {KEPT: "true"} if source.columns is not None else {CASE_SENSITIVE: "true"} if request.case_sensitive else {}
     )
     row = UnitRow(
         metadataType=MetadataType.TABLE,
@@ -175,15 +175,15 @@ def table_unit(
         statistics_texts=(*whole.texts, *plain.values()),
         metadataStatistics=(
             whole.row_count,
-            level_holder(wanted.level),
-            *(() if wanted.describing is None else (holder_json(Statistic.HAS_DESCRIPTIVE, True, exact=False),)),
+            level_holder(request.level),
+            *(() if request.describing is None else (holder_json(Statistic.HAS_DESCRIPTIVE, True, exact=False),)),
         ),
         lastModifiedTime=whole.modified,
         location=source.location,
         additionalMetadata=descriptions_text(whole.descriptions, state.to_text()),
         owner=owner,
-        tableType=wanted.format,
-        interestingColumns=None if wanted.columns is None else [quote(path) for path in wanted.columns],
+        tableType=request.format,
+        interestingColumns=None if request.columns is None else [quote(path) for path in request.columns],
         partitionKeys=keys,
     )
     return pa.Table.from_batches([to_batch(schema, source.table, [row])])
@@ -323,13 +323,13 @@ def _directory_row(part: Part) -> UnitRow:
     )
 
 
-def _with_unknown(schema: TupleSchema, key: str, known: ColumnStatistics) -> dict[str, str]:
+def _with_unknown(schema: TupleSchema, key: str, statistics: ColumnStatistics) -> dict[str, str]:
     """Statistics of a partition's column, and "unknown" for columns that Drill would otherwise take for null.
 
     Drill does so for columns that it reads as INT: it has no other sign that files lack a column.
     """
     unknown = {quote(path): _UNKNOWN for path, type_ in schema.leaves() if spelled_for_drill(type_) == "INT"}
-    return {**unknown, key: known.to_json()}
+    return {**unknown, key: statistics.to_json()}
 
 
 _UNKNOWN: Final = ColumnStatistics("INT").to_json()

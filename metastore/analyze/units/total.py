@@ -127,31 +127,31 @@ def _counts_everything(parts: Iterable[Part]) -> bool:
 
 
 def _exchange_column(
-    known: ColumnStatistics, leaders: Leaders, gone: OfSegments, come: OfSegments
+    statistics: ColumnStatistics, leaders: Leaders, gone: OfSegments, come: OfSegments
 ) -> tuple[ColumnStatistics, Leaders]:
     """A column's statistics and leaders with ``come`` in place of ``gone``.
 
     Raises _UndecidedError if they depend on the other segments.
     """
     lost, found = merge(gone.values()), merge(come.values())
-    if not {lost.type, found.type} <= {known.type, NO_TYPE}:
+    if not {lost.type, found.type} <= {statistics.type, NO_TYPE}:
         raise _UndecidedError
     left = replace(
-        known,
-        nulls=_left(known.nulls, lost.nulls, found.nulls),
-        non_nulls=_left(known.non_nulls, lost.non_nulls, found.non_nulls),
-        rows=_left(known.rows, lost.rows, found.rows),
-        nans=_left(_nans(known), _nans(lost), _nans(found)),
+        statistics,
+        nulls=_left(statistics.nulls, lost.nulls, found.nulls),
+        non_nulls=_left(statistics.non_nulls, lost.non_nulls, found.non_nulls),
+        rows=_left(statistics.rows, lost.rows, found.rows),
+        nans=_left(_nans(statistics), _nans(lost), _nans(found)),
     )
     if not _is_bounded(left):
-        return merge([replace(left, min=None, max=None), found]), Leaders.of_all(come, known.type)
-    following = leaders.exchange_segments(gone.keys() | come.keys(), come, known.type)
+        return merge([replace(left, min=None, max=None), found]), Leaders.of_all(come, statistics.type)
+    following = leaders.exchange_segments(gone.keys() | come.keys(), come, statistics.type)
     sides = (("min", "min_exact", following.lows), ("max", "max_exact", following.highs))
     bounds: dict[str, Any] = {}
     for bound, exact, ranking in sides:
         if getattr(found, bound) is None and _is_bounded(found):
             continue  # unknown, whatever the other segments have
-        if getattr(known, bound) is None or not ranking:
+        if getattr(statistics, bound) is None or not ranking:
             raise _UndecidedError
         bounds |= {bound: ranking[0].bound, exact: ranking[0].exact}
     return merge([replace(left, **bounds), found]), following
@@ -166,13 +166,13 @@ def _left(known: int | None, gone: int | None, come: int | None) -> int | None:
     return known - gone
 
 
-def _nans(known: ColumnStatistics) -> int | None:
-    return known.nans if known.type in FLOAT_TYPES and known.non_nulls != 0 else 0
+def _nans(statistics: ColumnStatistics) -> int | None:
+    return statistics.nans if statistics.type in FLOAT_TYPES and statistics.non_nulls != 0 else 0
 
 
-def _is_bounded(known: ColumnStatistics) -> bool:
+def _is_bounded(statistics: ColumnStatistics) -> bool:
     """Whether there may be a value that has an order."""
-    return known.non_nulls is None or known.non_nulls != _nans(known)
+    return statistics.non_nulls is None or statistics.non_nulls != _nans(statistics)
 
 
 def _times(parts: _Parts) -> OfSegments:

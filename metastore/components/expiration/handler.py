@@ -196,16 +196,16 @@ class ExpirationHandler:
         return found
 
     def _mark(
-        self, table: Table, kept: TableMetadata, versions: list[int], unswept: Mapping[str, TableMetadata]
+        self, table: Table, remaining: TableMetadata, versions: list[int], unswept: Mapping[str, TableMetadata]
     ) -> list[TableFile]:
         expired: dict[int, Snapshot] = {}
         statistics: dict[str, TableFile] = {}
-        kept_ids = snapshot_ids(kept)
+        kept_ids = snapshot_ids(remaining)
         for metadata in (table.metadata, *unswept.values()):
             expired.update((s.snapshot_id, s) for s in metadata.snapshots if s.snapshot_id not in kept_ids)
             statistics.update(statistics_files(metadata))
         lister = ComponentLister(self.table.manifests(table.io))
-        doomed = mark(Mark(list(expired.values()), statistics, kept), lister)
+        doomed = mark(Mark(list(expired.values()), statistics, remaining), lister)
         place = ContainingFolder(table.metadata.location)
         return [file for file in doomed if _is_inside(place, file)]
 

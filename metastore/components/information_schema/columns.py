@@ -98,12 +98,12 @@ _ESTIMATED: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
 """Values from Drill's statistics holders that are not part of :class:`ColumnStatistics`."""
 
 
-def _of_schema(units: pa.Table, wanted: frozenset[str]) -> Exploded:
+def _of_schema(units: pa.Table, columns: frozenset[str]) -> Exploded:
     statistics = (
         units["columnsStatistics"].to_pylist() if "columnsStatistics" in units.schema.names else [None] * units.num_rows
     )
     positions: list[int] = []
-    found: dict[str, list[Any]] = {name: [] for name in wanted}
+    found: dict[str, list[Any]] = {name: [] for name in columns}
     makers = [(values, _maker(name)) for name, values in found.items()]
     for position, (text, pairs) in enumerate(zip(units["schema"].to_pylist(), statistics, strict=True)):
         for described in _describe_columns(text, dict(pairs or ())):

@@ -81,8 +81,8 @@ class RelationRequest:
         return RowTest(self.condition).passing(rows).select(self.columns)
 
 
-def _part_of(asked: SchemaRelation, columns: Iterable[str]) -> pa.Schema:
-    return pa.schema([(name, asked.columns[name]) for name in columns])
+def _part_of(relation: SchemaRelation, columns: Iterable[str]) -> pa.Schema:
+    return pa.schema([(name, relation.columns[name]) for name in columns])
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _PIECE: Final = {
 }
 
 
-def _by_value(units: pa.Table, wanted: frozenset[str]) -> Exploded:
+def _by_value(units: pa.Table, names: frozenset[str]) -> Exploded:
     """Returns one row for a directory, with the value of its own level, and one for each value of a partition.
 
     Files outside of any directory are not a partition.
@@ -53,7 +53,7 @@ def _by_value(units: pa.Table, wanted: frozenset[str]) -> Exploded:
             columns.append(column)
             values.append(value)
     found = {"PARTITION_COLUMN": columns, "PARTITION_VALUE": values}
-    return positions, {name: found[name] for name in wanted}
+    return positions, {name: found[name] for name in names}
 
 
 PARTITIONS: Final = SchemaRelation(

@@ -116,12 +116,12 @@ class BackgroundWriter:
             self._unfinished.append(self._latest.file)
             self._latest = None
 
-    def finish(self, wanted: Collection[Ahead]) -> dict[PartitionKey, DataFile]:
-        """Return the files of ``wanted``, which now belong to the caller; removes the others, and all if it raises."""
+    def finish(self, writes: Collection[Ahead]) -> dict[PartitionKey, DataFile]:
+        """Return the files of ``writes``, which now belong to the caller; removes the others, and all if it raises."""
         try:
-            if self._latest is not None and self._latest.file in {ahead.file for ahead in wanted}:
+            if self._latest is not None and self._latest.file in {ahead.file for ahead in writes}:
                 self._latest.write(self._writer, self._files)
-            files = {ahead.key: _result(ahead.file) for ahead in wanted}
+            files = {ahead.key: _result(ahead.file) for ahead in writes}
         except BaseException:
             self.abandon()
             raise
@@ -132,14 +132,14 @@ class BackgroundWriter:
         """Remove every written file and stop writing."""
         self._remove_all_but(())
 
-    def _remove_all_but(self, kept: Collection[str]) -> None:
+    def _remove_all_but(self, locations: Collection[str]) -> None:
         self._latest = None
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self._files.discard(path for path in self._files.created_files if path not in kept)
+        self._files.discard(path for path in self._files.created_files if path not in locations)
         self._files = NewFiles(self._writer.io)  # the kept files now belong to the caller
-        self._remove_uncounted(kept)
+        self._remove_uncounted(locations)
 
-    def _remove_uncounted(self, kept: Collection[str]) -> None:
+    def _remove_uncounted(self, locations: Collection[str]) -> None:
         """Remove the files of tasks whose result did not count: failed, repeated and speculative ones.
 
         Their names begin with this writer's run. What cannot be listed or removed is left to the removal of orphan
@@ -154,7 +154,7 @@ class BackgroundWriter:
                 of_run += [file.location for file in files_in(Folder(self._writer.io, folder))]
         discard(
             self._writer.io,
-            [path for path in of_run if path.rpartition("/")[2].startswith(run) and path not in kept],
+            [path for path in of_run if path.rpartition("/")[2].startswith(run) and path not in locations],
         )
 
 

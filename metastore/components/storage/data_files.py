@@ -197,25 +197,25 @@ def _map_files(system: fs.FileSystem, one: Callable[..., T], *arguments: Iterabl
         return list(threads.map(one, *arguments))
 
 
-def _decode_table(content: pa.Buffer, wanted: pa.Schema) -> pa.Table:
+def _decode_table(content: pa.Buffer, schema: pa.Schema) -> pa.Table:
     with pq.ParquetFile(pa.BufferReader(content)) as parquet:
         # Do not ask for columns that the file does not have.
-        table = parquet.read(wanted.names, use_threads=False)
+        table = parquet.read(schema.names, use_threads=False)
     # Arrow loses the number of rows when it concatenates tables without columns.
-    return table if table.num_columns else _in_columns(table, wanted)
+    return table if table.num_columns else _in_columns(table, schema)
 
 
-def _concat_tables(tables: Sequence[pa.Table], wanted: pa.Schema) -> pa.Table:
+def _concat_tables(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     # Most have the same types, those of one release of the format, so they are cast together.
     alike = [pa.concat_tables(run) for _, run in groupby(tables, lambda table: table.schema)]
-    return pa.concat_tables([_in_columns(table, wanted) for table in alike] or [wanted.empty_table()]).combine_chunks()
+    return pa.concat_tables([_in_columns(table, schema) for table in alike] or [schema.empty_table()]).combine_chunks()
 
 
-def _in_columns(table: pa.Table, wanted: pa.Schema) -> pa.Table:
+def _in_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     here = set(table.schema.names)
-    columns = [table[field.name] if field.name in here else pa.nulls(table.num_rows, field.type) for field in wanted]
+    columns = [table[field.name] if field.name in here else pa.nulls(table.num_rows, field.type) for field in schema]
     # This casts tables of other types.
-    return pa.table(columns, schema=wanted)
+    return pa.table(columns, schema=schema)
 
 
 def _dataset(io: FileIO, unit_type: type[Unit], locations: Sequence[str]) -> ds.Dataset:

@@ -69,9 +69,9 @@ class FileGroup:
         """A name that is unique to these files."""
         return sha256("\n".join(self.paths).encode()).hexdigest()
 
-    def only(self, wanted: Sequence[bool]) -> FileGroup:
-        """Return a group with only the files that are ``wanted``."""
-        files = [planned for planned, is_wanted in zip(self.files, wanted, strict=True) if is_wanted]
+    def only(self, mask: Sequence[bool]) -> FileGroup:
+        """Return a group with only the files that are ``mask``."""
+        files = [planned for planned, is_wanted in zip(self.files, mask, strict=True) if is_wanted]
         read = together(files, self.limits)
         return replace(
             self, paths=read.paths, rows=read.rows, size_bytes=read.size_bytes, tiny=read.tiny, files=read.files
@@ -104,8 +104,8 @@ class FileGroup:
                 planned.columns is not None and _add_columns(batches, planned, next(contents)) for planned in self.files
             ]
 
-    def facts(self, wanted: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the facts ``wanted`` of matching rows: of :data:`metastore.model.bounds.unit_facts.FACTS`.
+    def facts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the facts named ``columns`` of matching rows: of :data:`metastore.model.bounds.unit_facts.FACTS`.
 
         They are read from embedded columns where a file has them. The other columns of the group are not used. A table
         has all matching rows of its files.
@@ -117,11 +117,11 @@ class FileGroup:
         with_facts = [
             can_be_facts and planned.columns is not None and planned.columns.has_facts for planned in self.files
         ]
-        yield from _embedded_facts(self.only(with_facts), wanted, row_test)
+        yield from _embedded_facts(self.only(with_facts), columns, row_test)
         rest = self.only([not has_facts for has_facts in with_facts])
         if rest.files:
-            read = replace(rest, columns=columns_for(wanted))
-            some = [facts_of_rows(pa.Table.from_batches([batch]), wanted) for batch in read.batches()]
+            read = replace(rest, columns=columns_for(columns))
+            some = [facts_of_rows(pa.Table.from_batches([batch]), columns) for batch in read.batches()]
             if some:
                 yield pa.concat_tables(some)
 
@@ -206,9 +206,9 @@ class Parts:
             yield from group.batches()
 
 
-def _embedded_facts(group: FileGroup, wanted: Sequence[str], test: RowTest) -> list[pa.Table]:
+def _embedded_facts(group: FileGroup, columns: Sequence[str], test: RowTest) -> list[pa.Table]:
     """Return facts of the units of ``group`` that pass ``test``; all files have embedded facts."""
-    found = FactBatches(wanted)
+    found = FactBatches(columns)
     with _reading(group.component):
         for planned, content in zip(group.files, fetched_columns(group.io, group.files), strict=True):
             assert planned.columns is not None

@@ -37,13 +37,13 @@ class PartitionTest:
     matches: Callable[[DecodedManifest], Sequence[bool]]
 
 
-def partition_test(schema: Schema, spec: PartitionSpec, wanted: SplitFilter) -> PartitionTest:
-    """Compile ``wanted``, which fits ``schema``; a partition passes if it can hold a matching row."""
-    required = project_on_partitions(schema, spec, wanted.rest)
+def partition_test(schema: Schema, spec: PartitionSpec, split: SplitFilter) -> PartitionTest:
+    """Compile ``split``, which fits ``schema``; a partition passes if it can hold a matching row."""
+    required = project_on_partitions(schema, spec, split.rest)
     if isinstance(required, AlwaysTrue):
         return PartitionTest(
-            lambda manifest: may_hold(range_of(manifest), wanted.keys),
-            lambda decoded: _mask(wanted.among(decoded.keys), len(decoded.keys)),
+            lambda manifest: may_hold(range_of(manifest), split.keys),
+            lambda decoded: _mask(split.among(decoded.keys), len(decoded.keys)),
         )
     names = [field.name for field in spec.fields]
     row_filter = to_arrow_filter(bind_filter(partition_schema(schema, spec), required))
@@ -51,11 +51,11 @@ def partition_test(schema: Schema, spec: PartitionSpec, wanted: SplitFilter) -> 
     def matches(decoded: DecodedManifest) -> Sequence[bool]:
         keys = decoded.key_table(names).append_column("position", pa.array(range(len(decoded.keys)), pa.int64()))
         passing = set(keys.filter(row_filter).column("position").to_pylist())
-        return _mask((hit for hit in wanted.among(decoded.keys) if hit in passing), len(decoded.keys))
+        return _mask((hit for hit in split.among(decoded.keys) if hit in passing), len(decoded.keys))
 
     evaluate = manifest_evaluator(spec, schema, required, case_sensitive=True)
     # The evaluator takes some 70 microseconds a manifest; two comparisons decide most of them.
-    return PartitionTest(lambda manifest: may_hold(range_of(manifest), wanted.keys) and evaluate(manifest), matches)
+    return PartitionTest(lambda manifest: may_hold(range_of(manifest), split.keys) and evaluate(manifest), matches)
 
 
 def _mask(positions: Iterable[int], length: int) -> Sequence[bool]:
@@ -66,10 +66,10 @@ def _mask(positions: Iterable[int], length: int) -> Sequence[bool]:
 
 
 def wanted_manifests(
-    listed: Iterable[ManifestFile], schema: Schema, spec: PartitionSpec, wanted: SplitFilter
+    listed: Iterable[ManifestFile], schema: Schema, spec: PartitionSpec, split: SplitFilter
 ) -> Sequence[ManifestFile]:
-    """Return the manifests of partitions that can hold a row that is ``wanted``."""
-    return list(filter(partition_test(schema, spec, wanted).may_match, listed))
+    """Return the manifests of partitions that can hold a row that is ``split``."""
+    return list(filter(partition_test(schema, spec, split).may_match, listed))
 
 
 def plan(
@@ -77,15 +77,15 @@ def plan(
     listed: Iterable[ManifestFile],
     schema: Schema,
     spec: PartitionSpec,
-    wanted: SplitFilter,
+    split: SplitFilter,
 ) -> Iterator[tuple[PartitionKey, DataFile]]:
-    """Yield data files of partitions that can hold a row that is ``wanted``, in key order within each manifest.
+    """Yield data files of partitions that can hold a row that is ``split``, in key order within each manifest.
 
     Each comes with its partition's key.
 
     Only a few manifests are in memory at a time (:meth:`Manifests.each_decoded`).
     """
-    test = partition_test(schema, spec, wanted)
+    test = partition_test(schema, spec, split)
     for decoded in manifests.each_decoded([manifest for manifest in listed if test.may_match(manifest)]):
         hits = test.matches(decoded)
         entries = zip(decoded.keys, decoded.entries, hits, strict=True)

@@ -293,16 +293,16 @@ class Reader:
             self.cache.put(question, rows, size)
         return rows
 
-    def _rows(self, table: Table, found: _Plan, columns: tuple[str, ...]) -> pa.Table:
-        from_manifests = found.answered.select(columns)
-        if not found.files:
+    def _rows(self, table: Table, plan: _Plan, columns: tuple[str, ...]) -> pa.Table:
+        from_manifests = plan.answered.select(columns)
+        if not plan.files:
             return from_manifests
         from_files = (
-            self._open(table, found.files).select(found.needed)
-            if self._are_small(found.files)
-            else self._scan(table, found)
+            self._open(table, plan.files).select(plan.needed)
+            if self._are_small(plan.files)
+            else self._scan(table, plan)
         )
-        return pa.concat_tables([from_manifests, found.row_test.passing(from_files).select(columns)])
+        return pa.concat_tables([from_manifests, plan.row_test.passing(from_files).select(columns)])
 
     def _plan(
         self, table: Table, snapshot: Snapshot | None, expression: BooleanExpression, columns: tuple[str, ...]
@@ -362,19 +362,19 @@ class Reader:
             # An OSError without errno is Arrow's, about the content of the file.
             raise FormatError(f"{path} cannot be read as a data file of {self.table.name}: {error}") from error
 
-    def _scan(self, table: Table, found: _Plan) -> pa.Table:
+    def _scan(self, table: Table, plan: _Plan) -> pa.Table:
         """Read many files, and decode only row groups that may hold a matching row.
 
         A dataset holds the footers of its files while it is read, some hundred kilobytes each, so the files are split
         into several datasets.
         """
-        needed, types = found.needed, plain_arrow_schema(self.table.unit_type)
+        needed, types = plan.needed, plain_arrow_schema(self.table.unit_type)
         return pa.Table.from_batches(
             (
                 batch
-                for files in group_files(found.files, self.limits)
+                for files in group_files(plan.files, self.limits)
                 for batch in batches_of(
-                    table.io, self.table.unit_type, files, needed, needed, found.row_test, self.limits
+                    table.io, self.table.unit_type, files, needed, needed, plan.row_test, self.limits
                 )
             ),
             pa.schema([types.field(name) for name in needed]),

@@ -346,10 +346,10 @@ def _schema_updates(metadata: TableMetadata, unit_type: type[Unit]) -> list[Tabl
     ]
 
 
-def _property_updates(table: Table, wanted: Mapping[str, str]) -> list[TableUpdate]:
+def _property_updates(table: Table, properties: Mapping[str, str]) -> list[TableUpdate]:
     present = {key: value for key, value in table.metadata.properties.items() if not key.startswith(OWN_PROPERTIES)}
-    changed = {key: value for key, value in wanted.items() if present.get(key) != value}
-    removed = sorted(present.keys() - wanted.keys())
+    changed = {key: value for key, value in properties.items() if present.get(key) != value}
+    removed = sorted(present.keys() - properties.keys())
     updates: list[TableUpdate] = []
     if changed:
         updates.append(SetPropertiesUpdate(updates=changed))

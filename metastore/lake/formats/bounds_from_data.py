@@ -141,10 +141,10 @@ _ALIKE_FROM: Final = date(1900, 1, 2)
 """From this day on, both calendars agree, and so do the zones' local times in them."""
 
 
-def _in_any_zone(known: ColumnStatistics) -> ColumnStatistics:
+def _in_any_zone(statistics: ColumnStatistics) -> ColumnStatistics:
     """Returns bounds that hold for INT96 times in whichever zone a reader interprets them."""
-    low, high = _move_bound(known.min, -_ZONES_APART), _move_bound(known.max, _ZONES_APART)
-    return _of_one_calendar(replace(known, min=low, max=high, min_exact=low is None, max_exact=high is None))
+    low, high = _move_bound(statistics.min, -_ZONES_APART), _move_bound(statistics.max, _ZONES_APART)
+    return _of_one_calendar(replace(statistics, min=low, max=high, min_exact=low is None, max_exact=high is None))
 
 
 def _move_bound(bound: Value | None, reach: timedelta) -> Value | None:
@@ -154,13 +154,13 @@ def _move_bound(bound: Value | None, reach: timedelta) -> Value | None:
         return None
 
 
-def _of_one_calendar(known: ColumnStatistics) -> ColumnStatistics:
-    """Returns ``known`` without bounds if the smallest is a time that readers may move to another calendar."""
-    if not isinstance(known.min, date):
-        return known if known.type not in ("DATE", "TIMESTAMP") else _without_bounds(known)
-    day = known.min.date() if isinstance(known.min, datetime) else known.min
-    return known if day >= _ALIKE_FROM else _without_bounds(known)
+def _of_one_calendar(statistics: ColumnStatistics) -> ColumnStatistics:
+    """Returns ``statistics`` without bounds if the smallest is a time that readers may move to another calendar."""
+    if not isinstance(statistics.min, date):
+        return statistics if statistics.type not in ("DATE", "TIMESTAMP") else _without_bounds(statistics)
+    day = statistics.min.date() if isinstance(statistics.min, datetime) else statistics.min
+    return statistics if day >= _ALIKE_FROM else _without_bounds(statistics)
 
 
-def _without_bounds(known: ColumnStatistics) -> ColumnStatistics:
-    return replace(known, min=None, max=None, min_exact=True, max_exact=True)
+def _without_bounds(statistics: ColumnStatistics) -> ColumnStatistics:
+    return replace(statistics, min=None, max=None, min_exact=True, max_exact=True)

@@ -45,11 +45,11 @@ def conform_array(values: Any, type_: Any, column: str) -> Any:
     return cast_to_nearest(values, type_)
 
 
-def as_stored(asked: pa.Schema, own: pa.Schema) -> pa.Schema:
-    """Returns the columns ``asked`` of a file with ``own`` columns; maps read as lists keep the file's type."""
+def as_stored(schema: pa.Schema, own: pa.Schema) -> pa.Schema:
+    """Returns the columns of ``schema`` of a file with ``own`` columns; maps read as lists keep the file's type."""
     fields: list[Any] = [
         own.field(field.name) if field.name in own.names and has_map_as_list(own.field(field.name).type) else field
-        for field in asked
+        for field in schema
     ]
     return pa.schema(fields)
 

@@ -20,10 +20,10 @@ _ROWS: Final = 16_384
 
 
 def rows_of_mappings(
-    found: Iterable[Mapping[str, Any]], schema: pa.Schema, text: Callable[[Any], str]
+    mappings: Iterable[Mapping[str, Any]], schema: pa.Schema, text: Callable[[Any], str]
 ) -> Iterator[pa.RecordBatch]:
     """Converts rows that are mappings; ``text`` spells a value that is not text for a text column."""
-    rows = iter(found)
+    rows = iter(mappings)
     while taken := list(islice(rows, _ROWS)):
         columns: dict[str, Any] = {
             field.name: pa.array([_fitting(row.get(field.name), field.type, text) for row in taken], field.type)

@@ -40,14 +40,14 @@ def partitions_schema(table: Table) -> pa.Schema:
     return pa.schema(fields)
 
 
-def partitions(table: Table, snapshot: Snapshot | None, asked: Collection[str] | None = None) -> pa.Table:
+def partitions(table: Table, snapshot: Snapshot | None, names: Collection[str] | None = None) -> pa.Table:
     """Returns counts by partition and spec, the snapshot that last changed a live file, and bounds of each column.
 
     ``record_count``, ``total_size`` and ``data`` are those of data files: deleted rows are still in them. If only
-    columns are ``asked`` for that partition statistics tell, the result may have these columns alone.
+    columns are ``names`` for that partition statistics tell, the result may have these columns alone.
     """
-    if asked is not None and snapshot is not None and COLUMNS.issuperset(asked):
-        counted = counted_partitions(table, snapshot, last_change=not LAST_CHANGE.isdisjoint(asked))
+    if names is not None and snapshot is not None and COLUMNS.issuperset(names):
+        counted = counted_partitions(table, snapshot, last_change=not LAST_CHANGE.isdisjoint(names))
         if counted is not None:
             return counted
     shown = PartitionColumn(table.metadata)

@@ -89,11 +89,11 @@ class Deletion:
         self.put_off.forget([location for location in wanted if location not in failed])
         return failed
 
-    def _batches(self, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         size = self.max_concurrent or _FILES_A_CHUNK
-        chunks = [self._chunk(wanted[start : start + size]) for start in range(0, len(wanted), size)]
+        chunks = [self._chunk(columns[start : start + size]) for start in range(0, len(columns), size)]
         if self.max_concurrent is None and chunks:
-            yield from self.engine(len(wanted)).run(chunks, delete_files, _GONE)
+            yield from self.engine(len(columns)).run(chunks, delete_files, _GONE)
             return
         for chunk in chunks:
             yield from delete_files(chunk)

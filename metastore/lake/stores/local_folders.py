@@ -34,10 +34,10 @@ def identities(folders: Iterable[str]) -> frozenset[Identity]:
     return frozenset((state.st_dev, state.st_ino) for folder in folders for _, state in _spellings(folder))
 
 
-def those_of(folders: Iterable[str], wanted: Collection[Identity]) -> Iterator[str]:
-    """Yields those of the plain paths ``folders`` that lead to a folder of ``wanted`` now."""
-    for folder in folders if wanted else ():
-        if any((state.st_dev, state.st_ino) in wanted for _, state in _spellings(folder)):
+def those_of(folders: Iterable[str], identities: Collection[Identity]) -> Iterator[str]:
+    """Yields those of the plain paths ``folders`` that lead to a folder of ``identities`` now."""
+    for folder in folders if identities else ():
+        if any((state.st_dev, state.st_ino) in identities for _, state in _spellings(folder)):
             yield folder
 
 
@@ -58,15 +58,15 @@ class FolderLinks:
     def __init__(self) -> None:
         self._known: dict[Identity, tuple[int, bool]] = {}
 
-    def leading_to(self, folders: Iterable[str], wanted: Collection[Identity]) -> Iterator[str]:
-        """Yields those of ``folders`` in which a named file may lie in a folder of ``wanted``.
+    def leading_to(self, folders: Iterable[str], identities: Collection[Identity]) -> Iterator[str]:
+        """Yields those of ``folders`` in which a named file may lie in a folder of ``identities``.
 
         Also yields a folder that has links in it, and one that is not there: somebody may have moved it.
         """
-        for folder in folders if wanted else ():
+        for folder in folders if identities else ():
             states = list(_spellings(folder))
             if not states or any(
-                (state.st_dev, state.st_ino) in wanted or self._has_links(path, state) for path, state in states
+                (state.st_dev, state.st_ino) in identities or self._has_links(path, state) for path, state in states
             ):
                 yield folder
 

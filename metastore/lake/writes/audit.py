@@ -59,11 +59,11 @@ class Audit:
     branch: str | None = None
     id: str | None = None
 
-    def version(self, metadata: TableMetadata, wanted: Version) -> Version:
-        """Returns the version that a name means which chooses ``wanted``; None for the table's own."""
-        if wanted is None:
+    def version(self, metadata: TableMetadata, version: Version) -> Version:
+        """Returns the version that a name means with ``version``; None for the table's own."""
+        if version is None:
             return self.branch if _is_audited(metadata) and self.branch in metadata.refs else None
-        return None if wanted == MAIN_BRANCH and metadata.current_snapshot_id is None else wanted
+        return None if version == MAIN_BRANCH and metadata.current_snapshot_id is None else version
 
     def head(self, name: str, metadata: TableMetadata, branch: str | None, *, may_be_new: bool = False) -> Head:
         """Returns what a statement changes that names the table ``name`` with ``branch``, or with None without one.

@@ -77,47 +77,47 @@ def _with_defaults(field: NestedField, arrow: pa.Field[Any], values: Column, row
     return pa.chunked_array([*typed.chunks, default_column(field, arrow, 1)], type=arrow.type).take(places)
 
 
-def default_column(field: NestedField, wanted: pa.Field[Any], length: int) -> Column:
+def default_column(field: NestedField, target_field: pa.Field[Any], length: int) -> Column:
     """Returns the write default of ``field`` as an array of ``length``; NULL if it has none."""
     if field.write_default is None:
-        return pa.nulls(length, wanted.type)
+        return pa.nulls(length, target_field.type)
     if isinstance(field.field_type, StructType):  # its default is empty, which means those of its fields
-        kind: Any = wanted.type
+        kind: Any = target_field.type
         parts = list(kind)
         own = [default_column(inner, part, length) for inner, part in zip(field.field_type.fields, parts, strict=True)]
         return pa.StructArray.from_arrays(own, fields=parts)
-    return pa.repeat(pa.scalar(field.write_default, wanted.type), length)
+    return pa.repeat(pa.scalar(field.write_default, target_field.type), length)
 
 
-def require_storable(field: NestedField, wanted: Any, given: Any) -> None:
-    """Raises InvalidRequestError if no value of the Arrow type ``given`` can be stored in ``field``."""
+def require_storable(field: NestedField, target: Any, own: Any) -> None:
+    """Raises InvalidRequestError if no value of the Arrow type ``own`` can be stored in ``field``."""
     require_values_can_be_made(field)
-    is_fitting = isinstance(given, VariantArrowType) == isinstance(field.field_type, VariantType) and (
-        isinstance(field.field_type, UUIDType | VariantType) or _is_widened(given, wanted)
+    is_fitting = isinstance(own, VariantArrowType) == isinstance(field.field_type, VariantType) and (
+        isinstance(field.field_type, UUIDType | VariantType) or _is_widened(own, target)
     )
     if not is_fitting:
         raise InvalidRequestError(
-            f"column {field.name} is {field.field_type}, and the query gives {given}; write the conversion, as "
+            f"column {field.name} is {field.field_type}, and the query gives {own}; write the conversion, as "
             f"CAST(… AS …), if it is meant"
         )
 
 
-def _cast(field: NestedField, wanted: Any, values: Any) -> Any:
+def _cast(field: NestedField, target: Any, values: Any) -> Any:
     if values.null_count == len(values):  # an untyped NULL has a numeric type
-        return pa.nulls(len(values), wanted)
+        return pa.nulls(len(values), target)
     stored = values.storage if isinstance(values.type, pa.BaseExtensionType) else values
-    require_storable(field, wanted, _stored_type(values.type))
+    require_storable(field, target, _stored_type(values.type))
     if isinstance(field.field_type, VariantType):
-        parts = [stored.field(place).cast(part.type) for place, part in enumerate(wanted)]
-        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=stored.is_null())
+        parts = [stored.field(place).cast(part.type) for place, part in enumerate(target)]
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=stored.is_null())
     if isinstance(field.field_type, UUIDType):
-        return _uuids(field, wanted, values)
+        return _uuids(field, target, values)
     try:
-        if pa.types.is_nested(wanted):
-            return in_arrow_type(field.field_type, stored, wanted)
-        if pa.types.is_decimal(wanted) and pa.types.is_integer(stored.type):
+        if pa.types.is_nested(target):
+            return in_arrow_type(field.field_type, stored, target)
+        if pa.types.is_decimal(target) and pa.types.is_integer(stored.type):
             stored = stored.cast(_ANY_INTEGER)  # Arrow compares the digits of the types, not those of the values
-        return cast_to_nearest(stored, wanted, whole=True)
+        return cast_to_nearest(stored, target, whole=True)
     except pa.ArrowException as error:
         raise InvalidRequestError(f"column {field.name} is {field.field_type}: {error}") from error
 
@@ -128,56 +128,56 @@ def _stored_type(kind: Any) -> Any:
     return kind.storage_type if is_extension else kind
 
 
-def _uuids(field: NestedField, wanted: Any, values: Any) -> Any:
+def _uuids(field: NestedField, target: Any, values: Any) -> Any:
     """Converts UUIDs, which DuckDB returns as texts."""
     if isinstance(values.type, pa.BaseExtensionType):
-        return values.cast(wanted)
+        return values.cast(target)
     try:
         texts = [None if each is None else uuid.UUID(each).bytes for each in values.to_pylist()]
     except (ValueError, AttributeError, TypeError) as error:
         raise InvalidRequestError(f"column {field.name} is uuid, and the query gives what is none: {error}") from error
-    storage = wanted.storage_type if isinstance(wanted, pa.BaseExtensionType) else wanted
+    storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
     made: Any = pa.array(texts, storage)
-    return pa.ExtensionArray.from_storage(wanted, made) if isinstance(wanted, pa.BaseExtensionType) else made
+    return pa.ExtensionArray.from_storage(target, made) if isinstance(target, pa.BaseExtensionType) else made
 
 
-def _is_widened(given: Any, wanted: Any) -> bool:
-    """Whether a column of type ``given`` may be stored as ``wanted`` if each value fits."""
+def _is_widened(own: Any, target: Any) -> bool:
+    """Whether a column of type ``own`` may be stored as ``target`` if each value fits."""
     types = pa.types
-    if types.is_null(given) or given.equals(wanted):
+    if types.is_null(own) or own.equals(target):
         return True
-    if types.is_nested(given) or types.is_nested(wanted):
-        return _is_widened_inside(given, wanted)
-    if types.is_integer(given):
-        return types.is_integer(wanted) or types.is_decimal(wanted) or types.is_floating(wanted)
-    if types.is_decimal(given):
+    if types.is_nested(own) or types.is_nested(target):
+        return _is_widened_inside(own, target)
+    if types.is_integer(own):
+        return types.is_integer(target) or types.is_decimal(target) or types.is_floating(target)
+    if types.is_decimal(own):
         # A literal with a point is a decimal; sums of whole numbers are decimals without fraction digits.
-        return types.is_decimal(wanted) or types.is_floating(wanted) or (types.is_integer(wanted) and given.scale == 0)
-    if types.is_floating(given):
-        return types.is_floating(wanted) and given.bit_width <= wanted.bit_width
-    if types.is_date(given):
-        return types.is_date(wanted) or (types.is_timestamp(wanted) and wanted.tz is None)
-    if types.is_timestamp(given):
+        return types.is_decimal(target) or types.is_floating(target) or (types.is_integer(target) and own.scale == 0)
+    if types.is_floating(own):
+        return types.is_floating(target) and own.bit_width <= target.bit_width
+    if types.is_date(own):
+        return types.is_date(target) or (types.is_timestamp(target) and target.tz is None)
+    if types.is_timestamp(own):
         # The session's zone is UTC.
-        return types.is_timestamp(wanted) and (given.tz is None or wanted.tz is not None)
-    if types.is_time(given):
-        return types.is_time(wanted)
-    if _is_text(given):
-        return _is_text(wanted)
-    return _is_binary(given) and _is_binary(wanted)
+        return types.is_timestamp(target) and (own.tz is None or target.tz is not None)
+    if types.is_time(own):
+        return types.is_time(target)
+    if _is_text(own):
+        return _is_text(target)
+    return _is_binary(own) and _is_binary(target)
 
 
-def _is_widened_inside(given: Any, wanted: Any) -> bool:
+def _is_widened_inside(own: Any, target: Any) -> bool:
     types = pa.types
-    if types.is_struct(given) and types.is_struct(wanted):
-        names = [field.name for field in given]
-        return names in ([field.name for field in wanted], _of_row(wanted.num_fields)) and all(
-            _is_widened(mine.type, other.type) for mine, other in zip(given, wanted, strict=True)
+    if types.is_struct(own) and types.is_struct(target):
+        names = [field.name for field in own]
+        return names in ([field.name for field in target], _of_row(target.num_fields)) and all(
+            _is_widened(mine.type, other.type) for mine, other in zip(own, target, strict=True)
         )
-    if types.is_map(given) and types.is_map(wanted):
-        return _is_widened(given.key_type, wanted.key_type) and _is_widened(given.item_type, wanted.item_type)
-    if _is_list(given) and _is_list(wanted):
-        return _is_widened(given.value_type, wanted.value_type)
+    if types.is_map(own) and types.is_map(target):
+        return _is_widened(own.key_type, target.key_type) and _is_widened(own.item_type, target.item_type)
+    if _is_list(own) and _is_list(target):
+        return _is_widened(own.value_type, target.value_type)
     return False
 
 

@@ -84,17 +84,17 @@ def write_deletes(chunk: DeleteChunk) -> Iterator[pa.RecordBatch]:
 
 
 def write_delete_file(
-    job: RewriteJob, files: NewFiles, found: Sequence[NewDeletes], *, vectors: bool
+    job: RewriteJob, files: NewFiles, deletes: Sequence[NewDeletes], *, vectors: bool
 ) -> list[DataFile]:
-    """Write one delete file through ``files``; returns the entry for each of ``found``, none if that is empty.
+    """Write one delete file through ``files``; returns the entry for each of ``deletes``, none if that is empty.
 
     With ``vectors`` it is a Puffin file, and each data file has its own entry. Otherwise it is a Parquet file, all data
     files have the same entry, and must be in one partition. The file is durable afterwards. Raises StorageError.
     """
-    if not found:
+    if not deletes:
         return []
     try:
-        entries = (_vectors if vectors else _position_file)(job, files, found)
+        entries = (_vectors if vectors else _position_file)(job, files, deletes)
         flush(files.created_files)
     except OSError as error:
         raise StorageError(f"cannot write delete files of {job.name}: {error}") from error
@@ -115,13 +115,13 @@ def _convert_deletes(chunk: DeleteChunk) -> Iterator[tuple[NewDeletes, int]]:
         yield NewDeletes(rows.cut, rows.every if chunk.vectors else new), len(new)
 
 
-def _vectors(job: RewriteJob, files: NewFiles, found: Sequence[NewDeletes]) -> list[DataFile]:
-    blobs = [vector_blob(each.cut.path, each.positions) for each in found]
+def _vectors(job: RewriteJob, files: NewFiles, deletes: Sequence[NewDeletes]) -> list[DataFile]:
+    blobs = [vector_blob(each.cut.path, each.positions) for each in deletes]
     content, _ = puffin_file(blobs, _CREATED_BY)
     location = _location(job, "puffin")
     files.write(location, content)
     entries, offset = [], len(b"PFA1")
-    for each, blob in zip(found, blobs, strict=True):
+    for each, blob in zip(deletes, blobs, strict=True):
         size = len(blob.content)
         entry = DataFile.from_args(
             RECORD_VERSION,
@@ -141,8 +141,8 @@ def _vectors(job: RewriteJob, files: NewFiles, found: Sequence[NewDeletes]) -> l
     return entries
 
 
-def _position_file(job: RewriteJob, files: NewFiles, found: Sequence[NewDeletes]) -> list[DataFile]:
-    ordered = sorted(found, key=lambda each: each.cut.path)
+def _position_file(job: RewriteJob, files: NewFiles, deletes: Sequence[NewDeletes]) -> list[DataFile]:
+    ordered = sorted(deletes, key=lambda each: each.cut.path)
     location = _location(job, "parquet")
     with files.stream(location) as stream, pq.ParquetWriter(stream, _ROWS, store_schema=False) as writer:
         for each in ordered:
@@ -153,13 +153,13 @@ def _position_file(job: RewriteJob, files: NewFiles, found: Sequence[NewDeletes]
         file_path=location,
         file_format=FileFormat.PARQUET,
         partition=ordered[0].cut.partition,
-        record_count=sum(len(each.positions) for each in found),
+        record_count=sum(len(each.positions) for each in deletes),
         file_size_in_bytes=len(job.io.new_input(location)),
         lower_bounds={PATH_ID: ordered[0].cut.path.encode()},
         upper_bounds={PATH_ID: ordered[-1].cut.path.encode()},
     )
     entry.spec_id = ordered[0].cut.spec_id
-    return [entry] * len(found)
+    return [entry] * len(deletes)
 
 
 def _location(job: RewriteJob, suffix: str) -> str:

@@ -103,18 +103,23 @@ def gather_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.Record
 
 
 def _projection(
-    job: RewriteJob, cut: Slice, arrow: pa.Schema, known: list[tuple[pa.Schema, int, Projection]]
+    job: RewriteJob, cut: Slice, arrow: pa.Schema, projections: list[tuple[pa.Schema, int, Projection]]
 ) -> Projection:
     """Returns the projection of a file; that of the previous file if their schemas and specs are equal, as usual."""
     constants = partition_constants(job.spec(cut.spec_id), cut.partition)
-    if not constants and known and known[-1][1] == cut.spec_id and known[-1][0].equals(arrow, check_metadata=True):
-        return known[-1][2]
+    if (
+        not constants
+        and projections
+        and projections[-1][1] == cut.spec_id
+        and projections[-1][0].equals(arrow, check_metadata=True)
+    ):
+        return projections[-1][2]
     file_schema = _columns_of(job, arrow)
     if job.keeps_lineage:
         file_schema = with_lineage(file_schema)
     projection = Projection(file_schema, job.file_schema, job.arrow_schema, constants)
     if not constants:
-        known[:] = [(arrow, cut.spec_id, projection)]
+        projections[:] = [(arrow, cut.spec_id, projection)]
     return projection
 
 

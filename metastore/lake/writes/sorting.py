@@ -23,16 +23,16 @@ _KEY: Final = re.compile(
 _CURVE: Final = re.compile(r"(?P<kind>zorder|hilbert)\s*\((?P<columns>.*)\)", re.IGNORECASE | re.DOTALL)
 
 
-def strategy_of(given: str | None, sorted_by: Sequence[str]) -> Strategy:
+def strategy_of(strategy: str | None, sorted_by: Sequence[str]) -> Strategy:
     """Returns ``binpack`` or ``sort``; the default is ``sort`` if an order is given. Raises InvalidRequestError."""
-    name = given.strip().lower() if given is not None else "sort" if sorted_by else "binpack"
+    name = strategy.strip().lower() if strategy is not None else "sort" if sorted_by else "binpack"
     if name == "binpack":
         if sorted_by:
             raise InvalidRequestError("strategy binpack keeps the order of rows; sorted_by needs strategy => 'sort'")
         return "binpack"
     if name == "sort":
         return "sort"
-    raise InvalidRequestError(f"unsupported strategy: {given}. Only binpack or sort is supported")
+    raise InvalidRequestError(f"unsupported strategy: {strategy}. Only binpack or sort is supported")
 
 
 def rewriting_order(
@@ -69,12 +69,12 @@ def sort_keys(name: str, schema: Schema, order: SortOrder, sorted_by: Sequence[s
     )
 
 
-def _curve(schema: Schema, found: re.Match[str]) -> AlongCurve:
-    texts = [text.strip() for text in found["columns"].split(",")]
+def _curve(schema: Schema, match: re.Match[str]) -> AlongCurve:
+    texts = [text.strip() for text in match["columns"].split(",")]
     ids = tuple(_sortable(schema, text) for text in texts)
     if len(set(ids)) < len(ids) or len(ids) > MOST_COLUMNS:
-        raise InvalidRequestError(f"sorted_by: {found[0]} needs 1 to {MOST_COLUMNS} columns, each once")
-    return AlongCurve(ids, "hilbert" if found["kind"].lower() == "hilbert" else "zorder")
+        raise InvalidRequestError(f"sorted_by: {match[0]} needs 1 to {MOST_COLUMNS} columns, each once")
+    return AlongCurve(ids, "hilbert" if match["kind"].lower() == "hilbert" else "zorder")
 
 
 def _key(schema: Schema, text: str) -> SortKey:

@@ -83,9 +83,9 @@ class _Units:
         tested = pa.Table.from_arrays([*self.facts(names).columns, pa.array(self.rows)], [*names, _PLACE])
         return replace(self, rows=test.passing(tested)[_PLACE].to_numpy())
 
-    def facts(self, wanted: Sequence[str]) -> pa.Table:
-        """The facts ``wanted``."""
-        schema = pa.schema([FACTS.field(name) for name in wanted])
+    def facts(self, columns: Sequence[str]) -> pa.Table:
+        """The facts named ``columns``."""
+        schema = pa.schema([FACTS.field(name) for name in columns])
         return pa.Table.from_arrays([self._fact(fact) for fact in schema], schema=schema)
 
     def _fact(self, fact: pa.Field[Any]) -> Any:

@@ -249,9 +249,9 @@ def _arrow(bounds: BoundArray) -> pa.Array[Any]:
     return found
 
 
-def _only(column: Any, wanted: Mask) -> Any:
-    """``column``, with null where it is not ``wanted``."""
-    return pc.if_else(pa.array(wanted), column, pa.scalar(None, column.type))
+def _only(column: Any, mask: Mask) -> Any:
+    """``column``, with null where it is not ``mask``."""
+    return pc.if_else(pa.array(mask), column, pa.scalar(None, column.type))
 
 
 def _valid(column: Any) -> Mask:

@@ -53,12 +53,12 @@ class PortionColumns:
     """Files that are only counted, not listed."""
 
     @classmethod
-    def of(cls, portion: Portion, asked: Collection[str]) -> PortionColumns:
-        """The units of ``portion``, with statistics of the columns ``asked``."""
-        files = tuple(FileUnits.of(units, asked) for units in portion.files())
+    def of(cls, portion: Portion, columns: Collection[str]) -> PortionColumns:
+        """The units of ``portion``, with statistics of ``columns``."""
+        files = tuple(FileUnits.of(units, columns) for units in portion.files())
         paths = pa.chunked_array([each.paths for each in files], pa.string())
-        row_groups = tuple(_row_groups(units, paths, asked) for units in portion.row_groups())
-        return cls(files, row_groups, frozenset(asked))
+        row_groups = tuple(_row_groups(units, paths, columns) for units in portion.row_groups())
+        return cls(files, row_groups, frozenset(columns))
 
     @property
     def paths(self) -> pa.ChunkedArray[Any]:
@@ -109,8 +109,8 @@ class PortionColumns:
         return own + sum(each.files.nbytes + each.numbers.nbytes + each.columns.nbytes for each in self.row_groups)
 
 
-def _row_groups(units: pa.Table, paths: pa.ChunkedArray[Any], asked: Collection[str]) -> RowGroupUnits:
+def _row_groups(units: pa.Table, paths: pa.ChunkedArray[Any], columns: Collection[str]) -> RowGroupUnits:
     found: Any = pc.index_in(units["path"], paths)
     numbers: Any = units["rowGroupIndex"]
     places, own = (pc.fill_null(column, -1).to_numpy().astype(np.int32) for column in (found, numbers))
-    return RowGroupUnits(places, own, UnitColumns.of(units, asked))
+    return RowGroupUnits(places, own, UnitColumns.of(units, columns))

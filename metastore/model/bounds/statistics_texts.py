@@ -214,11 +214,11 @@ def _places(count: int, positions: Sequence[int]) -> Any:
     return found
 
 
-def _together(type_: str, kind: Kind, found: Sequence[_StatisticsText]) -> StatisticsColumns:
-    nulls, non_nulls, rows, nans = np.array([one.counts for one in found], np.int64).T
+def _together(type_: str, kind: Kind, texts: Sequence[_StatisticsText]) -> StatisticsColumns:
+    nulls, non_nulls, rows, nans = np.array([one.counts for one in texts], np.int64).T
     flags = flags_of_counts(nulls, non_nulls, rows, nans)
-    pair = _pair(type_, kind, [one.low for one in found], [one.high for one in found])
-    return StatisticsColumns(flags, (type_,), np.zeros(len(found), np.int16), (pair,))
+    pair = _pair(type_, kind, [one.low for one in texts], [one.high for one in texts])
+    return StatisticsColumns(flags, (type_,), np.zeros(len(texts), np.int16), (pair,))
 
 
 def _pair(type_: str, kind: Kind, low: Sequence[Any], high: Sequence[Any]) -> BoundPair:

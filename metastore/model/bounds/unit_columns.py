@@ -69,10 +69,10 @@ class UnitColumns:
     by_column: Mapping[str, StatisticsColumns]
 
     @classmethod
-    def of(cls, units: pa.Table, asked: Collection[str]) -> UnitColumns:
-        """Decodes ``units`` in on-disk columns, with the statistics of the columns ``asked``."""
-        maps = _whole(units["columnsStatistics"]) if asked else None
-        by_column = {column: decode_texts(pc.map_lookup(maps, pa.scalar(column), "first")) for column in asked}
+    def of(cls, units: pa.Table, columns: Collection[str]) -> UnitColumns:
+        """Decodes ``units`` in on-disk columns, with the statistics of ``columns``."""
+        maps = _whole(units["columnsStatistics"]) if columns else None
+        by_column = {column: decode_texts(pc.map_lookup(maps, pa.scalar(column), "first")) for column in columns}
         return cls(CodedTexts.of(units["schema"]), by_column)
 
     def __len__(self) -> int:
@@ -108,8 +108,8 @@ class FileUnits:
     columns: UnitColumns
 
     @classmethod
-    def of(cls, units: pa.Table, asked: Collection[str]) -> FileUnits:
-        """Decodes ``units`` in on-disk columns, with the statistics of the columns ``asked``."""
+    def of(cls, units: pa.Table, columns: Collection[str]) -> FileUnits:
+        """Decodes ``units`` in on-disk columns, with the statistics of ``columns``."""
         holders = _whole(units["metadataStatistics"])
         sizes, times = recorded_numbers(holders, Statistic.LENGTH, Statistic.MODIFICATION_TIME_NANOS)
         return cls(
@@ -117,7 +117,7 @@ class FileUnits:
             folders_of(units["metadataIdentifier"]),
             sizes,
             times,
-            UnitColumns.of(units, asked),
+            UnitColumns.of(units, columns),
         )
 
     def __len__(self) -> int:

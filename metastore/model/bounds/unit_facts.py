@@ -48,9 +48,9 @@ _RECORDED: Final[Mapping[str, str]] = {
 """By number, its name in ``metadataStatistics``."""
 
 
-def columns_for(wanted: Iterable[str]) -> tuple[str, ...]:
-    """The on-disk columns that the facts ``wanted`` come from."""
-    return tuple(dict.fromkeys(_column_of(name) for name in wanted))
+def columns_for(names: Iterable[str]) -> tuple[str, ...]:
+    """The on-disk columns that the facts ``names`` come from."""
+    return tuple(dict.fromkeys(_column_of(name) for name in names))
 
 
 def _column_of(fact: str) -> str:
@@ -59,15 +59,15 @@ def _column_of(fact: str) -> str:
     return "locations" if fact == FILE_COUNT else fact
 
 
-def facts_of_rows(rows: pa.Table, wanted: Sequence[str]) -> pa.Table:
-    """The facts ``wanted`` of units in on-disk columns, which are those of :func:`columns_for`, in the same order."""
-    recorded = [name for name in wanted if name in _RECORDED]
+def facts_of_rows(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The facts named ``columns`` of units in the on-disk columns of :func:`columns_for`, in the same order."""
+    recorded = [name for name in columns if name in _RECORDED]
     found: dict[str, Any] = {}
     if recorded:
         holders = rows["metadataStatistics"].combine_chunks()
         numbers = recorded_numbers(holders, *(_RECORDED[name] for name in recorded))
         found = dict(zip(recorded, map(with_nulls, numbers), strict=True))
-    if FILE_COUNT in wanted:
+    if FILE_COUNT in columns:
         found[FILE_COUNT] = pc.list_value_length(rows["locations"]).cast(pa.int64())
-    arrays = [found[name] if name in found else rows[name] for name in wanted]
-    return pa.Table.from_arrays(arrays, schema=pa.schema([FACTS.field(name) for name in wanted]))
+    arrays = [found[name] if name in found else rows[name] for name in columns]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([FACTS.field(name) for name in columns]))

@@ -44,17 +44,17 @@ class Describing:
     percent: float | None = None
 
     @classmethod
-    def combine(cls, known: Describing | None, asked: Describing | None) -> Describing | None:
-        """Returns what is described from now on, if ``known`` was described before.
+    def combine(cls, before: Describing | None, now: Describing | None) -> Describing | None:
+        """Returns what is described from now on, if ``before`` was described before.
 
-        No column is dropped. All rows are read if either reads all; else ``asked`` gives the percentage.
+        No column is dropped. All rows are read if either reads all; else ``now`` gives the percentage.
         """
-        if known is None or asked is None:
-            return asked if known is None else known
-        percent = None if known.percent is None else asked.percent
-        if known.columns is None or asked.columns is None:
+        if before is None or now is None:
+            return now if before is None else before
+        percent = None if before.percent is None else now.percent
+        if before.columns is None or now.columns is None:
             return cls(None, percent)
-        return cls(tuple(dict.fromkeys((*known.columns, *asked.columns))), percent)
+        return cls(tuple(dict.fromkeys((*before.columns, *now.columns))), percent)
 
 
 @dataclass(frozen=True, eq=False)

@@ -283,12 +283,12 @@ class Expiration:
         return replace(planned, doomed=doomed, outside=outside, listed=listed)
 
     def _mark(
-        self, table: Table, kept: TableMetadata, gone: Iterable[int], candidates: Sequence[TableFile]
+        self, table: Table, remaining: TableMetadata, gone: Iterable[int], candidates: Sequence[TableFile]
     ) -> Sequence[TableFile]:
         wanted = set(gone)
         expired = [snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id in wanted]
         try:
-            what = Mark(expired, statistics_files(table.metadata), kept, candidates)
+            what = Mark(expired, statistics_files(table.metadata), remaining, candidates)
             return mark(what, Inventory(table.io, self.engine))
         except Exception as error:
             if self.target.load().metadata_location != table.metadata_location:
@@ -374,21 +374,23 @@ def _row(planned: _Attempt, gone: Iterable[TableFile], failed: int) -> dict[str,
     }
 
 
-def _unused_metadata(kept: TableMetadata, inventory: Inventory) -> Iterator[TableUpdate]:
-    """Yields updates that remove the specs without a manifest, and the schemas without a snapshot in ``kept``.
+def _unused_metadata(remaining: TableMetadata, inventory: Inventory) -> Iterator[TableUpdate]:
+    """Yields updates that remove the specs without a manifest, and the schemas without a snapshot in ``remaining``.
 
     The current ones stay. A schema also stays if a spec in use needs it for the type of a dropped column. Old writers
     did not record the schema of a snapshot; if that of any is unknown, all schemas stay. Raises FormatError if a
     manifest list cannot be read.
     """
-    listed = inventory.lists(kept.snapshots, must_stand=True).values()
-    used_specs = {kept.default_spec_id, *(file.spec for file in listed if file.kind in MANIFESTS)}
-    specs = [spec.spec_id for spec in kept.partition_specs if spec.spec_id not in used_specs]
+    listed = inventory.lists(remaining.snapshots, must_stand=True).values()
+    used_specs = {remaining.default_spec_id, *(file.spec for file in listed if file.kind in MANIFESTS)}
+    specs = [spec.spec_id for spec in remaining.partition_specs if spec.spec_id not in used_specs]
     if specs:
         yield RemovePartitionSpecsUpdate(spec_ids=specs)
-    used_schemas = {kept.current_schema_id, *(snapshot.schema_id for snapshot in kept.snapshots)}
+    used_schemas = {remaining.current_schema_id, *(snapshot.schema_id for snapshot in remaining.snapshots)}
     # Only older schemas have the type of a dropped column, which is needed to write manifests of its spec.
-    used_schemas |= {schema_of(kept, spec).schema_id for spec in kept.partition_specs if spec.spec_id in used_specs}
-    schemas = [schema.schema_id for schema in kept.schemas if schema.schema_id not in used_schemas]
+    used_schemas |= {
+        schema_of(remaining, spec).schema_id for spec in remaining.partition_specs if spec.spec_id in used_specs
+    }
+    schemas = [schema.schema_id for schema in remaining.schemas if schema.schema_id not in used_schemas]
     if schemas and None not in used_schemas:
         yield RemoveSchemasUpdate(schema_ids=schemas)

@@ -116,12 +116,12 @@ class Inventory:
         return self._files_named_by(list(manifests), read_manifests, must_stand=must_stand)
 
     def sharing(
-        self, kept: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
+        self, kept_lists: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
     ) -> list[TableFile]:
         """Returns the kept manifests that may name one of ``contents``: the same kind and, if known, the same spec."""
         wanted = {(_manifest_of(file.kind), file.spec) for file in contents}
         any_spec = {kind for kind, spec in wanted if spec is None}
-        return [each for each in kept if each.kind in any_spec or (each.kind, each.spec) in wanted]
+        return [each for each in kept_lists if each.kind in any_spec or (each.kind, each.spec) in wanted]
 
     def path(self, location: str) -> str:
         """Returns the canonical path."""

@@ -258,11 +258,11 @@ class _TableSearch:
     """Searches one table for candidates: its metadata JSON, its manifest lists, its manifests."""
 
     def __init__(
-        self, candidates: Candidates, document: MetadataDocument, known: ReachIndex, engine: EngineFor, sought: Sought
+        self, candidates: Candidates, document: MetadataDocument, index: ReachIndex, engine: EngineFor, sought: Sought
     ) -> None:
         self._candidates = candidates
         self._document = document
-        self._known = known
+        self._known = index
         self._engine = engine
         self._sought = sought
         self._spelling = candidates.spelling

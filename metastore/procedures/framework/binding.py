@@ -30,7 +30,7 @@ class GivenArgument:
     place: str | None = None
 
 
-def bind(procedure: BaseProcedure, given: Sequence[GivenArgument], place: str | None = None) -> dict[str, Any]:
+def bind(procedure: BaseProcedure, arguments: Sequence[GivenArgument], place: str | None = None) -> dict[str, Any]:
     """Returns every declared argument of ``procedure`` by name, in declared order, cast to its type.
 
     ``place`` is the position of the call itself, for errors about missing arguments. Raises InvalidRequestError if
@@ -38,22 +38,22 @@ def bind(procedure: BaseProcedure, given: Sequence[GivenArgument], place: str | 
     one is missing, a value that must not be NULL is NULL, or a value does not fit its declared type.
     """
     declared = procedure.arguments
-    names = {each.name is not None for each in given}
+    names = {each.name is not None for each in arguments}
     if len(names) > 1:
-        second = next(each for each in given if (each.name is None) != (given[0].name is None))
+        second = next(each for each in arguments if (each.name is None) != (arguments[0].name is None))
         raise _error(second.place, "Named and positional arguments cannot be mixed")
     if names == {True}:
-        found = _by_name(procedure, given)
+        found = _by_name(procedure, arguments)
     else:
-        if len(given) > len(declared):
-            raise _error(given[len(declared)].place, f"Too many arguments for procedure: {procedure}")
-        found = {argument.name: each for argument, each in zip(declared, given, strict=False)}
+        if len(arguments) > len(declared):
+            raise _error(arguments[len(declared)].place, f"Too many arguments for procedure: {procedure}")
+        found = {argument.name: each for argument, each in zip(declared, arguments, strict=False)}
     return {argument.name: _value(argument, found.get(argument.name), place) for argument in declared}
 
 
-def _by_name(procedure: BaseProcedure, given: Sequence[GivenArgument]) -> Mapping[str, GivenArgument]:
+def _by_name(procedure: BaseProcedure, arguments: Sequence[GivenArgument]) -> Mapping[str, GivenArgument]:
     found: dict[str, GivenArgument] = {}
-    for each in given:
+    for each in arguments:
         argument = next((argument for argument in procedure.arguments if _is_called(argument, each)), None)
         if argument is None:
             raise _error(each.place, f"Unknown argument name: {each.name}; the procedure is {procedure}")

@@ -109,39 +109,51 @@ class Procedures:
 
     def call_given(
         self,
-        found: FoundProcedure,
-        given: Sequence[GivenArgument],
+        target: FoundProcedure,
+        arguments: Sequence[GivenArgument],
         place: str | None = None,
         on_progress: Progress | None = None,
     ) -> pa.Table:
-        """Call ``found`` with arguments from an SQL text. ``place`` is the position of the call in the text."""
-        found, given = self._resolve_call(found, given)
-        return run(found.procedure, self._context(found, on_progress), self._bind(found, given, place))
+        """Call ``target`` with arguments from an SQL text. ``place`` is the position of the call in the text."""
+        target, arguments = self._resolve_call(target, arguments)
+        return run(
+            target.procedure,
+            self._context(target, on_progress),
+            self._bind(target, arguments, place),
+        )
 
     def explain(self, name: str, /, *values: Any, **named: Any) -> pa.Table:
         """Returns the plan of that call in column ``plan``, one row a line. Changes nothing; raises as :meth:`call`."""
         return self.explain_given(self.find(name), _arguments_of(values, named))
 
     def explain_given(
-        self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None = None
+        self, target: FoundProcedure, arguments: Sequence[GivenArgument], place: str | None = None
     ) -> pa.Table:
-        """Returns the plan of a call of ``found`` with arguments from an SQL text."""
-        found, given = self._resolve_call(found, given)
-        lines = explain(found.procedure, self._context(found, None), self._bind(found, given, place))
+        """Returns the plan of a call of ``target`` with arguments from an SQL text."""
+        target, arguments = self._resolve_call(target, arguments)
+        lines = explain(
+            target.procedure,
+            self._context(target, None),
+            self._bind(target, arguments, place),
+        )
         return pa.table({"plan": pa.array(lines, pa.string())})
 
     def _resolve_call(
-        self, found: FoundProcedure, given: Sequence[GivenArgument]
+        self, target: FoundProcedure, given: Sequence[GivenArgument]
     ) -> tuple[FoundProcedure, Sequence[GivenArgument]]:
         """Returns the procedure that a call means, and its arguments."""
-        own = found.procedure.qualified_name
-        name, arguments = other_name(own, with_defaults(found.foreign, given), found.catalog)
+        own = target.procedure.qualified_name
+        name, arguments = other_name(own, with_defaults(target.foreign, given), target.catalog)
         if name == own:
-            return found, arguments
-        return FoundProcedure(found.catalog, self.registry.resolve(found.catalog, name)), arguments
+            return target, arguments
+        return FoundProcedure(target.catalog, self.registry.resolve(target.catalog, name)), arguments
 
-    def _bind(self, found: FoundProcedure, given: Sequence[GivenArgument], place: str | None) -> dict[str, Any]:
-        return bind(found.procedure, in_our_words(found.procedure, found.catalog, given, self._now_ms), place)
+    def _bind(self, target: FoundProcedure, arguments: Sequence[GivenArgument], place: str | None) -> dict[str, Any]:
+        return bind(
+            target.procedure,
+            in_our_words(target.procedure, target.catalog, arguments, self._now_ms),
+            place,
+        )
 
     def list(self, catalog: str | None = None) -> pa.Table:
         """Returns one row a procedure: catalog, schema, name, kind (normal, distributed), arguments, description.
@@ -190,9 +202,9 @@ class Procedures:
                     "description": procedure.description,
                 }
 
-    def _context(self, found: FoundProcedure, progress: Progress | None) -> CallContext:
+    def _context(self, target: FoundProcedure, progress: Progress | None) -> CallContext:
         return CallContext(
-            self._catalogs, found.catalog, self._engine, self._settings, self._now_ms, progress, self._sql
+            self._catalogs, target.catalog, self._engine, self._settings, self._now_ms, progress, self._sql
         )
 
 

@@ -33,24 +33,24 @@ _POSITIONAL: Final[Mapping[str, tuple[str, ...]]] = {"system.rewrite_data_files"
 """Trino's arguments by position, where their order is not ours."""
 
 
-def with_defaults(foreign: str | None, given: Sequence[GivenArgument]) -> list[GivenArgument]:
+def with_defaults(foreign: str | None, arguments: Sequence[GivenArgument]) -> list[GivenArgument]:
     """Returns the arguments with the defaults of a foreign procedure that are not ours; for calls by name."""
-    names = {(each.name or "").lower() for each in given}
+    names = {(each.name or "").lower() for each in arguments}
     if foreign == _OPTIMIZE and "" not in names and names.isdisjoint({"file_size_threshold", "options"}):
-        return [*given, GivenArgument(_THRESHOLD_OF_TRINO, "file_size_threshold")]
-    return list(given)
+        return [*arguments, GivenArgument(_THRESHOLD_OF_TRINO, "file_size_threshold")]
+    return list(arguments)
 
 
-def other_name(name: str, given: Sequence[GivenArgument], catalog: str) -> tuple[str, list[GivenArgument]]:
+def other_name(name: str, arguments: Sequence[GivenArgument], catalog: str) -> tuple[str, list[GivenArgument]]:
     """Returns the procedure that does what a call of ``name`` means, and its arguments.
 
     Spark's ``add_files`` takes the files of a Hive table, too, which is another procedure here.
     """
-    source = next((each for each in given if (each.name or "").lower() == "source_table"), None)
+    source = next((each for each in arguments if (each.name or "").lower() == "source_table"), None)
     if name.lower() != _ADD_FILES or source is None or not names_hive_table(source.value):
-        return name, list(given)
+        return name, list(arguments)
     schema, table = parts_of_table(source.value, catalog, source.place)
-    others = [each for each in given if each is not source]
+    others = [each for each in arguments if each is not source]
     return _ADD_FILES_FROM_HIVE, [
         *others,
         replace(source, name="source_schema", value=schema),
@@ -59,7 +59,7 @@ def other_name(name: str, given: Sequence[GivenArgument], catalog: str) -> tuple
 
 
 def of_table(
-    procedure: BaseProcedure, schema: str, table: str, given: Sequence[GivenArgument], where: GivenArgument | None
+    procedure: BaseProcedure, schema: str, table: str, arguments: Sequence[GivenArgument], where: GivenArgument | None
 ) -> list[GivenArgument]:
     """Returns the arguments of a call on one table, all by name; ``where`` is the condition of the statement.
 
@@ -71,12 +71,12 @@ def of_table(
     own = [GivenArgument(schema, "schema" if "schema" in names else "schema_name"), GivenArgument(table, "table_name")]
     others = tuple(name for name in names if name not in {each.name for each in own})
     rest = _POSITIONAL.get(procedure.qualified_name, others)
-    if len(rest) < sum(each.name is None for each in given):
+    if len(rest) < sum(each.name is None for each in arguments):
         raise InvalidRequestError(f"{procedure.name} takes at most {len(rest)} arguments by position")
     if "source_table" in names:
-        given = [replace(each, name=_SOURCE.get((each.name or "").lower(), each.name)) for each in given]
+        arguments = [replace(each, name=_SOURCE.get((each.name or "").lower(), each.name)) for each in arguments]
     free = iter(rest)
-    named = [replace(each, name=next(free)) if each.name is None else each for each in given]
+    named = [replace(each, name=next(free)) if each.name is None else each for each in arguments]
     if where is not None:
         if "filter" not in names:
             raise InvalidRequestError(f"{procedure.name} takes no condition; leave WHERE out")

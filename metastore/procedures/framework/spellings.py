@@ -48,76 +48,80 @@ _DURATION: Final = re.compile(r"\s*(?:(?:\d+(?:\.\d+)?\s*[a-zA-Z]+\s*,?\s*)+|[pP
 
 
 def in_our_words(
-    procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument], now_ms: Callable[[], int]
+    procedure: BaseProcedure, catalog: str, arguments: Sequence[GivenArgument], now_ms: Callable[[], int]
 ) -> list[GivenArgument]:
-    """Returns ``given`` with the argument names of ``procedure``. Durations count back from ``now_ms``.
+    """Returns ``arguments`` with the argument names of ``procedure``. Durations count back from ``now_ms``.
 
     A table name may begin with ``catalog``. Raises InvalidRequestError if a table name has no schema.
     """
     names = {argument.name for argument in procedure.arguments}
-    given = _without_hints(procedure, given)
-    if given and given[0].name is None:
-        return _by_position(procedure, catalog, given)
-    found = [each for argument in given for each in _by_name(names, catalog, argument, now_ms)]
+    arguments = _without_hints(procedure, arguments)
+    if arguments and arguments[0].name is None:
+        return _by_position(procedure, catalog, arguments)
+    found = [each for argument in arguments for each in _by_name(names, catalog, argument, now_ms)]
     found = _with_metadata_location(found) if "metadata_location" in names else found
     return _with_options(found) if "options" in names else found
 
 
-def _without_hints(procedure: BaseProcedure, given: Sequence[GivenArgument]) -> Sequence[GivenArgument]:
+def _without_hints(procedure: BaseProcedure, arguments: Sequence[GivenArgument]) -> Sequence[GivenArgument]:
     """Leaves out what only says how Spark is to use its memory; by position, it follows the table's one name."""
     hint = _HINTS.get(procedure.name)
     if hint is None:
-        return given
-    if hint == _CACHING and len(given) > 1 and given[1].name is None and isinstance(given[1].value, bool):
-        return [given[0], *given[2:]]
-    return [each for each in given if (each.name or "").lower() != hint or not isinstance(each.value, bool)]
+        return arguments
+    if hint == _CACHING and len(arguments) > 1 and arguments[1].name is None and isinstance(arguments[1].value, bool):
+        return [arguments[0], *arguments[2:]]
+    return [each for each in arguments if (each.name or "").lower() != hint or not isinstance(each.value, bool)]
 
 
-def _with_metadata_location(given: Sequence[GivenArgument]) -> list[GivenArgument]:
+def _with_metadata_location(arguments: Sequence[GivenArgument]) -> list[GivenArgument]:
     """Spark's ``metadata_file`` is the whole path; ours is a name in the folder ``metadata_location``."""
-    if any(each.name == "metadata_location" for each in given):
-        return list(given)
-    return [replace(each, name="metadata_location") if each.name == "metadata_file" else each for each in given]
+    if any(each.name == "metadata_location" for each in arguments):
+        return list(arguments)
+    return [replace(each, name="metadata_location") if each.name == "metadata_file" else each for each in arguments]
 
 
-def _by_position(procedure: BaseProcedure, catalog: str, given: Sequence[GivenArgument]) -> list[GivenArgument]:
+def _by_position(procedure: BaseProcedure, catalog: str, arguments: Sequence[GivenArgument]) -> list[GivenArgument]:
     """Splits Spark's ``'db.t'`` in first place, if the second value is not a string or an argument would be missing."""
     schema_and_name = [argument.name for argument in procedure.arguments[:2]]
-    first, *others = given
+    first, *others = arguments
     required = sum(argument.required for argument in procedure.arguments)
     if (
         schema_and_name not in (["schema", "table_name"], ["schema_name", "table_name"])
         or not isinstance(first.value, str)
         or "." not in first.value
-        or (others and isinstance(others[0].value, str) and len(given) >= required)
+        or (others and isinstance(others[0].value, str) and len(arguments) >= required)
     ):
-        return list(given)
+        return list(arguments)
     schema, table = parts_of_table(first.value, catalog, first.place)
     return [replace(first, value=schema), replace(first, value=table), *others]
 
 
-def _by_name(names: set[str], catalog: str, given: GivenArgument, now_ms: Callable[[], int]) -> Iterator[GivenArgument]:
-    spelled = given.name or ""
-    name = spelled if given.exact else spelled.lower()
-    if name == "table" and "table" not in names and "table_name" in names and isinstance(given.value, str):
-        schema, table = parts_of_table(given.value, catalog, given.place)
-        yield replace(given, name="schema" if "schema" in names else "schema_name", value=schema)
-        yield replace(given, name="table_name", value=table)
+def _by_name(
+    names: set[str], catalog: str, argument: GivenArgument, now_ms: Callable[[], int]
+) -> Iterator[GivenArgument]:
+    spelled = argument.name or ""
+    name = spelled if argument.exact else spelled.lower()
+    if name == "table" and "table" not in names and "table_name" in names and isinstance(argument.value, str):
+        schema, table = parts_of_table(argument.value, catalog, argument.place)
+        yield replace(argument, name="schema" if "schema" in names else "schema_name", value=schema)
+        yield replace(argument, name="table_name", value=table)
         return
-    if name == "source_table" and {"location", "format"} <= names and isinstance(given.value, str):
-        format_, location = _files_of(given.value, given.place)
-        yield replace(given, name="location", value=location)
-        yield replace(given, name="format", value=format_)
+    if name == "source_table" and {"location", "format"} <= names and isinstance(argument.value, str):
+        format_, location = _files_of(argument.value, argument.place)
+        yield replace(argument, name="location", value=location)
+        yield replace(argument, name="format", value=format_)
         return
-    if name == "check_duplicate_files" and "duplicate_file" in names and isinstance(given.value, bool):
-        given = replace(given, name="duplicate_file", value="ERROR" if given.value else "ALLOW")
+    if name == "check_duplicate_files" and "duplicate_file" in names and isinstance(argument.value, bool):
+        argument = replace(argument, name="duplicate_file", value="ERROR" if argument.value else "ALLOW")
     elif name not in names:
         ours = next((each for each in _NAMES.get(name, ()) if each in names), None)
         if ours is not None:
-            given = replace(given, name=ours, value=_keys(given.value) if name == "sort_order" else given.value)
-    if (given.name or "").lower() == "older_than":
-        given = replace(given, value=_moment(given.value, now_ms))
-    yield given
+            argument = replace(
+                argument, name=ours, value=_keys(argument.value) if name == "sort_order" else argument.value
+            )
+    if (argument.name or "").lower() == "older_than":
+        argument = replace(argument, value=_moment(argument.value, now_ms))
+    yield argument
 
 
 def names_hive_table(source: object) -> bool:
@@ -156,18 +160,18 @@ def _parts(text: str) -> list[str]:
     return [quoted or double or plain for quoted, double, plain in _PART.findall(text)]
 
 
-def _with_options(given: Sequence[GivenArgument]) -> list[GivenArgument]:
+def _with_options(arguments: Sequence[GivenArgument]) -> list[GivenArgument]:
     """Returns the arguments with Trino's threshold among the ``options``: smaller files are written together."""
-    threshold = next((each for each in given if (each.name or "").lower() == _THRESHOLD), None)
+    threshold = next((each for each in arguments if (each.name or "").lower() == _THRESHOLD), None)
     if threshold is None:
-        return list(given)
+        return list(arguments)
     size = _bytes(threshold)
-    options = next((each for each in given if (each.name or "").lower() == "options"), None)
+    options = next((each for each in arguments if (each.name or "").lower() == "options"), None)
     own = {} if options is None or not isinstance(options.value, Mapping) else options.value
     made = {"min-file-size-bytes": str(size), "min-input-files": "2", "delete-file-threshold": "1"}
     if size * _SHARE_OF_TARGET > _LEAST_TARGET:
         made["target-file-size-bytes"] = str(size * _SHARE_OF_TARGET)
-    others = [each for each in given if each is not threshold and each is not options]
+    others = [each for each in arguments if each is not threshold and each is not options]
     return [*others, replace(threshold, name="options", value={**made, **own})]
 
 

@@ -125,23 +125,23 @@ def cast_to(kind: str | ArgumentType, value: Any) -> Any:
     return _cast_scalar(wanted, value)
 
 
-def _cast_scalar(wanted: ArgumentType, value: Any) -> Any:
-    match wanted.name:
+def _cast_scalar(type_: ArgumentType, value: Any) -> Any:
+    match type_.name:
         case "VARCHAR" if isinstance(value, str):
             return str(value)
         case "BOOLEAN" if isinstance(value, bool):
             return value
         case "INTEGER" | "BIGINT" if _is_whole(value):
-            return _whole(wanted, int(value))
+            return _whole(type_, int(value))
         case "DOUBLE" if _is_number(value):
             return _as_double(value)
         case "DECIMAL" if _is_whole(value) or isinstance(value, Decimal):
-            return _as_decimal(wanted, value)
-    raise _no_cast(wanted, value)
+            return _as_decimal(type_, value)
+    raise _no_cast(type_, value)
 
 
-def _when(wanted: ArgumentType, value: Any) -> date:
-    is_timestamp = wanted.name == "TIMESTAMP"
+def _when(type_: ArgumentType, value: Any) -> date:
+    is_timestamp = type_.name == "TIMESTAMP"
     match value:
         case str():
             return parse_timestamp(value) if is_timestamp else parse_date(value)
@@ -149,11 +149,11 @@ def _when(wanted: ArgumentType, value: Any) -> date:
             return _in_utc(value)
         case date() if not is_timestamp and not isinstance(value, datetime):
             return value
-    raise _no_cast(wanted, value)
+    raise _no_cast(type_, value)
 
 
-def _no_cast(wanted: ArgumentType, value: object) -> InvalidRequestError:
-    return InvalidRequestError(f"Cannot cast type {type_of(value)} to {str(wanted).lower()}")
+def _no_cast(type_: ArgumentType, value: object) -> InvalidRequestError:
+    return InvalidRequestError(f"Cannot cast type {type_of(value)} to {str(type_).lower()}")
 
 
 def type_of(value: object) -> str:
@@ -256,10 +256,10 @@ def _is_number(value: object) -> bool:
     return type_of(value) in ("integer", "bigint", "double", "decimal")
 
 
-def _whole(wanted: ArgumentType, value: int) -> int:
-    bits = _BITS[wanted.name]
+def _whole(type_: ArgumentType, value: int) -> int:
+    bits = _BITS[type_.name]
     if not -(1 << bits) <= value < 1 << bits:
-        raise InvalidRequestError(f"{value} is out of range for {wanted.name.lower()}")
+        raise InvalidRequestError(f"{value} is out of range for {type_.name.lower()}")
     return value
 
 
@@ -275,21 +275,21 @@ def _as_double(value: Any) -> float:
     return found
 
 
-def _as_decimal(wanted: ArgumentType, value: Any) -> Decimal:
+def _as_decimal(type_: ArgumentType, value: Any) -> Decimal:
     number = value if isinstance(value, Decimal) else Decimal(int(value))
     if not number.is_finite():
-        raise InvalidRequestError(f"{number} is no number that {wanted} can hold")
+        raise InvalidRequestError(f"{number} is no number that {type_} can hold")
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     significant = "".join(map(str, digits)).rstrip("0")
     fraction = -exponent - (len(digits) - len(significant))
-    if significant and (fraction > wanted.scale or number.adjusted() >= wanted.precision - wanted.scale):
-        raise InvalidRequestError(f"{number} does not fit {wanted} without loss")
+    if significant and (fraction > type_.scale or number.adjusted() >= type_.precision - type_.scale):
+        raise InvalidRequestError(f"{number} does not fit {type_} without loss")
     return number
 
 
-def _as_map(wanted: ArgumentType, value: Mapping[Any, Any]) -> dict[Any, Any]:
-    key, element = wanted.elements
+def _as_map(type_: ArgumentType, value: Mapping[Any, Any]) -> dict[Any, Any]:
+    key, element = type_.elements
     if key.elements:
         raise InvalidRequestError(f"a key of a map cannot be of type {str(key).lower()}")
     if None in value:
@@ -297,8 +297,8 @@ def _as_map(wanted: ArgumentType, value: Mapping[Any, Any]) -> dict[Any, Any]:
     return {cast_to(key, each): _within(element, one, "a value of a map") for each, one in value.items()}
 
 
-def _within(wanted: ArgumentType, value: Any, what: str) -> Any:
+def _within(type_: ArgumentType, value: Any, what: str) -> Any:
     """Cast a value inside a list or map. NULL is refused there; leave the argument out instead."""
     if value is None:
         raise InvalidRequestError(f"{what} cannot be NULL")
-    return cast_to(wanted, value)
+    return cast_to(type_, value)

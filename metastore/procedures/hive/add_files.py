@@ -112,22 +112,22 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         """Do nothing: tasks write nothing."""
 
 
-def _of_partitions(found: Survey, wanted: Mapping[str, str]) -> Survey:
-    """Returns only the files of partitions with the ``wanted`` values.
+def _of_partitions(survey: Survey, values: Mapping[str, str]) -> Survey:
+    """Returns only the files of partitions with the ``values`` values.
 
     Raises InvalidRequestError if a column is not a partition column, ProcedureError if no partition matches.
     """
-    if not wanted:
-        return found
-    names = [name for name, _ in found.table.partition_columns]
+    if not values:
+        return survey
+    names = [name for name, _ in survey.table.partition_columns]
     if not names:
-        raise InvalidRequestError(f"{found.table} is not partitioned: leave partition_filter out")
-    keep = [has_values(dict(zip(names, each.values, strict=True)), wanted) for each in found.partitions]
+        raise InvalidRequestError(f"{survey.table} is not partitioned: leave partition_filter out")
+    keep = [has_values(dict(zip(names, each.values, strict=True)), values) for each in survey.partitions]
     if not any(keep):
-        raise ProcedureError(f"Cannot find any matching partitions in table {found.table}")
-    kept = [(file, place) for file, place in zip(found.files, found.places, strict=True) if keep[place]]
+        raise ProcedureError(f"Cannot find any matching partitions in table {survey.table}")
+    kept = [(file, place) for file, place in zip(survey.files, survey.places, strict=True) if keep[place]]
     files = tuple(file._replace(number=number) for number, (file, _) in enumerate(kept))
-    return replace(found, files=files, places=tuple(place for _, place in kept))
+    return replace(survey, files=files, places=tuple(place for _, place in kept))
 
 
 def _require_same_partitioning(source: HiveTable, metadata: TableMetadata, target: TargetTable) -> None:
@@ -143,18 +143,18 @@ def _require_same_partitioning(source: HiveTable, metadata: TableMetadata, targe
         )
 
 
-def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Mapping[str, Any]:
+def _append(context: AddCall, survey: Survey, table: Table, read: pa.Table) -> Mapping[str, Any]:
     """One attempt on the current table."""
     metadata = table.metadata
-    layout = _fit_layout(found, read, metadata, context.target)
-    named = list(data_files(found, read, layout))
+    layout = _fit_layout(survey, read, metadata, context.target)
+    named = list(data_files(survey, read, layout))
     files = context.duplicates.without_known(named, attrgetter("file_path"), table, context.context.engine)
     records = sum(file.record_count for file in files)
     result = {
         "added_files_count": len(files),
         "added_records_count": records,
-        "skipped_files_count": len(found.files) - len(files),
-        "warnings": warnings_of(found, read),
+        "skipped_files_count": len(survey.files) - len(files),
+        "warnings": warnings_of(survey, read),
     }
     if not files:
         return result
@@ -183,25 +183,25 @@ def _append(context: AddCall, found: Survey, table: Table, read: pa.Table) -> Ma
     return result
 
 
-def _fit_layout(found: Survey, read: pa.Table, metadata: TableMetadata, target: TargetTable) -> Layout:
+def _fit_layout(survey: Survey, read: pa.Table, metadata: TableMetadata, target: TargetTable) -> Layout:
     """Returns the layout of the files with the IDs of the Iceberg table. Raises ProcedureError if columns differ."""
-    matches = matches_of(found, read)
+    matches = matches_of(survey, read)
     if extras := sorted({".".join((*each.parent, each.name)) for one in matches for each in one.extras}):
         raise ProcedureError(
-            f"files of {found.table} have columns that the table lacks: {', '.join(extras)}; add them to both "
+            f"files of {survey.table} have columns that the table lacks: {', '.join(extras)}; add them to both "
             f"tables first"
         )
-    own = layout_of(found.table, matches)
+    own = layout_of(survey.table, matches)
     schema = metadata.schema()
     fields = []
     for each in own.schema.fields:
         theirs = next((field for field in schema.fields if field.name.lower() == each.name.lower()), None)
         if theirs is None or _shape(theirs.field_type) != _shape(each.field_type):
             has = "has it not" if theirs is None else f"has {theirs.field_type}"
-            raise ProcedureError(f"column {each.name} of {found.table} is {each.field_type}, and {target} {has}")
+            raise ProcedureError(f"column {each.name} of {survey.table} is {each.field_type}, and {target} {has}")
         fields.append(theirs)
-    _require_values(found, read, schema)
-    count = len(found.table.columns)
+    _require_values(survey, read, schema)
+    count = len(survey.table.columns)
     leaf_ids = [leaf for field in fields[:count] for leaf in leaf_ids_of(field.field_id, field.field_type)]
     names = parse_mapping_from_json(own.name_mapping)
     given = metadata.properties.get(TableProperties.DEFAULT_NAME_MAPPING)
@@ -211,24 +211,24 @@ def _fit_layout(found: Survey, read: pa.Table, metadata: TableMetadata, target: 
     return replace(own, leaf_ids=leaf_ids, name_mapping=mapping.model_dump_json(), spec=metadata.spec())
 
 
-def _require_values(found: Survey, read: pa.Table, schema: Schema) -> None:
+def _require_values(survey: Survey, read: pa.Table, schema: Schema) -> None:
     """Raise ProcedureError if files lack a required column of ``schema``, or may have nulls in one."""
-    columns, keys = found.table.columns, [name.lower() for name, _ in found.table.partition_columns]
+    columns, keys = survey.table.columns, [name.lower() for name, _ in survey.table.partition_columns]
     leaves = {leaf.path[0].lower(): place for place, leaf in enumerate(leaves_of(columns)) if len(leaf.path) == 1}
     for name in (each.name for each in schema.fields if each.required):
         lower = name.lower()
         refused = f"NULL value not allowed for NOT NULL column: {name}"
         if lower in keys:
-            texts = {found.partitions[place].values[keys.index(lower)] for place in found.places}
+            texts = {survey.partitions[place].values[keys.index(lower)] for place in survey.places}
             if NULL_DIRECTORY in texts:
-                raise ProcedureError(f"{refused} (a partition of {found.table} is by null)")
+                raise ProcedureError(f"{refused} (a partition of {survey.table} is by null)")
         elif lower not in (column.lower() for column, _ in columns):
-            raise ProcedureError(f"{refused} ({found.table} has no such column)")
+            raise ProcedureError(f"{refused} ({survey.table} has no such column)")
         elif (place := leaves.get(lower)) is not None:
             for row in read.select(["number", "records", "nulls"]).to_pylist():
                 if row["records"] and row["nulls"][place] != 0:
                     why = "has nulls in it, or does not say that it has none"
-                    raise ProcedureError(f"{refused} ({found.files[row['number']].location} {why})")
+                    raise ProcedureError(f"{refused} ({survey.files[row['number']].location} {why})")
 
 
 def _shape(type_: Any) -> str:

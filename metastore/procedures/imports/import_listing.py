@@ -60,17 +60,17 @@ def files_at(locations: Iterable[str]) -> list[ImportedFile]:
     return [ImportedFile(location, None, tuple(_keys(posixpath.dirname(location)))) for location in locations]
 
 
-def matching(files: Sequence[ImportedFile], wanted: Mapping[str, str] | None, table: str) -> list[ImportedFile]:
-    """Returns the ``files`` whose paths have the ``wanted`` partition values; column names regardless of case.
+def matching(files: Sequence[ImportedFile], values: Mapping[str, str] | None, table: str) -> list[ImportedFile]:
+    """Returns the ``files`` whose paths have the ``values`` partition values; column names regardless of case.
 
     Raises ProcedureError if there are files but none matches.
     """
-    if not wanted:
+    if not values:
         return list(files)
-    needed = {(name.lower(), None if value == NULL_DIRECTORY else value) for name, value in wanted.items()}
+    needed = {(name.lower(), None if value == NULL_DIRECTORY else value) for name, value in values.items()}
     found = [file for file in files if needed <= set(file.keys)]
     if files and not found:
-        shown = ", ".join(f"{name}={value}" for name, value in wanted.items())
+        shown = ", ".join(f"{name}={value}" for name, value in values.items())
         raise ProcedureError(f"Cannot find any matching partitions in table {table}: no path of a file says {shown}")
     return found
 

@@ -312,21 +312,21 @@ def _require_readable(field: Any) -> None:
     raise ProcedureError(f"column {field.name} is {field.type} in it: {why}")
 
 
-def _reads_as(kind: IcebergType, wanted: IcebergType) -> bool:
-    """Returns whether all Iceberg readers can read ``kind`` in a file as ``wanted``.
+def _reads_as(kind: IcebergType, target_type: IcebergType) -> bool:
+    """Returns whether all Iceberg readers can read ``kind`` in a file as ``target_type``.
 
     PyIceberg also reads strings as bytes, bytes as strings, and decimals of another scale. Spark fails on these, or
     returns wrong values.
     """
-    match kind, wanted:
+    match kind, target_type:
         case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
             return True
         case DecimalType(), DecimalType():
-            return kind.scale == wanted.scale and kind.precision <= wanted.precision
+            return kind.scale == target_type.scale and kind.precision <= target_type.precision
         case FixedType(), UUIDType():
             return len(kind) == 16
         case _:
-            return kind == wanted
+            return kind == target_type
 
 
 def _of_orc(facts: FileFacts) -> FileFacts:

@@ -133,17 +133,17 @@ class _Removal:
             if _is_of(table, file):
                 yield file
 
-    def delete(self, found: _FilesToDelete) -> Mapping[str, str]:
+    def delete(self, files: _FilesToDelete) -> Mapping[str, str]:
         """Delete the files that need not wait. Returns those that could not be deleted, each with the reason."""
-        listed = {file.location: file.identity for file in found.files if file.identity is not None}
-        at_once = 1 if isinstance(found.table.catalog, FileSystemCatalog) else _AT_ONCE
-        wanted = [file.location for file in found.files]
-        self.put_off.sizes = {file.location: file.size for file in found.files}
-        self.put_off.put_off(wanted, found.roots, listed)
+        listed = {file.location: file.identity for file in files.files if file.identity is not None}
+        at_once = 1 if isinstance(files.table.catalog, FileSystemCatalog) else _AT_ONCE
+        wanted = [file.location for file in files.files]
+        self.put_off.sizes = {file.location: file.size for file in files.files}
+        self.put_off.put_off(wanted, files.roots, listed)
         for location in dropwhile(lambda each: each not in self.put_off.held, wanted):
             self.put_off.held.setdefault(location, "until the older files are deleted")
         wanted = [location for location in wanted if location not in self.put_off.held]
-        deletion = Deletion(found.table.io, self.engine, found.roots, self.put_off, listed)
+        deletion = Deletion(files.table.io, self.engine, files.roots, self.put_off, listed)
         for start in range(0, len(wanted), at_once):
             if failed := deletion.run(wanted[start : start + at_once]):
                 why = f"{next(iter(failed))} could not be deleted, and older files must be deleted first"

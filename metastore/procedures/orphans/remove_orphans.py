@@ -291,8 +291,8 @@ class OrphanRemoval:
             folder = posixpath.dirname(folder)
         return files
 
-    def _reach(self, table: Table, reached: ReachedFiles, known: frozenset[int]) -> frozenset[int]:
-        """Add the files that ``table`` reaches, except by ``known`` snapshots. Returns all snapshots known then."""
+    def _reach(self, table: Table, reached: ReachedFiles, known_snapshots: frozenset[int]) -> frozenset[int]:
+        """Add the files that ``table`` reaches, except by ``known_snapshots``. Returns all snapshots known then."""
         metadata = table.metadata
         reached.add(file.location for file in metadata_files(metadata, table.metadata_location))
         reached.add(statistics_files(metadata))
@@ -300,12 +300,12 @@ class OrphanRemoval:
         for root in claimed_by(metadata):
             reached.add([f"{root}/metadata/{HINT}", f"{root}/{HINT}"])
         inventory = Inventory(table.io, self.engine)
-        fresh = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in known]
+        fresh = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in known_snapshots]
         listed = inventory.lists(fresh, must_stand=True)
         reached.add(listed)
         manifests = [file for file in listed.values() if file.kind in MANIFESTS]
         reached.add(location for location, _ in inventory.live_files(manifests, must_stand=True))
-        return known | {snapshot.snapshot_id for snapshot in metadata.snapshots}
+        return known_snapshots | {snapshot.snapshot_id for snapshot in metadata.snapshots}
 
     def _require_plausible(self, table: Table, stored: Sequence[StoredFile], reached: ReachedFiles) -> None:
         """Refuse if the listing has no file that the table reaches: then the names of the two do not match."""

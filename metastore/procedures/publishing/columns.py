@@ -256,9 +256,9 @@ def _with_agreement(columns: PublishedColumns, own: Sequence[PublishedColumn], *
 
 
 def _merge_columns(
-    known: Sequence[PublishedColumn], own: Sequence[PublishedColumn], above: ColumnPath, *, case_sensitive: bool
+    columns: Sequence[PublishedColumn], own: Sequence[PublishedColumn], above: ColumnPath, *, case_sensitive: bool
 ) -> tuple[PublishedColumn, ...]:
-    found = {each.key: each for each in known}
+    found = {each.key: each for each in columns}
     for column in own:
         path = (*above, column.name)
         before = found.get(column.key)

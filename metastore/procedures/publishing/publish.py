@@ -233,15 +233,15 @@ class _PublicationCall:
             remove_files(self.context, self.target, after, expired)
         return {**self._result_row("changed", change, len(written), summary), "message": _note(columns)}
 
-    def _columns(self, stored: StoredTable, known: PublishedColumns, keys: frozenset[str]) -> PublishedColumns:
+    def _columns(self, stored: StoredTable, published: PublishedColumns, keys: frozenset[str]) -> PublishedColumns:
         """Returns the columns after the files of the segments ``keys`` came. Raises _RefusedError with all reasons."""
         faults = Faults()
         files = stored.paths_by_schema(keys) if keys else {}
         for paths in files.values():
             faults.add("its name has # or ?, at which PyIceberg cuts it", unspellable(paths))
-        known = replace(known, milliseconds=known.milliseconds or self.milliseconds)
-        columns = grow_columns(known, files, stored.schema, faults)
-        columns = with_directories(columns, stored.schema, faults, is_new=known.has_ids is None)
+        published = replace(published, milliseconds=published.milliseconds or self.milliseconds)
+        columns = grow_columns(published, files, stored.schema, faults)
+        columns = with_directories(columns, stored.schema, faults, is_new=published.has_ids is None)
         require_agreement(stored, files, keys, faults)
         if faults.counts:
             raise _RefusedError(str(faults))

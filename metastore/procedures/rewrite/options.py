@@ -25,31 +25,31 @@ _DELETES_TARGET_PROPERTY: Final = "write.delete.target-file-size-bytes"
 _DELETES_TARGET_DEFAULT: Final = 64 << 20
 
 
-def parse_options(given: Mapping[str, str], properties: Mapping[str, str], strategy: Strategy) -> RewriteOptions:
+def parse_options(options: Mapping[str, str], properties: Mapping[str, str], strategy: Strategy) -> RewriteOptions:
     """Returns the options of a call on a table with ``properties``.
 
     Raises InvalidRequestError if an option is unknown, a value is invalid, or values contradict each other.
     """
     known = [name for name in _READERS if strategy == "sort" or name != "compression-factor"]
-    values = _values(given, known, f"rewrite_data_files has no option {{}} for strategy {strategy}")
+    values = _values(options, known, f"rewrite_data_files has no option {{}} for strategy {strategy}")
     return _with_sizes(values, properties, TARGET_PROPERTY, TARGET_DEFAULT)
 
 
-def parse_position_options(given: Mapping[str, str], properties: Mapping[str, str]) -> RewriteOptions:
+def parse_position_options(options: Mapping[str, str], properties: Mapping[str, str]) -> RewriteOptions:
     """Returns the options of rewrite_position_delete_files on a table with ``properties``; sizes are of delete files.
 
     Raises InvalidRequestError as :func:`parse_options` does.
     """
-    values = _values(given, _POSITION_OPTIONS, "rewrite_position_delete_files has no option {}")
+    values = _values(options, _POSITION_OPTIONS, "rewrite_position_delete_files has no option {}")
     return _with_sizes(values, properties, _DELETES_TARGET_PROPERTY, _DELETES_TARGET_DEFAULT)
 
 
-def _values(given: Mapping[str, str], known: Collection[str], refusal: str) -> dict[str, Any]:
+def _values(options: Mapping[str, str], known_names: Collection[str], refusal: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name, text in given.items():
-        if name not in known:
-            near = nearest(name, known, most=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+    for name, text in options.items():
+        if name not in known_names:
+            near = nearest(name, known_names, most=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known_names))}"
             raise InvalidRequestError(f"{refusal.format(repr(name))}; {hint}")
         field, read = _READERS[name]
         values[field] = read(name, text)

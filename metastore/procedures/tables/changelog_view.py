@@ -67,9 +67,9 @@ def create_changelog_view(
     return {"changelog_view": name}
 
 
-def _identifiers(table: Table, given: list[str] | tuple[()]) -> tuple[str, ...]:
+def _identifiers(table: Table, columns: list[str] | tuple[()]) -> tuple[str, ...]:
     """Returns the columns that tell rows apart: the given ones, else the identifier fields of the table's schema."""
-    names = tuple(given) or tuple(sorted(table.schema().identifier_field_names()))
+    names = tuple(columns) or tuple(sorted(table.schema().identifier_field_names()))
     if not names:
         raise InvalidRequestError(
             "updates cannot be computed without identifier columns: give identifier_columns, or set identifier fields "

@@ -127,11 +127,11 @@ def readable_metadata(io: FileIO, location: str) -> TableMetadata:
     return metadata
 
 
-def _metadata_file(io: FileIO, given: str, name: str | None) -> str:
+def _metadata_file(io: FileIO, location: str, name: str | None) -> str:
     """Returns the metadata file of the call: the named file, or the newest in the folder."""
     if name is not None and (not name or "/" in name):
         raise InvalidRequestError(f"metadata_file is the name of a file in metadata_location, not {name!r}")
-    root = given.rstrip("/")
+    root = location.rstrip("/")
     if name is None and root.endswith((".metadata.json", ".metadata.json.gz")):
         return root
     for folder in (root, f"{root}/metadata"):
@@ -149,18 +149,18 @@ def _metadata_file(io: FileIO, given: str, name: str | None) -> str:
                     "one by metadata_file"
                 )
             return f"{folder}/{last[0]}"
-    raise NotFoundError(f"No metadata found at location {given}" + (f" by the name {name}" if name else ""))
+    raise NotFoundError(f"No metadata found at location {location}" + (f" by the name {name}" if name else ""))
 
 
-def _require_place(metadata: TableMetadata, given: str) -> None:
+def _require_place(metadata: TableMetadata, location: str) -> None:
     """Refuse a given folder that is not the table's own: copied metadata still names the files of the original."""
-    if given.rstrip("/").endswith((".metadata.json", ".metadata.json.gz")):
+    if location.rstrip("/").endswith((".metadata.json", ".metadata.json.gz")):
         return
     path = Spelling().path
-    own, wanted = path(f"{metadata.location.rstrip('/')}/"), path(f"{given.rstrip('/')}/")
+    own, wanted = path(f"{metadata.location.rstrip('/')}/"), path(f"{location.rstrip('/')}/")
     if wanted not in (own, f"{own}/metadata"):
         raise InvalidRequestError(
-            f"the metadata at {given} is of a table that lies at {metadata.location}: it names the files there. To "
+            f"the metadata at {location} is of a table that lies at {metadata.location}: it names the files there. To "
             "move a table, use rewrite_table_path; to register this one anyway, name its metadata file"
         )
 

@@ -124,11 +124,11 @@ def _columns(table: Table, snapshot: Snapshot, columns: Sequence[str] | None) ->
 
 
 def _sketches(
-    context: CallContext, table: Table, snapshot: Snapshot, wanted: Schema, files: Sequence[FileScanTask]
+    context: CallContext, table: Table, snapshot: Snapshot, schema: Schema, files: Sequence[FileScanTask]
 ) -> dict[int, Theta]:
     bare = without_history(table.metadata, snapshots=[snapshot])
     chunks = [
-        SketchChunk(bare, table.io, wanted, files[start : start + _FILES_A_CHUNK])
+        SketchChunk(bare, table.io, schema, files[start : start + _FILES_A_CHUNK])
         for start in range(0, len(files), _FILES_A_CHUNK)
     ]
     parts: dict[int, list[Theta]] = defaultdict(list)
@@ -136,11 +136,11 @@ def _sketches(
         for batch in context.engine(len(files)).run(chunks, sketch_files, _SKETCHES):
             for row in batch.to_pylist():
                 parts[row["field_id"]].append(Theta.from_bytes(row["sketch"]))
-    return {field.field_id: Theta.union(parts[field.field_id], TABLE_SIZE) for field in wanted.fields}
+    return {field.field_id: Theta.union(parts[field.field_id], TABLE_SIZE) for field in schema.fields}
 
 
 def _write_statistics(
-    table: Table, snapshot: Snapshot, location: str, wanted: Schema, sketches: Mapping[int, Theta]
+    table: Table, snapshot: Snapshot, location: str, schema: Schema, sketches: Mapping[int, Theta]
 ) -> StatisticsFile:
     number = snapshot.sequence_number or 0
     blobs = [
@@ -152,7 +152,7 @@ def _write_statistics(
             sketches[field.field_id].to_bytes(),
             {"ndv": str(round(sketches[field.field_id].estimate))},
         )
-        for field in wanted.fields
+        for field in schema.fields
     ]
     content, footer = puffin_file(blobs, _CREATED_BY)
     write_alone(table.io, location, content)

@@ -75,8 +75,8 @@ class ColumnTest:
         return self.text
 
 
-def _all(known: StatisticsColumns) -> Mask:
-    return np.ones(len(known), np.bool_)
+def _all(statistics: StatisticsColumns) -> Mask:
+    return np.ones(len(statistics), np.bool_)
 
 
 def _has(flag: int) -> Excludes:
@@ -112,8 +112,8 @@ def column_test(node: BooleanExpression, column: PredicateColumn) -> ColumnTest:
         asked, outside = _comparison(node, column)
     text = f"{name} {asked}"
 
-    def explain(known: ColumnStatistics) -> str:
-        return f"{name}: {_bounds_text(known)}; asked: {asked}"
+    def explain(statistics: ColumnStatistics) -> str:
+        return f"{name}: {_bounds_text(statistics)}; asked: {asked}"
 
     return ColumnTest(column.key, text, _require_comparable(outside, column), explain, lambda known: known.has_bounds)
 
@@ -126,13 +126,13 @@ def _require_comparable(outside: OutsideBounds, column: PredicateColumn) -> Excl
     """``outside``, restricted to containers whose type is comparable with the column's."""
     same_order = _SAME_ORDER.get(column.type.name)
 
-    def excludes(known: StatisticsColumns) -> Mask:
-        by_bounds = np.zeros(len(known), np.bool_)
-        for pair in known.bounds:
+    def excludes(statistics: StatisticsColumns) -> Mask:
+        by_bounds = np.zeros(len(statistics), np.bool_)
+        for pair in statistics.bounds:
             by_bounds |= outside(pair)
         if same_order is not None:
-            by_bounds &= known.of_types(same_order)
-        return known.has(ALL_NULL) | (by_bounds & known.has(KNOWN))
+            by_bounds &= statistics.of_types(same_order)
+        return statistics.has(ALL_NULL) | (by_bounds & statistics.has(KNOWN))
 
     return excludes
 
@@ -248,12 +248,16 @@ def _of_integers(outside: OutsideBounds) -> OutsideBounds:
     return of_text
 
 
-def _bounds_text(known: ColumnStatistics) -> str:
-    if known.all_null:
+def _bounds_text(statistics: ColumnStatistics) -> str:
+    if statistics.all_null:
         return "all null"
-    if known.min == known.max:
-        return f"only {show(known.min)}"
-    parts = [f"{name} {show(value)}" for name, value in (("min", known.min), ("max", known.max)) if value is not None]
+    if statistics.min == statistics.max:
+        return f"only {show(statistics.min)}"
+    parts = [
+        f"{name} {show(value)}"
+        for name, value in (("min", statistics.min), ("max", statistics.max))
+        if value is not None
+    ]
     return ", ".join(parts)
 
 

@@ -22,10 +22,10 @@ class KeptPortions:
 
     cache: FileCache
 
-    def get(self, name: str, asked: Collection[str], read: Callable[[], PortionColumns]) -> PortionColumns:
-        """The portion ``name`` with the columns ``asked``; ``read`` is called if some of them are missing."""
+    def get(self, name: str, columns: Collection[str], read: Callable[[], PortionColumns]) -> PortionColumns:
+        """The portion ``name`` with ``columns``; ``read`` is called if some of them are missing."""
         known = self.find(name)
-        if known is not None and known.asked.issuperset(asked):
+        if known is not None and known.asked.issuperset(columns):
             return known
         found = read()
         if known is not None:
@@ -33,17 +33,17 @@ class KeptPortions:
         self.cache.put(_key(name), found, found.nbytes)
         return found
 
-    def segments(self, name: str, asked: Collection[str], units: pa.Table) -> UnitColumns:
-        """``units``, the segments of the portion ``name``, decoded with the columns ``asked``.
+    def segments(self, name: str, columns: Collection[str], units: pa.Table) -> UnitColumns:
+        """``units``, the segments of the portion ``name``, decoded with ``columns``.
 
         Decoded segments are kept per order of segments, since the order depends on how they were read.
         """
         order = sha256("\n".join(map(str, units["metadataIdentifier"].to_pylist())).encode()).hexdigest()
         key = f"segments of {name} in {order}"
         known = self.cache.find(key)
-        if isinstance(known, UnitColumns) and known.by_column.keys() >= set(asked):
+        if isinstance(known, UnitColumns) and known.by_column.keys() >= set(columns):
             return known
-        found = UnitColumns.of(units, asked)
+        found = UnitColumns.of(units, columns)
         if isinstance(known, UnitColumns):
             found = found.beside(known)
         self.cache.put(key, found, found.nbytes)

@@ -104,14 +104,14 @@ def _decide_files(
     question: Question,
     source: Units,
     table: _Table,
-    known: KnownFiles,
+    known_files: KnownFiles,
     directories: DirectoryColumns,
     time_zone: str | None,
     pseudo: FileColumns,
 ) -> PruneResult:
     """The decision with the columns of ``directories``.
 
-    ``known`` has recorded all files already, or records them here if there is no listing.
+    ``known_files`` has recorded all files already, or records them here if there is no listing.
     """
     predicate = parse(
         question, Columns(table.schema, (*directories.columns, *pseudo.columns), pseudo.absent), time_zone
@@ -127,11 +127,11 @@ def _decide_files(
     folders_excluded = [table.segment_folders[i] for i in excluded]
     why_not = _nearest(dict(zip(folders_excluded, segments.tests(excluded), strict=True)))
     left_out = frozenset(names[i] for i in excluded if IDENTIFIER_SEPARATOR not in names[i])
-    files = FileDecisions(known, directories, evaluation, why_not, spellings, pseudo)
+    files = FileDecisions(known_files, directories, evaluation, why_not, spellings, pseudo)
     for portion in source.portions(left_out, asked):
         files.decide(portion)
     in_segments: Counter[str] = Counter()
-    for folder, number in known.unchanged.items():
+    for folder, number in known_files.unchanged.items():
         if tests := why_not(folder):
             in_segments[tests] += number
 
@@ -139,7 +139,7 @@ def _decide_files(
     reasons = _reasons(evaluation, files)
     notes = [*predicate.notes, *reasons, *_wide_bounds(table.schema, predicate.columns, reasons)]
     notes += _doubted_footers(table.schema, predicate.columns)
-    kept_whole = len(files.kept) == known.count and files.row_groups_kept == known.row_groups
+    kept_whole = len(files.kept) == known_files.count and files.row_groups_kept == known_files.row_groups
     if kept_whole and files.kept and not notes and not isinstance(predicate.condition, AlwaysTrue):
         notes.append(_NOTHING_SKIPPED)
     return PruneResult(
@@ -148,13 +148,13 @@ def _decide_files(
         segments=SegmentDecisions(names, segments),
         files=files.kept,
         skipped_files=files.skipped,
-        files_count=Count(known.count, len(files.kept)),
-        row_groups_count=Count(known.row_groups, files.row_groups_kept),
-        bytes_count=_bytes(known, files.kept.size),
+        files_count=Count(known_files.count, len(files.kept)),
+        row_groups_count=Count(known_files.row_groups, files.row_groups_kept),
+        bytes_count=_bytes(known_files, files.kept.size),
         directory_columns=directories.columns,
-        unknown=known.listed_paths(known.unknown),
-        changed=known.listed_paths(known.changed),
-        missing=known.missing,
+        unknown=known_files.listed_paths(known_files.unknown),
+        changed=known_files.listed_paths(known_files.changed),
+        missing=known_files.missing,
         skipped_in_segments=in_segments,
         row_groups_skipped_by=dict(files.row_groups_skipped_by.most_common()),
     )
@@ -301,6 +301,6 @@ def _decide_unproven(files: FileDecisions) -> None:
     files.kept.add(kept_columns(paths.take(left), reasons, sizes, None))
 
 
-def _bytes(known: KnownFiles, kept: int | None) -> Count | None:
-    total = known.total_size()
+def _bytes(known_files: KnownFiles, kept: int | None) -> Count | None:
+    total = known_files.total_size()
     return None if total is None or kept is None else Count(total, kept)

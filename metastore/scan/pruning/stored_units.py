@@ -90,9 +90,9 @@ class StoredUnits:
         self._kept_portions.cache.put(question, units, units.nbytes)
         return units
 
-    def segments(self, asked: Collection[str]) -> UnitColumns:
-        """The segments, with the statistics of the columns ``asked``."""
-        return self._kept_portions.segments(self._name, asked, of_kind(self.upper(), MetadataType.SEGMENT))
+    def segments(self, columns: Collection[str]) -> UnitColumns:
+        """The segments, with the statistics of ``columns``."""
+        return self._kept_portions.segments(self._name, columns, of_kind(self.upper(), MetadataType.SEGMENT))
 
     @property
     def _name(self) -> str:
@@ -109,19 +109,19 @@ class StoredUnits:
         read = self.tables.read().filter(And(self._mine(), condition)).columns(*LOWER_COLUMNS)
         return portions(read.at_seen(self.version))
 
-    def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
+    def portions(self, without: frozenset[str], columns: Collection[str]) -> Iterator[PortionColumns]:
         """All files.
 
         Those of the segments ``without`` have no statistics, or are only counted if a digest has the counts.
         """
         for group in self._groups:
             keys = [planned.key[-1] for planned in group.files]
-            if all(key not in without for key in keys) or self._is_decoded(group, asked):
-                yield self._decode_group(group, asked)
+            if all(key not in without for key in keys) or self._is_decoded(group, columns):
+                yield self._decode_group(group, columns)
                 continue
             left, others = ([(key in without) is is_out for key in keys] for is_out in (False, True))
             if any(left):
-                yield self._decode_group(group.only(left), asked)
+                yield self._decode_group(group.only(left), columns)
             digested = [(key, self._digests[key]) for key in keys if key in without and key in self._digests]
             if digested:
                 yield columns_of_counts(digested)
@@ -170,12 +170,12 @@ class StoredUnits:
     def _kept_portions(self) -> KeptPortions:
         return KeptPortions(self.tables.backing.reader.cache)
 
-    def _is_decoded(self, group: FileGroup, asked: Collection[str]) -> bool:
+    def _is_decoded(self, group: FileGroup, columns: Collection[str]) -> bool:
         known = self._kept_portions.find(group.name)
-        return known is not None and known.asked.issuperset(asked)
+        return known is not None and known.asked.issuperset(columns)
 
-    def _decode_group(self, group: FileGroup, asked: Collection[str]) -> PortionColumns:
-        return self._kept_portions.get(group.name, asked, lambda: _columns_of(group, asked))
+    def _decode_group(self, group: FileGroup, columns: Collection[str]) -> PortionColumns:
+        return self._kept_portions.get(group.name, columns, lambda: _columns_of(group, columns))
 
     def _mine(self) -> BooleanExpression:
         mine = of_table(self.table)
@@ -217,14 +217,14 @@ def _lower(group: FileGroup) -> FileGroup:
     return replace(group, expression=In("metadataType", set(map(str, LOWER_TYPES))))
 
 
-def _columns_of(group: FileGroup, asked: Collection[str]) -> PortionColumns:
-    """The files of ``group``, with the statistics of the columns ``asked``."""
-    found = EmbeddedBatches(asked)
+def _columns_of(group: FileGroup, columns: Collection[str]) -> PortionColumns:
+    """The files of ``group``, with the statistics of ``columns``."""
+    found = EmbeddedBatches(columns)
     has_all = group.add_embedded(found)
     parts = found.portions()
     if not parts or not all(has_all):
-        rest = replace(group.only([not has for has in has_all]), columns=LOWER_COLUMNS if asked else FILE_COLUMNS)
-        parts.append(PortionColumns.of(_portion(rest), asked))
+        rest = replace(group.only([not has for has in has_all]), columns=LOWER_COLUMNS if columns else FILE_COLUMNS)
+        parts.append(PortionColumns.of(_portion(rest), columns))
     return PortionColumns.join(parts)
 
 

@@ -24,8 +24,8 @@ class Units(Protocol):
     def upper(self) -> pa.Table:
         """All units above the files, in on-disk columns: :data:`metastore.model.bounds.units.UNIT_COLUMNS`."""
 
-    def segments(self, asked: Collection[str]) -> UnitColumns:
-        """The SEGMENT units of :meth:`upper`, in order, with the statistics of the columns ``asked``."""
+    def segments(self, columns: Collection[str]) -> UnitColumns:
+        """The SEGMENT units of :meth:`upper`, in order, with the statistics of ``columns``."""
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """The files as stored, in on-disk columns: :data:`metastore.model.bounds.units.LOWER_COLUMNS`.
@@ -33,8 +33,8 @@ class Units(Protocol):
         Files below the top-level segments ``without`` may be left out.
         """
 
-    def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
-        """All files, with the statistics of the columns ``asked``.
+    def portions(self, without: frozenset[str], columns: Collection[str]) -> Iterator[PortionColumns]:
+        """All files, with the statistics of ``columns``.
 
         Files below the top-level segments ``without`` may lack statistics.
         """
@@ -56,25 +56,25 @@ class TableUnits:
         """See :class:`Units`."""
         return self.units
 
-    def segments(self, asked: Collection[str]) -> UnitColumns:
+    def segments(self, columns: Collection[str]) -> UnitColumns:
         """See :class:`Units`."""
         segments = of_kind(self.units, MetadataType.SEGMENT)
         if self.kept is None:
-            return UnitColumns.of(segments, asked)
-        return self.kept.segments(self.name, asked, segments)
+            return UnitColumns.of(segments, columns)
+        return self.kept.segments(self.name, columns, segments)
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """See :class:`Units`."""
         yield self._portion
 
-    def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
+    def portions(self, without: frozenset[str], names: Collection[str]) -> Iterator[PortionColumns]:
         """See :class:`Units`."""
         if self.kept is not None:
-            yield self.kept.get(self.name, asked, lambda: PortionColumns.of(self._portion, asked))
+            yield self.kept.get(self.name, names, lambda: PortionColumns.of(self._portion, names))
             return
-        columns = frozenset(asked)
+        columns = frozenset(names)
         if columns not in self._decoded:
-            self._decoded[columns] = PortionColumns.of(self._portion, asked)
+            self._decoded[columns] = PortionColumns.of(self._portion, names)
         yield self._decoded[columns]
 
     def all_files(self) -> Iterator[PortionColumns]:
@@ -107,17 +107,17 @@ class UnitsWithSchema:
         now = pc.if_else(of_table, pa.scalar(self.schema, units.schema.field(place).type), units["schema"])
         return units.set_column(place, units.schema.field(place), now)
 
-    def segments(self, asked: Collection[str]) -> UnitColumns:
+    def segments(self, columns: Collection[str]) -> UnitColumns:
         """See :class:`Units`."""
-        return self.units.segments(asked)
+        return self.units.segments(columns)
 
     def lower(self, without: frozenset[str]) -> Iterator[Portion]:
         """See :class:`Units`."""
         return self.units.lower(without)
 
-    def portions(self, without: frozenset[str], asked: Collection[str]) -> Iterator[PortionColumns]:
+    def portions(self, without: frozenset[str], columns: Collection[str]) -> Iterator[PortionColumns]:
         """See :class:`Units`."""
-        return self.units.portions(without, asked)
+        return self.units.portions(without, columns)
 
     def all_files(self) -> Iterator[PortionColumns]:
         """See :class:`Units`."""

@@ -145,17 +145,17 @@ class _Walk:
                 self._problem(path, f"the file says {arrow}, and PyIceberg reads no zone but UTC")
             is_moment = arrow.tz is not None
             if type_.name == "timestamptz" and not is_moment:
-                self._misfit(path, type_, arrow, known=True)
+                self._misfit(path, type_, arrow, is_known=True)
             self.found.moments[path] = is_moment
         elif not _fits(type_, arrow):
-            self._misfit(path, type_, arrow, known=True)
+            self._misfit(path, type_, arrow, is_known=True)
 
     def _extra(self, parent: Path, each: Arrow) -> None:
         self.found.extras.append(Extra(parent, each.name, each.type))
         self.found.leaves += [None] * _count(each.type)
 
-    def _misfit(self, path: Path, type_: HiveType, arrow: Arrow, *, known: bool = False) -> None:
-        if not known:
+    def _misfit(self, path: Path, type_: HiveType, arrow: Arrow, *, is_known: bool = False) -> None:
+        if not is_known:
             self.found.leaves += [None] * _count(arrow)
         self._problem(path, f"the table says {type_}, and the file has {arrow}")
 

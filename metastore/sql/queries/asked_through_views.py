@@ -46,10 +46,10 @@ class Through:
     asks: bool = False
     reached: Collection[TableInfo] = ()
 
-    def of(self, table: TableInfo, asked: AskedRows) -> AskedRows:
-        """Returns ``asked``, the rows of ``table`` for DuckDB's text, with these conditions in place of its own."""
-        why = _STAYS if self.asks and table not in self.reached else asked.why_all
-        return replace(asked, condition=self.conditions.get(table, asked.condition), why_all=why)
+    def of(self, table: TableInfo, request: AskedRows) -> AskedRows:
+        """Returns ``request``, the rows of ``table`` for DuckDB's text, with these conditions in place of its own."""
+        why = _STAYS if self.asks and table not in self.reached else request.why_all
+        return replace(request, condition=self.conditions.get(table, request.condition), why_all=why)
 
 
 def asked_through(query: QueryText, reference: Reference, view: exp.Query, names: Names) -> Through:
@@ -68,8 +68,8 @@ def asked_through(query: QueryText, reference: Reference, view: exp.Query, names
     return _conditions_through(found, asks=isinstance(where_of(query.tree, reference.node), Condition))
 
 
-def _of_view(query: QueryText, reference: Reference, known: Collection[str]) -> list[exp.Expr]:
-    """Returns the parts of the query's WHERE that use only the view's columns; ``known`` holds them in lower case."""
+def _of_view(query: QueryText, reference: Reference, known_names: Collection[str]) -> list[exp.Expr]:
+    """Returns the parts of the query's WHERE that use only the view's columns, ``known_names`` in lower case."""
     where = where_of(query.tree, reference.node)
     if not isinstance(where, Condition):
         return []
@@ -79,7 +79,7 @@ def _of_view(query: QueryText, reference: Reference, known: Collection[str]) -> 
         copied = part.copy()
         columns = list(copied.find_all(exp.Column))
         paths = [where.path_of(column) for column in columns]
-        if not columns or any(len(path) != 1 or path[0].lower() not in known for path in paths):
+        if not columns or any(len(path) != 1 or path[0].lower() not in known_names for path in paths):
             continue
         if copied.find(exp.Query, exp.Dot) is not None:
             continue
@@ -93,16 +93,16 @@ def _of_view(query: QueryText, reference: Reference, known: Collection[str]) -> 
     return parts
 
 
-def _conditions_through(found: BoundQuery, *, asks: bool) -> Through:
-    times = Counter(found.bound.tables.values())
+def _conditions_through(bound_query: BoundQuery, *, asks: bool) -> Through:
+    times = Counter(bound_query.bound.tables.values())
     # Row ids choose row groups; no statistics exist for them.
     judged = {
         key: TupleSchema(tuple(column for column in schema.columns if column.name != ROW_ID))
-        for key, schema in found.schemas.items()
+        for key, schema in bound_query.schemas.items()
     }
     conditions, reached = {}, set()
-    for key, parts in asked_of_tables(found.bound, judged).items():
-        table = found.bound.tables[key]
+    for key, parts in asked_of_tables(bound_query.bound, judged).items():
+        table = bound_query.bound.tables[key]
         asked = tuple(condition for part in parts if (condition := _condition(part)) is not None)
         if asked and times[table] == 1:
             conditions[table] = AllOf(asked)

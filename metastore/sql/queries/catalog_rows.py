@@ -77,53 +77,53 @@ class CatalogRows:
     def _address(self) -> list[pa.Field[Any]]:
         return [] if self.live is None else ADDRESS
 
-    def read(self, asked: AskedRows) -> Iterator[pa.RecordBatch]:
+    def read(self, request: AskedRows) -> Iterator[pa.RecordBatch]:
         """Yields the rows in the columns that are asked."""
         with self._errors():
-            condition, is_meant = self._conditions_for(asked)
-            hidden = self._hidden_columns(asked)
+            condition, is_meant = self._conditions_for(request)
+            hidden = self._hidden_columns(request)
             if self.live is not None:
-                chosen = [name for name in self.own.names if name in asked.columns]
+                chosen = [name for name in self.own.names if name in request.columns]
                 numbers = files_with_rows(self.table, self.live, condition, is_meant)
                 found = addressed_rows(scan_of_all_rows(self.table, chosen, hidden), self.live, numbers, hidden)
-                yield from (batch.select(asked.columns) for batch in found)
+                yield from (batch.select(request.columns) for batch in found)
                 return
             metadata, io = self.table.metadata, self.table.io
-            rows = RowScan(metadata, io, self._projection(asked, condition), condition, hidden.places)
+            rows = RowScan(metadata, io, self._projection(request, condition), condition, hidden.places)
             tasks = self._tasks(condition, is_meant)
             for task, (_, batches) in zip(tasks, rows.by_file(tasks), strict=True):
                 if hidden.names:
-                    yield from (hidden.beside(batch, task.file).select(asked.columns) for batch in batches)
+                    yield from (hidden.beside(batch, task.file).select(request.columns) for batch in batches)
                 else:
                     yield from batches
 
-    def on_store(self, asked: AskedRows) -> RowsOnStore:
+    def on_store(self, request: AskedRows) -> RowsOnStore:
         """Returns the rows for tasks, each of which reads some files."""
         with self._errors():
-            condition, is_meant = self._conditions_for(asked)
-            more = self._hidden_columns(asked).names
+            condition, is_meant = self._conditions_for(request)
+            more = self._hidden_columns(request).names
             if self.live is not None:
                 numbers = files_with_rows(self.table, self.live, condition, is_meant)
-                return addressed_rows_of(self.table, self.live, numbers, asked.columns, more)
+                return addressed_rows_of(self.table, self.live, numbers, request.columns, more)
             tasks = self._tasks(condition, is_meant)
-            projection = self._projection(asked, condition)
-            return rows_of_iceberg(self.table, projection, condition, tasks, asked.columns, more)
+            projection = self._projection(request, condition)
+            return rows_of_iceberg(self.table, projection, condition, tasks, request.columns, more)
 
-    def narrow(self, asked: AskedRows) -> NarrowedRead:
+    def narrow(self, request: AskedRows) -> NarrowedRead:
         """Returns which part is read, and why."""
         with self._errors():
-            return of_iceberg(asked, fitting(asked, self.schema), self.table, self.extra)
+            return of_iceberg(request, fitting(request, self.schema), self.table, self.extra)
 
-    def _conditions_for(self, asked: AskedRows) -> tuple[BooleanExpression, Callable[[DataFile], bool]]:
+    def _conditions_for(self, request: AskedRows) -> tuple[BooleanExpression, Callable[[DataFile], bool]]:
         """Returns the condition on the table's own columns, and that on a file."""
-        expression = fitting(asked, self.schema).expression
+        expression = fitting(request, self.schema).expression
         return of_table(expression, self.extra), may_have_rows(expression, self.table.metadata, self.extra)
 
-    def _hidden_columns(self, asked: AskedRows) -> HiddenColumns:
-        return HiddenColumns(self.table.metadata, [name for name in self.extra if name in asked.columns])
+    def _hidden_columns(self, request: AskedRows) -> HiddenColumns:
+        return HiddenColumns(self.table.metadata, [name for name in self.extra if name in request.columns])
 
-    def _projection(self, asked: AskedRows, condition: BooleanExpression) -> Schema:
-        names = [each for each in asked.columns if each not in self.extra]
+    def _projection(self, request: AskedRows, condition: BooleanExpression) -> Schema:
+        names = [each for each in request.columns if each not in self.extra]
         return with_variant_parts(self.table.scan(condition, tuple(names)).projection())
 
     def _tasks(self, condition: BooleanExpression, is_meant: Callable[[DataFile], bool]) -> list[EntryTask]:

@@ -35,32 +35,32 @@ class NarrowedRead:
     lines: Sequence[str] = ()
 
 
-def fitting(asked: AskedRows, schema: Schema) -> IcebergFilter:
-    """Returns the part of ``asked`` that can choose rows with the columns ``schema``."""
-    if asked.condition is None:
+def fitting(request: AskedRows, schema: Schema) -> IcebergFilter:
+    """Returns the part of ``request`` that can choose rows with the columns of ``schema``."""
+    if request.condition is None:
         return IcebergFilter(AlwaysTrue())
-    return iceberg_filter(asked.condition, for_conditions(schema))
+    return iceberg_filter(request.condition, for_conditions(schema))
 
 
-def narrowed_by(asked: AskedRows, chosen: IcebergFilter) -> NarrowedRead:
+def narrowed_by(request: AskedRows, chosen: IcebergFilter) -> NarrowedRead:
     """Returns the lines for a source that only the filter narrows."""
-    return NarrowedRead(chosen.expression, _notes(asked, chosen.notes))
+    return NarrowedRead(chosen.expression, _notes(request, chosen.notes))
 
 
-def in_memory(asked: AskedRows) -> NarrowedRead:
+def in_memory(request: AskedRows) -> NarrowedRead:
     """Returns the lines for rows that are not read from files."""
-    lines = [] if asked.condition is None else ["note: all rows are in memory, and DuckDB filters them"]
+    lines = [] if request.condition is None else ["note: all rows are in memory, and DuckDB filters them"]
     return NarrowedRead(AlwaysTrue(), lines)
 
 
-def of_changelog(asked: AskedRows, snapshots: int) -> NarrowedRead:
+def of_changelog(request: AskedRows, snapshots: int) -> NarrowedRead:
     """Returns the lines for the changes of some snapshots, which are all read."""
     return NarrowedRead(
-        AlwaysTrue(), [f"snapshots: {snapshots}, and DuckDB filters their changed rows", *_notes(asked, ())]
+        AlwaysTrue(), [f"snapshots: {snapshots}, and DuckDB filters their changed rows", *_notes(request, ())]
     )
 
 
-def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> NarrowedRead:
+def of_iceberg(request: AskedRows, chosen: IcebergFilter, table: Table, extra: Sequence[str] = ()) -> NarrowedRead:
     """Returns the lines for an Iceberg table, by its manifests and the columns ``extra`` of its files."""
     is_meant, condition = may_have_rows(chosen.expression, table.metadata, extra), chosen.expression
     chosen = replace(chosen, expression=of_table(condition, extra))
@@ -68,7 +68,7 @@ def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Seq
     every = list(files)
     if isinstance(condition, AlwaysTrue):
         return NarrowedRead(
-            condition, [f"files: {format_count(Count(len(every), len(every)))}", *_notes(asked, chosen.notes)]
+            condition, [f"files: {format_count(Count(len(every), len(every)))}", *_notes(request, chosen.notes)]
         )
     tasks = scan_tasks(table.metadata, table.io, chosen.expression)
     kept = {task.file.file_path for task in tasks if is_meant(task.file)}
@@ -83,7 +83,7 @@ def of_iceberg(asked: AskedRows, chosen: IcebergFilter, table: Table, extra: Seq
         lines += ["skipped by:", *format_lines(excluding)]
     lines.append("row groups: those of the files read are chosen by their own statistics when they are opened")
     notes = [*chosen.notes, *_without_bounds(chosen.expression, table, files.values())]
-    return NarrowedRead(condition, [*lines, *_notes(asked, notes, nothing=len(kept) == len(every) > 0)])
+    return NarrowedRead(condition, [*lines, *_notes(request, notes, nothing=len(kept) == len(every) > 0)])
 
 
 def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[DataFile]) -> Iterator[str]:
@@ -96,23 +96,23 @@ def _without_bounds(condition: BooleanExpression, table: Table, files: Iterable[
         yield f"the manifests have no bounds of {name}, so that it skips no file; row groups have them in the files"
 
 
-def of_scan(asked: AskedRows, scan: Scan) -> NarrowedRead:
+def of_scan(request: AskedRows, scan: Scan) -> NarrowedRead:
     """Returns the lines for an analyzed table, by the metastore."""
     explanation = scan.explain()
     condition: BooleanExpression = AlwaysTrue()
-    if asked.condition is not None:
-        condition = parse(asked.condition, scan.plan.columns, SESSION_ZONE).condition
+    if request.condition is not None:
+        condition = parse(request.condition, scan.plan.columns, SESSION_ZONE).condition
     lines = [f"files: {format_count(explanation.files)}", f"row groups: {format_count(explanation.row_groups)}"]
     if explanation.skipped_by:
         lines.append("skipped by:")
         lines += format_lines([f"{number} files: {test}" for test, number in explanation.skipped_by.items()])
-    return NarrowedRead(condition, [*lines, *_notes(asked, explanation.notes if asked.condition else ())])
+    return NarrowedRead(condition, [*lines, *_notes(request, explanation.notes if request.condition else ())])
 
 
-def _notes(asked: AskedRows, notes: Sequence[str], *, nothing: bool = False) -> list[str]:
+def _notes(request: AskedRows, notes: Sequence[str], *, nothing: bool = False) -> list[str]:
     lines = [f"note: {note}" for note in notes]
-    if asked.why_all:
-        lines.append(f"note: the WHERE does not narrow what is read: {asked.why_all}")
+    if request.why_all:
+        lines.append(f"note: the WHERE does not narrow what is read: {request.why_all}")
     if nothing and not lines:
         lines.append("note: no file is skipped: by its bounds each may hold rows that match")
     return lines

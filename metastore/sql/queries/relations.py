@@ -83,10 +83,10 @@ class Relation:
     on_store: Callable[[AskedRows], RowsOnStore | None] = lambda _: None
     """Returns the rows in parts for tasks; None if they are in no files that tasks can read."""
 
-    def batches(self, asked: AskedRows) -> Iterator[pa.RecordBatch]:
+    def batches(self, request: AskedRows) -> Iterator[pa.RecordBatch]:
         """Yields rows in exactly the types of the schema."""
-        schema = self.part(asked.columns)
-        found = self.read(asked)  # planned at once, in the caller's thread
+        schema = self.part(request.columns)
+        found = self.read(request)  # planned at once, in the caller's thread
         return (batch if batch.schema.equals(schema) else batch.cast(schema) for batch in found)
 
     def part(self, columns: Sequence[str]) -> pa.Schema:
@@ -150,11 +150,11 @@ class Relations:
     def resolve(
         self,
         parts: Sequence[str],
-        wanted: Version | SnapshotRange = None,
+        version: Version | SnapshotRange = None,
         named: Collection[str] = (),
         unlisted: Collection[str] = (),
     ) -> Relation | ViewText:
-        """Returns the relation that a name means, at the ``wanted`` version; for a view, its query.
+        """Returns the relation that a name means, at ``version``; for a view, its query.
 
         ``named`` are the names in the query, in lower case; columns that exist only on request are looked up in it.
         ``unlisted`` are the columns of :mod:`metastore.sql.views.unlisted_columns` that the query reads from this
@@ -163,20 +163,20 @@ class Relations:
         Raises NotFoundError, with the nearest names, and InvalidRequestError for a version of something without
         versions.
         """
-        if isinstance(wanted, SnapshotRange):
-            return self._of_changes(parts, wanted)
+        if isinstance(version, SnapshotRange):
+            return self._of_changes(parts, version)
         if len(parts) == 2 and parts[0].lower() == NAME:
-            return self._of_information_schema(parts[1], wanted)
+            return self._of_information_schema(parts[1], version)
         if len(parts) == 1 and parts[0].lower() in self._held:
             held = self._held[parts[0].lower()]
             return Relation(held.schema, lambda asked: iter(held.select(asked.columns).to_batches()), in_memory)
         if (log := self._changelog(parts)) is not None:
-            if wanted is not None:
+            if version is not None:
                 raise InvalidRequestError(
                     f"{parts[0]} has no versions: a changelog view shows the snapshots that it was created from"
                 )
             return _of_changelog(log)
-        name = versioned_name(self._target.catalogs, parts).at(wanted)
+        name = versioned_name(self._target.catalogs, parts).at(version)
         info = self.plugin_name(name.parts)
         try:
             if info is not None:
@@ -227,21 +227,21 @@ class Relations:
             return found
         return typed_query(unit, self.names)
 
-    def _of_information_schema(self, name: str, wanted: Version) -> Relation:
+    def _of_information_schema(self, name: str, version: Version) -> Relation:
         found = relation(name)
         known = InformationSchema(self._target.metastore)
-        if wanted is None:
+        if version is None:
             known = InformationSchema(self._target.metastore, {each: self._version(each) for each in self._components})
-        elif isinstance(wanted, datetime):
-            known = known.as_of(wanted)
-        elif isinstance(wanted, int):
-            known = known.at(wanted)
+        elif isinstance(version, datetime):
+            known = known.as_of(version)
+        elif isinstance(version, int):
+            known = known.at(version)
         else:
-            raise InvalidRequestError(f"INFORMATION_SCHEMA has no branches and tags, so no {wanted!r}")
+            raise InvalidRequestError(f"INFORMATION_SCHEMA has no branches and tags, so no {version!r}")
 
-        def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
-            chosen = fitting(asked, found.iceberg_schema)
-            return iter(known.batches(found.name, asked.columns, chosen.expression))
+        def read(request: AskedRows) -> Iterator[pa.RecordBatch]:
+            chosen = fitting(request, found.iceberg_schema)
+            return iter(known.batches(found.name, request.columns, chosen.expression))
 
         return Relation(
             found.schema,
@@ -284,9 +284,9 @@ class Relations:
         version = self._version(target.name) if wanted is None else resolve_version(target.load(), wanted)
         unit = component.definition.unit_type
 
-        def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
-            found = component.read().metadata_types(MetadataType.ALL).columns(*asked.columns).at(version)
-            condition = fitting(asked, schema).expression
+        def read(request: AskedRows) -> Iterator[pa.RecordBatch]:
+            found = component.read().metadata_types(MetadataType.ALL).columns(*request.columns).at(version)
+            condition = fitting(request, schema).expression
             narrowed = found if isinstance(condition, AlwaysTrue) else found.filter(condition)
             return narrowed.to_batches()
 
@@ -295,17 +295,17 @@ class Relations:
             plain_arrow_schema(unit), read, lambda asked: narrowed_by(asked, fitting(asked, schema)), schema
         )
 
-    def _of_iceberg(self, target: TargetTable, wanted: Version, unlisted: Collection[str]) -> Relation:
+    def _of_iceberg(self, target: TargetTable, version: Version, unlisted: Collection[str]) -> Relation:
         table = (
             self._tables.get(str(target))
             or self._target.catalogs.table(target.catalog_name, target.schema_name, target.name).load()
         )
         self._tables[str(target)] = table
-        live = self._addressed.get((str(target), wanted))
-        wanted = self._target.catalogs.audit.version(table.metadata, wanted)
-        if wanted is not None:
-            branch = is_branch(table.metadata, wanted)
-            table = table_at(table, resolve_version(table, wanted), by_its_own_schema=branch)
+        live = self._addressed.get((str(target), version))
+        version = self._target.catalogs.audit.version(table.metadata, version)
+        if version is not None:
+            branch = is_branch(table.metadata, version)
+            table = table_at(table, resolve_version(table, version), by_its_own_schema=branch)
         rows = CatalogRows.of(target, table, unlisted, live)
         left_out = {} if reads_variants() else reasons_of_columns_left_out(table.schema())
         return Relation(
@@ -313,25 +313,25 @@ class Relations:
         )
 
     def _relation_of_analyzed(
-        self, info: TableInfo, wanted: Version, named: Collection[str], unlisted: Collection[str]
+        self, info: TableInfo, version: Version, named: Collection[str], unlisted: Collection[str]
     ) -> Relation | ViewText:
         view = self.text(info)
-        if wanted is not None:
+        if version is not None:
             raise InvalidRequestError(f"{info} has no earlier versions: only Iceberg tables keep earlier rows")
         if view is not None:
             return view
         tables = self._target.tables
 
-        def plan_scan(asked: AskedRows) -> Scan:
+        def plan_scan(request: AskedRows) -> Scan:
             scan = tables.scan(
                 info,
-                asked.condition,
-                [name for name in asked.columns if name != ROW_ID or ROW_ID not in extra],
-                row_id=ROW_ID in extra and ROW_ID in asked.columns,
-                among=asked.row_ids if ROW_ID in extra else None,
+                request.condition,
+                [name for name in request.columns if name != ROW_ID or ROW_ID not in extra],
+                row_id=ROW_ID in extra and ROW_ID in request.columns,
+                among=request.row_ids if ROW_ID in extra else None,
                 time_zone=SESSION_ZONE,
             )
-            scan.require(pa.schema([schema.field(name) for name in asked.columns]))
+            scan.require(pa.schema([schema.field(name) for name in request.columns]))
             # DuckDB filters the rows. A literal that engines read differently does not filter here; it only prunes.
             return replace(scan, superset=True)
 
@@ -341,11 +341,11 @@ class Relations:
             hidden = tables.scan(info, list_files=False).plan.hidden
             schema = pa.schema([*schema, *(column for column in hidden if column.name in levels)])
 
-        def narrow(asked: AskedRows) -> NarrowedRead:
-            narrowed = of_scan(asked, plan_scan(asked))
-            if ROW_ID not in extra or asked.why_no_ids is None:
+        def narrow(request: AskedRows) -> NarrowedRead:
+            narrowed = of_scan(request, plan_scan(request))
+            if ROW_ID not in extra or request.why_no_ids is None:
                 return narrowed
-            return replace(narrowed, lines=[*narrowed.lines, f"note: {asked.why_no_ids}"])
+            return replace(narrowed, lines=[*narrowed.lines, f"note: {request.why_no_ids}"])
 
         own = {name.lower() for name in schema.names}
         extra = [name for name in UNLISTED if name in unlisted and name not in own]
@@ -383,18 +383,18 @@ def _of_partitions(table: Table, version: int | None) -> Relation:
     """Returns ``$partitions``; manifests are read only if a query asks for more than partition statistics tell."""
     snapshot = table.metadata.current_snapshot() if version is None else table.metadata.snapshot_by_id(version)
 
-    def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
+    def read(request: AskedRows) -> Iterator[pa.RecordBatch]:
         try:
-            found = partitions(table, snapshot, asked.columns)
+            found = partitions(table, snapshot, request.columns)
         except OSError as error:
             raise StorageError(f"cannot read the manifests of {'.'.join(table.name())}: {error}") from error
-        return iter(found.select(asked.columns).to_batches())
+        return iter(found.select(request.columns).to_batches())
 
     return Relation(partitions_schema(table), read, in_memory)
 
 
 def _of_changelog(log: Changelog) -> Relation:
-    def read(asked: AskedRows) -> Iterator[pa.RecordBatch]:
-        return (batch.select(asked.columns) for batch in log.batches())
+    def read(request: AskedRows) -> Iterator[pa.RecordBatch]:
+        return (batch.select(request.columns) for batch in log.batches())
 
     return Relation(log.schema, read, lambda asked: of_changelog(asked, len(log.snapshots)))

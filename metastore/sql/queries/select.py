@@ -287,24 +287,24 @@ class _Preparation:
             asked = through.of(TableInfo(*reference.parts), asked)
         return self._table(query, reference, found, asked)
 
-    def _table(self, query: QueryText, reference: Reference, relation: Relation, asked: AskedRows) -> str:
+    def _table(self, query: QueryText, reference: Reference, relation: Relation, request: AskedRows) -> str:
         with query.at(reference):
             _require_told_apart(query, reference, relation)
         if self._explains:
-            self.fetched += _fetch_lines(reference, asked, relation.narrow(asked))
+            self.fetched += _fetch_lines(reference, request, relation.narrow(request))
         looks = copy_context()  # DuckDB reads in its own threads, which share the table state of this thread.
 
         def batches() -> Iterator[pa.RecordBatch]:
-            return looks.copy().run(relation.batches, asked)
+            return looks.copy().run(relation.batches, request)
 
         read = batches
         if self._measures:
-            measured = _ReadMeasures(str(reference), relation.on_store(asked))
+            measured = _ReadMeasures(str(reference), relation.on_store(request))
             self.measured.append(measured)
             read = lambda: measured.count_batches(batches())  # noqa: E731 - each scan is counted
 
-        self.registered.append(QueryTable(reference.parts[-1], str(reference), relation, asked))
-        return self._duck.add(reference.parts[-1], relation.part(asked.columns), read)
+        self.registered.append(QueryTable(reference.parts[-1], str(reference), relation, request))
+        return self._duck.add(reference.parts[-1], relation.part(request.columns), read)
 
     def _view(self, query: QueryText, reference: Reference, view: ViewText) -> str:
         """Register a view's query. An expanded query contains no views, so this goes one level deep."""
@@ -333,15 +333,15 @@ class _Preparation:
         mark_columns(tree, [each.schema for each in found if not isinstance(each, ViewText)])
 
 
-def _fetch_lines(reference: Reference, asked: AskedRows, narrowed: NarrowedRead) -> list[str]:
+def _fetch_lines(reference: Reference, request: AskedRows, narrowed: NarrowedRead) -> list[str]:
     where = "" if isinstance(narrowed.condition, AlwaysTrue) else f" where {condition_text(narrowed.condition)}"
-    first = f"Fetch {reference} ({', '.join(asked.columns)}){where}"
+    first = f"Fetch {reference} ({', '.join(request.columns)}){where}"
     return [first, *(f"  {line}" for line in narrowed.lines)]
 
 
-def _require_had(reference: Reference, meant: AbstractSet[str], found: Relation) -> None:
-    """Raises InvalidRequestError for a column that ``found``, the query's only table, cannot have."""
-    for name in sorted(meant - {name.lower() for name in found.schema.names}):
+def _require_had(reference: Reference, meant: AbstractSet[str], relation: Relation) -> None:
+    """Raises InvalidRequestError for a column that ``relation``, the query's only table, cannot have."""
+    for name in sorted(meant - {name.lower() for name in relation.schema.names}):
         if (why := _NOT_HAD.get(name)) is not None:
             raise InvalidRequestError(f"there is no column {name} of {reference}: {why}")
 

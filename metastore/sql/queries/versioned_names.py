@@ -32,11 +32,11 @@ class VersionedName:
     wanted: Version = None
     word: str = ""
 
-    def at(self, wanted: Version) -> VersionedName:
+    def at(self, version: Version) -> VersionedName:
         """Returns this name at the version of a clause. Raises InvalidRequestError if it has a version already."""
-        if wanted is not None and self.word:
-            raise InvalidRequestError(f"{'.'.join(self.parts)} has two versions, {self.word} and {wanted}: give one")
-        return self if wanted is None else replace(self, wanted=wanted)
+        if version is not None and self.word:
+            raise InvalidRequestError(f"{'.'.join(self.parts)} has two versions, {self.word} and {version}: give one")
+        return self if version is None else replace(self, wanted=version)
 
 
 def versioned_name(catalogs: Catalogs, parts: Sequence[str]) -> VersionedName:

@@ -51,14 +51,14 @@ def assignments(cursor: Cursor, alias: str, ends: Collection[str]) -> list[tuple
             return found
 
 
-def _add_field(cursor: Cursor, alias: str, found: list[tuple[Name, Value]], given: _Given) -> None:
-    (column, *path), value = given
+def _add_field(cursor: Cursor, alias: str, fields: list[tuple[Name, Value]], assignment: _Given) -> None:
+    (column, *path), value = assignment
     own: tuple[_Given, ...] = ((tuple(path), value),)
-    for at, (name, present) in enumerate(found):
+    for at, (name, present) in enumerate(fields):
         if isinstance(present, FieldValues) and name.text.lower() == column.text.lower():
-            found[at] = (name, FieldValues(cursor, alias, (*present.given, *own)))
+            fields[at] = (name, FieldValues(cursor, alias, (*present.given, *own)))
             return
-    found.append((column, FieldValues(cursor, alias, own)))
+    fields.append((column, FieldValues(cursor, alias, own)))
 
 
 def assigned_column(cursor: Cursor, alias: str) -> Name:
@@ -97,23 +97,23 @@ class _Fields:
     quoted: Callable[[str], str]
     of_engine: bool
 
-    def add(self, column: str, field: NestedField, given: Sequence[_Given]) -> None:
-        """Add the struct ``column``, in which the fields ``given`` have new values."""
-        kind, first = field.field_type, given[0][0][0]
+    def add(self, column: str, field: NestedField, assignments: Sequence[_Given]) -> None:
+        """Add the struct ``column``, in which the fields ``assignments`` have new values."""
+        kind, first = field.field_type, assignments[0][0][0]
         if not isinstance(kind, StructType):
             raise self.cursor.statement.error(f"{field.name} is {kind}, and has no fields to assign", first.token)
-        places = [position_of(self.cursor, kind, path[0]) for path, _ in given]
+        places = [position_of(self.cursor, kind, path[0]) for path, _ in assignments]
         self.composed.add("named_struct(" if self.of_engine else "{")
         for at, inner in enumerate(kind.fields):
             self.composed.add(", " if at else "").add(text_constant(inner.name) + (", " if self.of_engine else ": "))
-            own = [(path[1:], value) for place, (path, value) in zip(places, given, strict=True) if place == at]
+            own = [(path[1:], value) for place, (path, value) in zip(places, assignments, strict=True) if place == at]
             present = f"{column}.{self.quoted(inner.name)}"
             if not own:
                 self.composed.add(present)
             elif all(path for path, _ in own):
                 self.add(present, inner, own)
             else:
-                again = [path[0] for place, (path, _) in zip(places, given, strict=True) if place == at]
+                again = [path[0] for place, (path, _) in zip(places, assignments, strict=True) if place == at]
                 self._add_whole(inner, own, again[-1])
         self.composed.add(")" if self.of_engine else "}")
 

@@ -192,8 +192,8 @@ def change_column(cursor: Cursor) -> tuple[Change, str]:
     return change, "; ".join(summary for _, summary in changes)
 
 
-def _default(cursor: Cursor, names: list[Name], given: Constant | None) -> Change:
-    """Returns the change of the write default; without ``given`` the column has none."""
+def _default(cursor: Cursor, names: list[Name], constant: Constant | None) -> Change:
+    """Returns the change of the write default; without ``constant`` the column has none."""
     columns = ColumnLookup(cursor.statement)
 
     def change(transaction: Transaction) -> None:
@@ -204,9 +204,9 @@ def _default(cursor: Cursor, names: list[Name], given: Constant | None) -> Chang
                 names[0].token,
             )
         field = columns.field(transaction, names)
-        default = None if given is None else given.value(field.field_type)
-        if given is not None and default is not None:
-            require_defaults(transaction.table_metadata.format_version, given)
+        default = None if constant is None else constant.value(field.field_type)
+        if constant is not None and default is not None:
+            require_defaults(transaction.table_metadata.format_version, constant)
         with transaction.update_schema() as update:
             set_write_default(update, field, default)
 

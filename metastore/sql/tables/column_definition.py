@@ -89,7 +89,9 @@ def _how_to_upgrade(first: int, version: int) -> str:
     )
 
 
-def require_defaults(version: int, given: Constant) -> None:
+def require_defaults(version: int, default: Constant) -> None:
     """Raises InvalidRequestError, at the constant, if tables of the format version have no default values."""
     if version < VERSION_OF_DEFAULTS:
-        raise given.statement.error(f"default values need {_how_to_upgrade(VERSION_OF_DEFAULTS, version)}", given.token)
+        raise default.statement.error(
+            f"default values need {_how_to_upgrade(VERSION_OF_DEFAULTS, version)}", default.token
+        )

@@ -104,9 +104,9 @@ def _read_condition(selected: ComposedQuery, metadata: TableMetadata) -> AskedRo
     return asked_of(query, query.references[0], columns)
 
 
-def _expression(asked: AskedRows, metadata: TableMetadata) -> BooleanExpression:
+def _expression(request: AskedRows, metadata: TableMetadata) -> BooleanExpression:
     try:
-        return fitting(asked, readable_schema(metadata.schema())).expression
+        return fitting(request, readable_schema(metadata.schema())).expression
     except InvalidRequestError:
         return AlwaysTrue()
 

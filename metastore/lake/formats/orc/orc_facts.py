@@ -123,7 +123,7 @@ class _Footer:
         if (held := sum(stripe.count(5) for stripe in stripes)) != self._rows:
             raise FormatError(f"its footer has {self._rows} rows, and its stripes have {held}")
         known = self._is_counted
-        leaves = [self._leaf(column, above, known=known) for column, above in self._leaves(0, ())]
+        leaves = [self._leaf(column, above, is_known=known) for column, above in self._leaves(0, ())]
         return FileFacts(self._rows, schema, leaves, [stripe.count(1) for stripe in stripes])
 
     @property
@@ -176,8 +176,8 @@ class _Footer:
     def _kind(self, column: int) -> int:
         return self._types[column].number(1)
 
-    def _leaf(self, column: int, above: tuple[int, ...], *, known: bool) -> LeafFacts:
-        if not known:
+    def _leaf(self, column: int, above: tuple[int, ...], *, is_known: bool) -> LeafFacts:
+        if not is_known:
             return LeafFacts()
         statistics, kind = self._statistics[column], self._kind(column)
         size = statistics.count(11) if 11 in statistics else None

@@ -72,7 +72,7 @@ _ZONES_APART: Final = timedelta(hours=26)
 _SECOND: Final = timedelta(seconds=1)
 
 
-def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
+def as_orc_means(statistics: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
     """Returns the statistics of ORC times that hold for every reader.
 
     A time without a zone is read as the writer's local time or, as in Spark, as an instant by the zones of writer and
@@ -80,7 +80,7 @@ def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
     second there, up to the first second after 1970 began.
     """
     if leaf.type != "TIMESTAMP":
-        return known
+        return statistics
 
     def move_bound(bound: Value | None, side: int) -> Value | None:
         if not isinstance(bound, datetime):
@@ -94,9 +94,9 @@ def as_orc_means(known: ColumnStatistics, leaf: ArrowLeaf) -> ColumnStatistics:
         except OverflowError:
             return None
 
-    low, high = move_bound(known.min, -1), move_bound(known.max, 1)
-    exact = (known.min_exact and low == known.min, known.max_exact and high == known.max)
-    return replace(known, min=low, max=high, min_exact=low is None or exact[0], max_exact=high is None or exact[1])
+    low, high = move_bound(statistics.min, -1), move_bound(statistics.max, 1)
+    exact = (statistics.min_exact and low == statistics.min, statistics.max_exact and high == statistics.max)
+    return replace(statistics, min=low, max=high, min_exact=low is None or exact[0], max_exact=high is None or exact[1])
 
 
 def _measure_values(values: ArrowValues, leaf: ArrowLeaf) -> ColumnStatistics:

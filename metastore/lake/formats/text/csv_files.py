@@ -156,9 +156,9 @@ class _DelimitedFile:
             yield pa.record_batch([lists], schema=pa.schema(fields))
 
     def _texts(
-        self, wanted: Sequence[str], *, named: Sequence[str] | None = None, nulls: bool = True
+        self, columns: Sequence[str], *, named: Sequence[str] | None = None, nulls: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the columns ``wanted`` as texts; without columns, one column that counts the rows."""
+        """Yields ``columns`` as texts; without columns, one column that counts the rows."""
         names = list(named or self.names)
         # pyarrow finds columns by name. Columns beyond the declared ones get names that no column has.
         names += [f"\0{place}" for place in range(len(names), len(self._first_line))]
@@ -166,7 +166,7 @@ class _DelimitedFile:
             return
         options = csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
-            include_columns=list(wanted) or names[:1],
+            include_columns=list(columns) or names[:1],
             null_values=[self._options.null_value],
             strings_can_be_null=nulls,
             quoted_strings_can_be_null=False,

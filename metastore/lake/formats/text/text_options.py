@@ -43,13 +43,13 @@ class TextOptions:
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> TextOptions:
-        """Returns the options in ``given``, under any of their names, in any case.
+    def of(cls, options: Mapping[str, Any]) -> TextOptions:
+        """Returns the options that ``options`` has, under any of their names, in any case.
 
         Raises InvalidRequestError for an unknown option, for one that is given twice, and for an invalid value.
         """
         values: dict[str, Any] = {}
-        for name, value in given.items():
+        for name, value in options.items():
             if name.lower().replace("_", "") in _LINE_ENDS:
                 if str(value) not in ("\n", "\r\n", "\r", "\\n", "\\r\\n", "\\r"):
                     raise _refusal(name, value, "a line break, in any of its three spellings,")

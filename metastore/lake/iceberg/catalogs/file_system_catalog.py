@@ -126,12 +126,12 @@ class FileSystemCatalog(CatalogWithoutViews):
         self._absent.add(key)
         raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
 
-    def newest_version(self, identifier: str | Identifier, known: int | None = None) -> FoundVersion:
+    def newest_version(self, identifier: str | Identifier, earlier: int | None = None) -> FoundVersion:
         """Return a table's newest version file without reading it. Raises NoSuchTableError.
 
-        ``known`` is a version that existed: while it does, one look finds the newest (:meth:`VersionFiles.find`).
+        ``earlier`` is a version that existed: while it does, one look finds the newest (:meth:`VersionFiles.find`).
         """
-        found = self._versions(self.location_of(identifier)).find(known)
+        found = self._versions(self.location_of(identifier)).find(earlier)
         if found is None:
             raise NoSuchTableError(f"no Iceberg table at {self.location_of(identifier)}")
         return found
@@ -368,12 +368,12 @@ class FileSystemCatalog(CatalogWithoutViews):
     def _table(self, key: Identifier, metadata: TableMetadata, location: str) -> Table:
         return Table(key, metadata, location, self.io, self)
 
-    def _load_metadata(self, key: Identifier, found: FoundVersion) -> TableMetadata:
+    def _load_metadata(self, key: Identifier, version: FoundVersion) -> TableMetadata:
         try:
-            metadata = table_metadata(self.io.new_input(found.location))
+            metadata = table_metadata(self.io.new_input(version.location))
         except UNREADABLE as error:
-            raise FormatError(f"{found.location} is not the metadata of an Iceberg table: {error}") from error
-        self._remember(key, found, metadata)
+            raise FormatError(f"{version.location} is not the metadata of an Iceberg table: {error}") from error
+        self._remember(key, version, metadata)
         return metadata
 
     def _remember(self, key: Identifier, file: FoundVersion, metadata: TableMetadata) -> None:

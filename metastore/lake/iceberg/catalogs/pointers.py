@@ -38,15 +38,15 @@ class Pointer:
     version: int | None = None
 
 
-def newest_pointer(source: CatalogSource, identifier: Identifier, known: Pointer | None = None) -> Pointer | None:
+def newest_pointer(source: CatalogSource, identifier: Identifier, earlier: Pointer | None = None) -> Pointer | None:
     """Return where the table's newest metadata is without reading it; None if there is no table.
 
-    With ``known``, an earlier answer, the search on a file system continues from it by one request. Raises FormatError
-    for an entry that names no metadata file, and the errors of the catalog's library.
+    With ``earlier``, a previous answer, the search on a file system continues from it by one request. Raises
+    FormatError for an entry that names no metadata file, and the errors of the catalog's library.
     """
     try:
         with source.turn:
-            return _pointer(source.catalog, identifier, known)
+            return _pointer(source.catalog, identifier, earlier)
     except (NoSuchTableError, NoSuchNamespaceError):
         return None
 
@@ -70,9 +70,9 @@ def listed_pointers(source: CatalogSource) -> dict[tuple[str, str], str] | None:
         return {(schema, name): pointer or "" for schema, name, pointer in listing(source.catalog)}
 
 
-def _pointer(catalog: Catalog, identifier: Identifier, known: Pointer | None) -> Pointer:
+def _pointer(catalog: Catalog, identifier: Identifier, earlier: Pointer | None) -> Pointer:
     if isinstance(catalog, FileSystemCatalog):
-        found = catalog.newest_version(identifier, known.version if known else None)
+        found = catalog.newest_version(identifier, earlier.version if earlier else None)
         return Pointer(found.location, found.identity, found.version)
     if isinstance(catalog, RestCatalog):
         return Pointer(str(answer_of_rest(catalog, identifier, "refs").get("metadata-location") or ""))

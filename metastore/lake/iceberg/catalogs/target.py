@@ -90,10 +90,10 @@ class TargetTable:
         found = self.newest_version()
         return found.location if found else None
 
-    def newest_version(self, known: Pointer | None = None) -> Pointer | None:
-        """As :meth:`newest_pointer`, with the file's identity; ``known`` is an earlier answer, which saves requests."""
+    def newest_version(self, earlier: Pointer | None = None) -> Pointer | None:
+        """As :meth:`newest_pointer`, with the file's identity; ``earlier`` is a previous answer: it saves requests."""
         with failures_of(self.source):
-            return newest_pointer(self.source, self.identifier, known)
+            return newest_pointer(self.source, self.identifier, earlier)
 
     def newest_document(self, pointer: Pointer | None = None) -> MetadataDocument | None:
         """Return the newest metadata as JSON, even if this package cannot parse the table; None if there is no table.

@@ -122,17 +122,17 @@ class VersionFiles:
                 return beyond
         raise OSError(errno.EBUSY, "versions expire faster than they can be read", self.folder)
 
-    def find_to_publish(self, known: int | None) -> tuple[FoundVersion | None, bool]:
+    def find_to_publish(self, earlier: int | None) -> tuple[FoundVersion | None, bool]:
         """Return the newest version, and whether the next one is free to be published. Raises as :meth:`find`.
 
-        ``known`` is a version known to have existed. The next version is free if no file of it exists, and the hint
+        ``earlier`` is a version known to have existed. The next version is free if no file of it exists, and the hint
         names none after the newest. Meanwhile the store is prepared for the publication, and may raise StorageError.
         """
-        if known is None:
+        if earlier is None:
             # This look reads the hint, too, and raises DamageError if it names a version after the newest.
             found, _ = self._at_once(self.find, self._prepare)
             return found, found is not None
-        (found, hint), _ = self._at_once(lambda: self._at_once(lambda: self.find(known), self._hint), self._prepare)
+        (found, hint), _ = self._at_once(lambda: self._at_once(lambda: self.find(earlier), self._hint), self._prepare)
         return found, found is not None and (hint is None or hint <= found.version)
 
     def _prepare(self) -> None:
@@ -153,21 +153,21 @@ class VersionFiles:
             return None
         return FoundVersion(newest, f"{self.folder}/{file.name}", file.identity)
 
-    def _across(self, found: FoundVersion, newest: int) -> FoundVersion | None:
-        """Return the newest version from ``found`` on, if a listing shows ``newest``; None if a new look is needed.
+    def _across(self, version: FoundVersion, newest: int) -> FoundVersion | None:
+        """Return the newest version from ``version`` on, if a listing shows ``newest``; None if a new look is needed.
 
         Versions are created and removed in ascending order. So a version was lost if it is missing after a later one
         was seen, and while the one before it exists. Raises DamageError.
         """
-        if newest > found.version:
-            found = self._onwards(found.version + 1) or found
-        if newest <= found.version:
-            return found
-        if not self._stands(found.version):
+        if newest > version.version:
+            version = self._onwards(version.version + 1) or version
+        if newest <= version.version:
+            return version
+        if not self._stands(version.version):
             return None
         raise DamageError(
-            f"{self.folder}: version {found.version + 1} of the table is missing, while {found.version} and {newest} "
-            f"exist. {_WAY_ON}"
+            f"{self.folder}: version {version.version + 1} of the table is missing, while {version.version} and "
+            f"{newest} exist. {_WAY_ON}"
         )
 
     def _lost_versions_error(self, hint: int, newest: int) -> DamageError:

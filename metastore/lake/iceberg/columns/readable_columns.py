@@ -126,12 +126,12 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 _NOT_WRITTEN: Final = (VariantType, GeometryType, GeographyType, UnknownType)
 
 
-def _has(kind: IcebergType, wanted: tuple[type[IcebergType], ...]) -> bool:
-    """Whether ``kind``, or a type inside of it, is one of ``wanted``."""
+def _has(kind: IcebergType, types: tuple[type[IcebergType], ...]) -> bool:
+    """Whether ``kind``, or a type inside of it, is one of ``types``."""
     if isinstance(kind, StructType):
-        return any(_has(field.field_type, wanted) for field in kind.fields)
+        return any(_has(field.field_type, types) for field in kind.fields)
     if isinstance(kind, ListType):
-        return _has(kind.element_type, wanted)
+        return _has(kind.element_type, types)
     if isinstance(kind, MapType):
-        return _has(kind.key_type, wanted) or _has(kind.value_type, wanted)
-    return isinstance(kind, wanted)
+        return _has(kind.key_type, types) or _has(kind.value_type, types)
+    return isinstance(kind, types)

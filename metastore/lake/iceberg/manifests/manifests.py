@@ -121,13 +121,13 @@ class Manifests:
 
         return self._cache.get(path, load, _size_of)
 
-    def each_decoded(self, wanted: Sequence[ManifestFile]) -> Iterator[DecodedManifest]:
-        """Yield the live entries of each of ``wanted``, in order; a store with latency is read ahead concurrently.
+    def each_decoded(self, manifests: Sequence[ManifestFile]) -> Iterator[DecodedManifest]:
+        """Yield the live entries of each of ``manifests``, in order; a store with latency is read ahead concurrently.
 
         Only those are in memory, besides the cache: an entry takes kilobytes, and there may be a million of them.
         """
-        for start in range(0, len(wanted), _READ_AT_ONCE):
-            some = wanted[start : start + _READ_AT_ONCE]
+        for start in range(0, len(manifests), _READ_AT_ONCE):
+            some = manifests[start : start + _READ_AT_ONCE]
             paths = [manifest.manifest_path for manifest in some]
             if len(some) == 1 or is_local(paths[0]) or self._cache.holds(paths):
                 yield from map(self.decode, some)
@@ -136,9 +136,9 @@ class Manifests:
                     found = list(threads.map(self.decode, some))
                 yield from found
 
-    def fetch(self, wanted: Sequence[ManifestFile]) -> None:
-        """Read as many of ``wanted`` at once as :meth:`each_decoded` does, so that the next questions find them."""
-        deque(self.each_decoded(wanted[:_READ_AT_ONCE]), maxlen=0)
+    def fetch(self, manifests: Sequence[ManifestFile]) -> None:
+        """Read as many of ``manifests`` at once as :meth:`each_decoded` does, so that the next questions find them."""
+        deque(self.each_decoded(manifests[:_READ_AT_ONCE]), maxlen=0)
 
     def remember(
         self, snapshot: Snapshot, listed: Sequence[ListedManifest], written: Iterable[DecodedManifest]

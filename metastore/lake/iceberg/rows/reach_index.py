@@ -181,11 +181,11 @@ class ReachIndex:
                 else:
                     del tables[folder]
 
-    def _reverse(self, known: TableReach) -> Iterator[tuple[Collection[str], dict[str, tuple[TableKey, ...]]]]:
-        yield known.reach.folders, self._below
-        yield known.reach.local_folders, self._local
-        yield known.claims.folders, self._claimed
-        yield known.claims.local_folders, self._claimed_local
+    def _reverse(self, reach: TableReach) -> Iterator[tuple[Collection[str], dict[str, tuple[TableKey, ...]]]]:
+        yield reach.reach.folders, self._below
+        yield reach.reach.local_folders, self._local
+        yield reach.claims.folders, self._claimed
+        yield reach.claims.local_folders, self._claimed_local
 
 
 def cover(folders: frozenset[str], most: int = _FOLDERS) -> frozenset[str]:

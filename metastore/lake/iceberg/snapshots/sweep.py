@@ -83,9 +83,9 @@ class Lister(Protocol):
         """Yield location and description of the files that ``manifests`` hold; a file may come twice."""
 
     def sharing(
-        self, kept: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
+        self, kept_lists: Sequence[TableFile], doomed: Sequence[TableFile], contents: Collection[TableFile]
     ) -> Sequence[TableFile]:
-        """Return the ``kept`` manifests that could name one of ``contents``, the files of ``doomed`` manifests."""
+        """Return the manifests of ``kept_lists`` that could name one of ``contents``, files of ``doomed``."""
 
     def path(self, location: str) -> str:
         """Return a canonical path, the same for all spellings of one file."""
