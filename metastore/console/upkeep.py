@@ -69,7 +69,7 @@ class PolicyPage:
     upkeep: Upkeep
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DaemonPage:
     """The daemon's state as names and texts, or why it is not known; one part of its runs of the last days.
 
@@ -157,7 +157,7 @@ def daemon_page(session: Session, query: Query, health: Health) -> DaemonPage:
     failing = sorted((*key, last.failures) for key, last in last_runs(runs).items() if last.failures)
     wanted = [run for run in reversed(runs) if search.lower() in f"{run.table} {run.action} {run.status}".lower()]
     shown, part = part_of(wanted, query.number("page"), _RUNS)
-    return DaemonPage(state, unknown, search, _DAYS, part, shown, failing)
+    return DaemonPage(state=state, unknown=unknown, search=search, days=_DAYS, part=part, runs=shown, failing=failing)
 
 
 def preview_page(session: Session, query: Query) -> PreviewPage:

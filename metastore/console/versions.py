@@ -44,7 +44,7 @@ class Cost:
     bytes_sent: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KeptVersion:
     """One version; ids are texts, since browsers round large numbers. ``cost`` is that of the daemon's run, if any."""
 
@@ -76,7 +76,7 @@ class Changes:
     more: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DifferencePage:
     """How version ``after`` differs from ``before``: in its tables, or in the segments, files and columns of one.
 
@@ -113,14 +113,22 @@ def difference_page(session: Session, query: Query) -> DifferencePage:
     name = query.text("name")
     if not name:
         changed = _compare_names(*(_places(session, None, _OF_TABLES, version) for version in (before, after)))
-        return DifferencePage(str(before), str(after), None, tables=changed)
+        return DifferencePage(before=str(before), after=str(after), table=None, tables=changed)
     info = session.table_info(name)
     places = [_places(session, info, _OF_SEGMENTS, version) for version in (before, after)]
     segments = _compare_names(*places)
     keys = [*segments.added, *segments.removed, *segments.changed][:_SEGMENTS]
     files = _compare_names(*(_files(session, info, keys, version) for version in (before, after)))
     columns = _compare_names(*(_columns(session, info, version) for version in (before, after)))
-    return DifferencePage(str(before), str(after), str(info), None, segments, files, columns)
+    return DifferencePage(
+        before=str(before),
+        after=str(after),
+        table=str(info),
+        tables=None,
+        segments=segments,
+        files=files,
+        columns=columns,
+    )
 
 
 def _describe_version(version: Version, costs: Mapping[int, Cost]) -> KeptVersion:
@@ -128,7 +136,16 @@ def _describe_version(version: Version, costs: Mapping[int, Cost]) -> KeptVersio
     added, removed, total = (int(text) if text.isdecimal() else 0 for text in counts)
     parent = None if version.parent is None else str(version.parent)
     cost = costs.get(version.version)
-    return KeptVersion(str(version.version), parent, version.timestamp, version.operation, added, removed, total, cost)
+    return KeptVersion(
+        version=str(version.version),
+        parent=parent,
+        time=version.timestamp,
+        operation=version.operation,
+        added=added,
+        removed=removed,
+        total=total,
+        cost=cost,
+    )
 
 
 def _version_of(run: RunUnit) -> int | None:

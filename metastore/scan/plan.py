@@ -70,7 +70,7 @@ class Ids:
     first_group: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScanFile:
     """One file to read, whole or only its row groups ``row_groups`` (ascending), and why.
 
@@ -89,7 +89,7 @@ class ScanFile:
     """Whether the file's columns differ from the table's or are unknown; then the plan's ``found_by`` finds them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScanPlan:
     """The files to read, and the pruning decision.
 
@@ -209,30 +209,30 @@ def plan(  # noqa: PLR0913 - all facts of one table
 
     files = [
         ScanFile(
-            file.path,
-            file.row_groups,
-            file.reason,
-            file.size,
-            constants_of(file.path),
-            file.schema,
-            _ids(partitions, file.path, location),
-            found_by is not None and _needs_finder(found_by, paths, unit["schema"] or "{}", file.schema),
+            path=file.path,
+            row_groups=file.row_groups,
+            reason=file.reason,
+            size=file.size,
+            constants=constants_of(file.path),
+            schema=file.schema,
+            ids=_ids(partitions, file.path, location),
+            matched=found_by is not None and _needs_finder(found_by, paths, unit["schema"] or "{}", file.schema),
         )
         for file in pruned.files
     ]
     columns = Columns(tuple_schema, (*pruned.directory_columns, *of_files.columns), of_files.absent)
     return ScanPlan(
-        table,
-        location,
-        format_,
-        where,
-        schema,
-        pa.schema([*hidden, *of_files.schema]),
-        files,
-        pruned,
-        columns,
-        units,
-        groups,
+        table=table,
+        location=location,
+        format=format_,
+        question=where,
+        schema=schema,
+        hidden=pa.schema([*hidden, *of_files.schema]),
+        files=files,
+        pruned=pruned,
+        columns=columns,
+        units=units,
+        groups=groups,
         kept_by=kept_by,
         text=StoredTableState.of(unit["additionalMetadata"]).text,
         found_by=found_by,

@@ -54,7 +54,7 @@ _THREADS: Final = 8
 """Files that a scan in this process reads concurrently; Arrow's threads do the work, these keep them busy."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadChunk:
     """Files of one table to read: plain data.
 

@@ -260,13 +260,13 @@ class Scan:
             self._refuse_own_row_id()
         require_held(self._schema_of(self.columns_to_read))
         return ReadChunk(
-            plan.location,
-            plan.readable,
-            self.files,
-            self.columns,
-            plan.options,
-            self.row_filter,
-            self.exclude,
+            location=plan.location,
+            schema=plan.readable,
+            files=self.files,
+            columns=self.columns,
+            options=plan.options,
+            where=self.row_filter,
+            exclude=self.exclude,
             format=plan.format,
             text=plan.text,
             reader=None if plan.kept_by is None else plan.kept_by.reader(self.paths),

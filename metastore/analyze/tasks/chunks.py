@@ -172,7 +172,16 @@ class Cutting:
         self, *, reach: StoreProof, sender: PartitionSender, encoder: PartitionEncoder, anew: bool, reads_stored: bool
     ) -> DirectoryChunk:
         """What all chunks of directories share: no directory yet."""
-        segments = SegmentChunk(self._footers([]), {}, self.wanted.level, False, encoder, (), anew, sender)
+        segments = SegmentChunk(
+            footers=self._footers([]),
+            states={},
+            level=self.wanted.level,
+            is_flat=False,
+            encoder=encoder,
+            stored=(),
+            anew=anew,
+            sender=sender,
+        )
         listing = DirectoriesToList(self.source.location, (), self.source.options, self.source.passed_over)
         return DirectoryChunk(listing, segments, {}, reads_stored, reach, self.limits.chunk_files[1])
 

@@ -58,7 +58,7 @@ class StoredSegmentUnits(Protocol):
         """The same units with the files' content, for a process that cannot reach the files. Raises StorageError."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SegmentChunk:
     """All files of some top-level segments, with the segments' ``states`` by key and their ``stored`` units.
 

@@ -134,13 +134,13 @@ def expire_snapshots(  # noqa: PLR0913 - the arguments of the call
     retention = Retention(older_than_ms, retain_last, tuple(snapshot_ids or ()))
     target = context.table(schema, table_name)
     run = Expiration(
-        target,
-        retention,
-        Proof(context.catalogs, target, context.engine, owned=owned or (), progress=context.progress),
-        context.engine,
-        context.now_ms,
-        context.settings.iceberg.commit.timeout,
-        context.catalogs.metastore.deletions,
+        target=target,
+        retention=retention,
+        proof=Proof(context.catalogs, target, context.engine, owned=owned or (), progress=context.progress),
+        engine=context.engine,
+        now_ms=context.now_ms,
+        timeout=context.settings.iceberg.commit.timeout,
+        deletions=context.catalogs.metastore.deletions,
         allowed=context.settings.procedures.allowed_locations,
         clean_metadata=clean_expired_metadata,
         max_concurrent_deletes=max_concurrent_deletes,
@@ -187,7 +187,7 @@ class _Attempt:
         return bool(self.updates)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Expiration:
     """One run of ``expire_snapshots`` on ``target``. After a lost race it tries again, until ``timeout``.
 

@@ -76,10 +76,10 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
         require_foreign(target, "its files are the metastore's, written by its components")
         duplicates = DuplicateFile.parse(arguments["duplicate_file"])
         source = Migration(
-            hive_client(call),
-            arguments["source_schema"],
-            arguments["source_table"],
-            nested_of(arguments["recursive_directory"]),
+            client=hive_client(call),
+            database=arguments["source_schema"],
+            name=arguments["source_table"],
+            nested=nested_of(arguments["recursive_directory"]),
             properties=hive_properties(call),
         )
         at_once = tasks_at_once(arguments["parallelism"])

@@ -97,18 +97,18 @@ class Migrate(DistributedProcedure[MigrateCall]):
             (arguments["schema_name"], arguments["table_name"], *filter(None, (arguments["backup_table_name"],)))
         )
         migration = Migration(
-            hive_client(call),
-            arguments["schema_name"],
-            arguments["table_name"],
-            nested_of(arguments["recursive_directory"]),
-            arguments["block_other_engines"],
-            arguments["dry_run"],
-            rewriter(name, properties, call.engine) if arguments["rewrite_int96"] else None,
-            properties,
-            version,
-            own,
-            arguments["ignore_missing_files"],
-            None if arguments["drop_backup"] else arguments["backup_table_name"],
+            client=hive_client(call),
+            database=arguments["schema_name"],
+            name=arguments["table_name"],
+            nested=nested_of(arguments["recursive_directory"]),
+            block_others=arguments["block_other_engines"],
+            dry_run=arguments["dry_run"],
+            rewrite=rewriter(name, properties, call.engine) if arguments["rewrite_int96"] else None,
+            properties=properties,
+            format_version=version,
+            table_properties=own,
+            ignore_missing=arguments["ignore_missing_files"],
+            backup_table=None if arguments["drop_backup"] else arguments["backup_table_name"],
         )
         return MigrateCall(migration, call.now_ms(), tasks_at_once(arguments["parallelism"]))
 

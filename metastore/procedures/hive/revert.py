@@ -33,7 +33,15 @@ def revert_migration(
     """Turns a migrated table back into the Hive table that it was."""
     with hive_client(context) as client:
         done = revert(
-            Reversion(client, schema_name, table_name, discard_changes, backup, dry_run, hive_properties(context)),
+            Reversion(
+                client=client,
+                database=schema_name,
+                name=table_name,
+                discard_changes=discard_changes,
+                backup=backup,
+                dry_run=dry_run,
+                properties=hive_properties(context),
+            ),
             now_ms=context.now_ms(),
         )
     return {

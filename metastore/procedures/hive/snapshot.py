@@ -47,7 +47,7 @@ _RESULT: Final[dict[str, Any]] = {
 }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SnapshotCall:
     """One call: the source, and name, location, version and properties of the new table.
 
@@ -73,10 +73,10 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
     def create_context(self, call: CallContext, arguments: Mapping[str, Any]) -> SnapshotCall:
         """Returns the arguments of the call. Sends no request to the service yet. Raises InvalidRequestError."""
         source = Migration(
-            hive_client(call),
-            arguments["source_schema"],
-            arguments["source_table"],
-            nested_of(arguments["recursive_directory"]),
+            client=hive_client(call),
+            database=arguments["source_schema"],
+            name=arguments["source_table"],
+            nested=nested_of(arguments["recursive_directory"]),
             properties=hive_properties(call),
             ignore_missing=arguments["ignore_missing_files"],
         )
@@ -84,7 +84,16 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
         schema, name, location = (arguments[each] for each in ("schema_name", "table_name", "location"))
         require_folder_names((schema, name))
         at_once = tasks_at_once(arguments["parallelism"])
-        return SnapshotCall(call, source, schema, name, location, version, own, at_once)
+        return SnapshotCall(
+            context=call,
+            source=source,
+            schema=schema,
+            name=name,
+            location=location,
+            format_version=version,
+            properties=own,
+            at_once=at_once,
+        )
 
     def begin(self, context: SnapshotCall) -> Plan:
         """Survey the source, and check the location of the new table.

@@ -70,7 +70,7 @@ _RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Import:
     """One call: its target table and its arguments. At most ``at_once`` tasks run at the same time."""
 
@@ -105,15 +105,15 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
         target = call.table(arguments["schema"], arguments["table_name"])
         require_foreign(target, "its files are the metastore's, written by its components")
         return _Import(
-            call,
-            target,
-            location,
-            tuple(files or ()),
-            _format(arguments["format"]),
-            arguments["partition_filter"],
-            DuplicateFile.parse(arguments["duplicate_file"]),
-            _recursive(arguments["recursive_directory"]),
-            tasks_at_once(arguments["parallelism"]),
+            call=call,
+            target=target,
+            location=location,
+            files=tuple(files or ()),
+            format=_format(arguments["format"]),
+            partition_filter=arguments["partition_filter"],
+            duplicates=DuplicateFile.parse(arguments["duplicate_file"]),
+            recursive=_recursive(arguments["recursive_directory"]),
+            at_once=tasks_at_once(arguments["parallelism"]),
         )
 
     def begin(self, context: _Import) -> Plan:

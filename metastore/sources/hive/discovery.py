@@ -9,7 +9,7 @@ from metastore.sources.hive.client import HiveClient
 from metastore.sources.hive.tables import HiveTable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FoundTable:
     """One table. ``format`` is None if unknown; ``obstacles`` are the reasons why its rows are not just its files."""
 
@@ -34,13 +34,13 @@ def discover(client: HiveClient, database: str | None = None) -> Iterator[FoundT
 def _describe_table(table: HiveTable) -> FoundTable:
     format_ = None if table.format is None or table.is_iceberg else str(table.format)
     return FoundTable(
-        table.database,
-        table.name,
-        table.kind,
-        format_,
-        table.is_iceberg,
-        tuple(each.name for each in table.raw.partitionKeys or ()),
-        table.owner,
-        table.location,
-        () if table.is_iceberg else tuple(table.obstacles()),
+        database=table.database,
+        name=table.name,
+        kind=table.kind,
+        format=format_,
+        is_iceberg=table.is_iceberg,
+        partition_columns=tuple(each.name for each in table.raw.partitionKeys or ()),
+        owner=table.owner,
+        location=table.location,
+        obstacles=() if table.is_iceberg else tuple(table.obstacles()),
     )

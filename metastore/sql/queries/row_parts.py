@@ -72,7 +72,7 @@ class ScannedFiles:
         return read_rows(self.chunk)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class IcebergFiles:
     """Data files of an Iceberg table; their rows in the columns ``names``, of which ``of_file`` are of the file."""
 
@@ -93,7 +93,7 @@ class IcebergFiles:
                 yield hidden.beside(batch, task.file).select(list(self.names))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AddressedFiles:
     """Data files of a table that changes: ``live`` has these files only, and ``numbers`` are theirs in the table."""
 
@@ -149,7 +149,13 @@ def rows_of_iceberg(
     def parts(count: int) -> list[RowPart]:
         return [
             IcebergFiles(
-                metadata, table.io, schema, condition, [tasks[each] for each in numbers], tuple(names), tuple(of_file)
+                metadata=metadata,
+                io=table.io,
+                schema=schema,
+                condition=condition,
+                tasks=[tasks[each] for each in numbers],
+                names=tuple(names),
+                of_file=tuple(of_file),
             )
             for numbers in parts_of_files(sizes, count)
         ]
@@ -171,7 +177,15 @@ def addressed_rows_of(
     def parts(count: int) -> list[RowPart]:
         cut = [[ordered[place] for place in places] for places in parts_of_files(sizes, count)]
         return [
-            AddressedFiles(metadata, table.io, schema, live.part(each), each, tuple(names), tuple(of_file))
+            AddressedFiles(
+                metadata=metadata,
+                io=table.io,
+                schema=schema,
+                live=live.part(each),
+                numbers=each,
+                names=tuple(names),
+                of_file=tuple(of_file),
+            )
             for each in cut
         ]
 

@@ -124,7 +124,15 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
         _add_source(composed, named, sources, where)
         tokens = [name.token for name, _ in assigned]
         defaulted = frozenset(place for place, (_, value) in zip(places, assigned, strict=True) if is_default(value))
-        values = _NewValues(statement, tokens, places, schema, reading.job, defaulted, sources[:1])
+        values = _NewValues(
+            statement=statement,
+            tokens=tokens,
+            places=places,
+            schema=schema,
+            job=reading.job,
+            defaulted=defaulted,
+            source=sources[:1],
+        )
         found = plan_change(target, composed, reading, values)
         return replace(found, condition=implied_condition(composed, reading))
 
@@ -143,7 +151,7 @@ class _Deletion:
         return RowPlan(changes=RowChanges(once), counts={"deleted": once.num_rows})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _NewValues:
     """Gives the rows that were found new values, in the columns at ``places``; ``tokens`` name these columns.
 

@@ -104,13 +104,22 @@ def _run(target: StatementTarget, statement: Statement, *, overwrites: bool, fir
         raise statement.error("REPLACE WHERE says which rows go: leave OVERWRITE and PARTITION out", replaced[0])
     names = statement.tokens[:first]
     insertion = _Insertion(
-        target, cursor, named, clause, columns, start, names, replaced, by_name=by_name, overwrites=overwrites
+        target=target,
+        cursor=cursor,
+        named=named,
+        clause=clause,
+        columns=columns,
+        start=start,
+        names=names,
+        replaced=replaced,
+        by_name=by_name,
+        overwrites=overwrites,
     )
     kind: Kind | None = "delete" if overwrites or replaced else None
     return run_change(target, named.table, insertion.plan, kind, branch=named.branch, explains=statement.explains)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Insertion:
     """The parsed statement; its query begins at ``start``, and ``names`` are WITH and what it defines.
 

@@ -41,7 +41,7 @@ _ANSWER: Final[list[pa.Field[Any]]] = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StatementReading:
     """The input of a plan: one version of the table, its rows by address, and the names of the statement.
 
@@ -206,4 +206,6 @@ class _Change:
         relations = Relations(self._target)
         branch = self._branch if self._branch in loaded.metadata.refs else None  # a new one has no name in the query
         relations.pin(self._table, loaded, None if self._kind is None else live, branch)
-        return StatementReading(job, loaded, live, relations, mode, TableWriter(job), branch)
+        return StatementReading(
+            job=job, table=loaded, live=live, relations=relations, mode=mode, writer=TableWriter(job), branch=branch
+        )

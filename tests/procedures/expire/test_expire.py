@@ -315,13 +315,13 @@ def expiration(lake: Lake, commit: Any, **more: Any) -> Expiration:
     minute = timedelta(minutes=1)
     proof = Proof(lake.catalogs, target, lambda _: LocalEngine(1))
     return Expiration(
-        target,
-        retention,
-        proof,
-        lambda _: LocalEngine(1),
-        lambda: lake.clock.ms,
-        minute,
-        lake.metastore.deletions,
+        target=target,
+        retention=retention,
+        proof=proof,
+        engine=lambda _: LocalEngine(1),
+        now_ms=lambda: lake.clock.ms,
+        timeout=minute,
+        deletions=lake.metastore.deletions,
         **more,
     )
 

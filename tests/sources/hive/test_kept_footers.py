@@ -108,7 +108,7 @@ def test_a_resumed_migration_reads_the_rest(
 
 def test_other_columns_make_kept_footers_useless(hive: HiveMaker, killed: str) -> None:
     """They hold numbers by the place of each column."""
-    migration = Migration(hive.client, hive.database, killed)
+    migration = Migration(client=hive.client, database=hive.database, name=killed)
     found = migration.survey(migration.table())
     rows = KeptFooters(migration.store, found).read()
     assert len(missing(found, rows)) == FILES - 600

@@ -50,7 +50,7 @@ PREFLIGHT: Final = "can be migrated"
 REFUSED: Final = "cannot be migrated"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Migration:
     """One table to migrate, and its options. ``properties`` open the store, with PyIceberg's names.
 

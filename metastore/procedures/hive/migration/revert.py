@@ -54,7 +54,7 @@ _DATA_PATHS: Final = ("write.data.path", "write.object-storage.path", "write.fol
 """Table properties with other folders than ``data`` for data files of Iceberg's writers."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reversion:
     """One table to revert.
 

@@ -24,7 +24,7 @@ State = tuple[object, ...]
 """The state that must not change between the survey and the switch; only compared."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Survey:
     """A table, its partitions with their folders (an unpartitioned table has one folder), and the findings.
 
@@ -69,7 +69,7 @@ class Survey:
 def survey(client: HiveClient, store: HiveStore, table: HiveTable, nested: NestedDirectories) -> Survey:
     """Returns the survey of ``table``. Raises StorageError if the metastore or store fails."""
     if obstacles := tuple(table.obstacles()):
-        return Survey(table, (), (), obstacles)
+        return Survey(table=table, partitions=(), folders=(), obstacles=obstacles)
     partitions = client.partitions(table.database, table.name) if table.is_partitioned else ()
     return survey_files(store, table, tuple(map(HivePartition.of, partitions)), nested)
 
@@ -84,7 +84,7 @@ def survey_files(
     if not table.location or not all(locations):
         obstacles.append("it has no location")
     if obstacles:
-        return Survey(table, partitions, (), tuple(obstacles))
+        return Survey(table=table, partitions=partitions, folders=(), obstacles=tuple(obstacles))
     folders = tuple(store.contents(locations, nested))
     formats = [each.format for each in partitions] if table.is_partitioned else [table.format]
     files, places = _files(folders, formats)
@@ -103,7 +103,15 @@ def survey_files(
             "partitions in first (sync_partition_metadata, or MSCK REPAIR TABLE)"
         )
     warnings = () if obstacles else tuple(_warnings(table, folders, files))
-    return Survey(table, partitions, folders, tuple(obstacles), warnings, files, places)
+    return Survey(
+        table=table,
+        partitions=partitions,
+        folders=folders,
+        obstacles=tuple(obstacles),
+        warnings=warnings,
+        files=files,
+        places=places,
+    )
 
 
 def _files(

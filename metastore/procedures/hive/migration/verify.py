@@ -45,7 +45,7 @@ _INT96_FIRST: Final = "call rewrite_data_files before PyIceberg deletes or overw
 _BY_OTHERS: Final = "delete and overwrite rows by Spark or Trino"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ColumnCheck:
     """One column in all ways; ``low`` and ``high`` are its bounds as text.
 
@@ -124,7 +124,7 @@ def _check(
             )
     problem = problem or _beyond(hive, bounds.get(column))
     low, high = (_text(bound, type_) for bound in (hive.low, hive.high))
-    return ColumnCheck(column, hive, seen, low, high, problem, warning)
+    return ColumnCheck(column=column, hive=hive, iceberg=seen, low=low, high=high, problem=problem, warning=warning)
 
 
 def _text(bound: Any, type_: pa.DataType) -> str | None:

@@ -25,7 +25,7 @@ class SerdeKind(Enum):
     JSON = "org.apache.hive.hcatalog.data.JsonSerDe"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TextSerde:
     """One way of reading lines. Characters are single bytes; ``escape`` or ``quote`` is None if there is none.
 
@@ -66,15 +66,15 @@ def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> 
     properties = {**parameters, **(descriptor.parameters or {}), **(descriptor.serdeInfo.parameters or {})}
     header, footer = _count(properties, "skip.header.line.count"), _count(properties, "skip.footer.line.count")
     if name in _JSON:
-        return TextSerde(SerdeKind.JSON, header=header, footer=footer, odd=_has_mappings(properties))
+        return TextSerde(rows=SerdeKind.JSON, header=header, footer=footer, odd=_has_mappings(properties))
     if name == SerdeKind.CSV.value:
         escape = _byte(properties.get("escapeChar"), _QUOTE)
         return TextSerde(
-            SerdeKind.CSV,
-            _byte(properties.get("separatorChar"), b","),
+            rows=SerdeKind.CSV,
+            delimiter=_byte(properties.get("separatorChar"), b","),
             # The property's default, a quote, means the parser's own default.
-            _DEFAULT_ESCAPE if escape == _QUOTE else escape,
-            _byte(properties.get("quoteChar"), _QUOTE),
+            escape=_DEFAULT_ESCAPE if escape == _QUOTE else escape,
+            quote=_byte(properties.get("quoteChar"), _QUOTE),
             header=header,
             footer=footer,
         )
@@ -84,16 +84,16 @@ def text_serde(descriptor: StorageDescriptor, parameters: Mapping[str, str]) -> 
         raise FormatError(f"its lines end by {properties['line.delim']!r}, and Hive knows line breaks only")
     escaped = properties.get("escape.delim")
     return TextSerde(
-        SerdeKind.DELIMITED,
-        _byte(properties.get("field.delim", properties.get("serialization.format")), b"\x01"),
-        None if escaped is None else _byte(escaped, _DEFAULT_ESCAPE),
-        None,
-        properties.get("serialization.null.format", "\\N").encode(),
-        properties.get("serialization.last.column.takes.rest", "").lower() == "true",
-        properties.get("serialization.encoding", "utf-8").lower(),
-        header,
-        footer,
-        any(key in properties for key in _ODD),
+        rows=SerdeKind.DELIMITED,
+        delimiter=_byte(properties.get("field.delim", properties.get("serialization.format")), b"\x01"),
+        escape=None if escaped is None else _byte(escaped, _DEFAULT_ESCAPE),
+        quote=None,
+        null=properties.get("serialization.null.format", "\\N").encode(),
+        last_takes_rest=properties.get("serialization.last.column.takes.rest", "").lower() == "true",
+        encoding=properties.get("serialization.encoding", "utf-8").lower(),
+        header=header,
+        footer=footer,
+        odd=any(key in properties for key in _ODD),
     )
 
 

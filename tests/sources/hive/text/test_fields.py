@@ -52,12 +52,14 @@ def test_compression_is_told_by_the_suffix(suffix: str, pack: Any) -> None:
 
 def test_properties_of_delimited_text() -> None:
     """Characters or their numbers; what is missing has Hive's default; others change what values mean."""
-    assert text_serde(descriptor(), {}) == TextSerde(SerdeKind.DELIMITED)
+    assert text_serde(descriptor(), {}) == TextSerde(rows=SerdeKind.DELIMITED)
     serde = text_serde(
         descriptor(field_delim="|", escape_delim="\\", serialization_null_format="", serialization_encoding="GBK"),
         {"skip.header.line.count": "2"},
     )
-    assert serde == TextSerde(SerdeKind.DELIMITED, b"|", b"\\", None, b"", encoding="gbk", header=2)
+    assert serde == TextSerde(
+        rows=SerdeKind.DELIMITED, delimiter=b"|", escape=b"\\", quote=None, null=b"", encoding="gbk", header=2
+    )
     assert text_serde(descriptor(serialization_format="9"), {}).delimiter == b"\t"
     assert text_serde(descriptor(field_delim=";", serialization_format="1"), {}).delimiter == b";"
     assert text_serde(descriptor(timestamp_formats="yyyy"), {}).odd
@@ -74,14 +76,16 @@ def test_properties_of_delimited_text() -> None:
 
 def test_the_default_escape_of_csv_is_the_parsers() -> None:
     """Its own default, the quote, is never passed on."""
-    assert text_serde(descriptor(SerdeKind.CSV.value), {}) == TextSerde(SerdeKind.CSV, b",", b"\\", b'"')
+    assert text_serde(descriptor(SerdeKind.CSV.value), {}) == TextSerde(
+        rows=SerdeKind.CSV, delimiter=b",", escape=b"\\", quote=b'"'
+    )
     assert text_serde(descriptor(SerdeKind.CSV.value, separatorChar=";", escapeChar="!"), {}).escape == b"!"
 
 
 def test_json_by_names_in_any_case() -> None:
     """A value of another kind than its column's leaves that column open, broken JSON all of them; rows are counted."""
     names, types = ["id", "s", "x"], ["int", "string", "double"]
-    serde = TextSerde(SerdeKind.JSON)
+    serde = TextSerde(rows=SerdeKind.JSON)
 
     def known(*text: bytes) -> list[Any]:
         found = fields(list(text), names, serde)
@@ -102,13 +106,13 @@ def test_json_by_names_in_any_case() -> None:
 
 def test_fields_too_few_and_too_many() -> None:
     """Null, and passed over; or the last column takes them."""
-    plain = TextSerde(SerdeKind.DELIMITED, b",")
+    plain = TextSerde(rows=SerdeKind.DELIMITED, delimiter=b",")
     assert [column.to_pylist() for column in fields([b"1,2,3", b"", b"\\N"], ["a", "b"], plain)] == [  # type: ignore[union-attr]
         [b"1", b"", None],
         [b"2", None, None],
     ]
     for escape in (None, b"\\"):
-        rest = TextSerde(SerdeKind.DELIMITED, b",", escape, last_takes_rest=True)
+        rest = TextSerde(rows=SerdeKind.DELIMITED, delimiter=b",", escape=escape, last_takes_rest=True)
         found = fields([b"1,2,3", b"x\\,y,z,"], ["a", "b"], rest)
         assert found[1] is not None
         assert found[1].to_pylist()[0] == b"2,3"
