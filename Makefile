@@ -13,17 +13,20 @@ python := $(VENV)/bin/python
 # The extras whose dependencies requirements.lock pins.
 locked := avro,aws,daemon,delta,demo,java,lint,pandas,polars,postgres,report,serve,spark,sql,test
 
-.PHONY: help demo demo-s3 docs hms test safety lint format audit lock bench clean
+.PHONY: help demo demo-s3 demo-engines docs hms test safety lint format audit lock bench clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/.with-demo,java,serve ## Analyze, prune and query real data with Spark, from nothing
 	@"$(python)" -m demos $(ARGS)
 
 demo-s3: $(VENV)/.with-demo-s3 ## Count requests with and without the metastore, on an S3 server of its own
 	@"$(python)" -m demos.s3 $(ARGS)
+
+demo-engines: $(VENV)/.with-demo,java,serve ## Publish the flights, and ask DuckDB, PyIceberg and Spark by name: files opened
+	@"$(python)" -m demos.engines $(ARGS)
 
 docs: $(VENV)/.with-docs ## Build the documentation's site into site/; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 "$(python)" -m mkdocs build --quiet $(ARGS)

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from safety.faults import Fault, Steps
 from safety.sizes import SIZE
-from safety.worlds import OTHERS, ComponentWorld, LakeWorld, World, unit
+from safety.worlds import OTHERS, ComponentWorld, LakeWorld, PublishedWorld, World, unit
 
 from metastore.errors import MetastoreError, OutcomeUnknownError
 from metastore.session import Session
@@ -62,6 +62,11 @@ def rewrite_data_files(world: World, session: Session) -> None:
     world.call(session, "rewrite_data_files", options={"min-input-files": "2"})
 
 
+def publish(world: PublishedWorld, session: Session) -> None:
+    """Of three files one goes, one changes and one comes."""
+    world.publish(session)
+
+
 TASKS: dict[str, tuple[type[World], Task]] = {
     "commit": (ComponentWorld, commit),
     "expire": (ComponentWorld, expire),
@@ -70,6 +75,7 @@ TASKS: dict[str, tuple[type[World], Task]] = {
     "remove_orphan_files": (LakeWorld, remove_orphan_files),
     "rewrite_manifests": (LakeWorld, rewrite_manifests),
     "rewrite_data_files": (LakeWorld, rewrite_data_files),
+    "publish_table": (PublishedWorld, publish),
 }
 
 
@@ -116,7 +122,7 @@ def check(world: World, fault: Fault, error: Exception | None, after: list[str])
             assert ours == world.rows_before
             assert fault in (Fault.HANGS, Fault.EXPIRES) or not changed, f"it says that nothing was changed: {error!r}"
     world.clean()
-    assert world.files() == world.reachable()
+    assert world.left_over() == set()
     assert len(world.rows()) == len(rows) + 1
     if error is not None:
         return type(error).__name__

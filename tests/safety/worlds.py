@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import NestedField, StringType
@@ -72,6 +73,7 @@ class World(ABC):
         location = {"base_path": str(self.folder), "relative_path": "metastore"}
         lake = {"type": "filesystem", "warehouse": str(self.folder / "lake")}
         given = {"iceberg.location": location, "catalogs.lake": lake, "procedures.deletion.delay": self.delay}
+        given["storage.dfs.workspaces.shop.location"] = str(self.folder / "shop")
         settings = Settings.from_mapping({"drill.metastore": given}, environ={})
         with LocalEngine(1) as engine, Session(Metastore.open(settings, clock=clock), engine) as session:
             yield session
@@ -131,6 +133,10 @@ class World(ABC):
     def files(self) -> set[str]:
         """Every file of the table's folder."""
         return {str(path) for path in self.table_folder.rglob("*") if path.is_file()}
+
+    def left_over(self) -> set[str]:
+        """Files of the table's folder that no kept version reaches."""
+        return self.files() - self.reachable()
 
     def others(self) -> None:
         """Somebody else reads, writes and expires."""
@@ -225,6 +231,81 @@ class LakeWorld(World):
     def row_names(self, table: Table) -> list[str]:
         """As they are."""
         return [row["name"] for row in table.scan().to_arrow().to_pylist()]
+
+
+class PublishedWorld(World):
+    """A publication of a folder: two snapshots of it, and files that came, changed and went since."""
+
+    @property
+    def table_folder(self) -> Path:
+        """Its metadata; the files that it publishes are elsewhere."""
+        return self.folder / "lake/db/p"
+
+    @property
+    def data_folder(self) -> Path:
+        """Whose files are published."""
+        return self.folder / "shop/sales"
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """In the catalog ``lake``."""
+        return ("lake", "db", "p")
+
+    def build(self) -> None:
+        """Published are ``a``, ``b`` and ``c`` of three directories; ``b`` goes, ``c`` changes, ``d`` comes."""
+        with self.session() as session:
+            session.catalogs.open("lake").create_namespace("db")
+            for name in "abc":
+                self.put(name)
+                if name != "a":
+                    self.write(session, name)
+            self.put("c", "changed")
+            self.put("d")
+            (self.data_folder / "day=b/b.parquet").unlink()
+            session.analyze("dfs.shop.sales")
+        self.of_owner = {str(self.data_folder / f"day={name}" / f"{name}.parquet") for name in "acd"}
+
+    def put(self, name: str, row: str | None = None) -> None:
+        """One file, in a directory of its own."""
+        path = self.data_folder / f"day={name}" / f"{name}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"name": [row or name]}), path)
+
+    def write(self, session: Session, name: str) -> None:
+        """A file that is analyzed and published."""
+        self.put(name)
+        session.analyze("dfs.shop.sales")
+        self.publish(session)
+
+    def publish(self, session: Session) -> None:
+        """What was analyzed last."""
+        session.publish("dfs.shop.sales", "lake.db.p")
+
+    def expire(self, session: Session) -> None:
+        """Publications expire what they leave behind; there is nothing for others to do."""
+
+    def clean(self) -> None:
+        """One more publication."""
+        with self.session(days=10) as session:
+            self.write(session, "later")
+
+    def files(self) -> set[str]:
+        """Those of the folder, too."""
+        return super().files() | {str(path) for path in self.data_folder.rglob("*") if path.is_file()}
+
+    def left_over(self) -> set[str]:
+        """Not what a publication that failed has written: the files are others', so no orphan is removed."""
+        metadata = {str(path) for path in (self.table_folder / "metadata").glob("*")}
+        return {path for path in super().left_over() if path not in metadata and path != str(self.stray)}
+
+    def reachable(self) -> set[str]:
+        """Without ``b``, which its owner has deleted, and with all others of the folder: not one of them may go."""
+        return super().reachable() - {str(self.data_folder / "day=b/b.parquet")} | self.of_owner
+
+    def row_names(self, table: Table) -> list[str]:
+        """Each file with its size, as the publication has it: what stands in the folder is the same all the time."""
+        files = [task.file for task in table.scan().plan_files()]
+        return [f"{Path(each.file_path).name} of {each.file_size_in_bytes} bytes" for each in files]
 
 
 def unit(table: str, owner: str = "us") -> TableMetadataUnit:
