@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import duckdb
-from duckdb_extensions import import_extension
+from duckdb_extensions import import_extension  # type: ignore[import-not-found] # in its own environment
 from pyspark.sql import SparkSession
 
 Answer = tuple[str, list[Any], int]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import (
@@ -138,3 +139,23 @@ def test_a_token_opens_the_door(make_lake: MakeLake) -> None:
     for properties in ({}, {"token": "sesam"}):
         with pytest.raises(UnauthorizedError):
             lake.client("metastore", **properties)
+
+
+def test_a_published_table_is_not_dropped_or_purged(make_lake: MakeLake) -> None:
+    """By a client that ignores the endpoints, and by bare requests; the files that it publishes stay."""
+    lake = make_lake(catalogs=["lake"])
+    path = lake.folder / "data" / "t" / "a.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}), path)
+    lake.sql("ANALYZE TABLE dfs.w.t REFRESH METADATA PUBLISH AS lake.shop.t")
+    before = lake.files()
+    client = Stubborn("served", uri=lake.server.url)
+    lake.opened.callback(client.close)
+    for refused in (client.drop_table, client.purge_table):
+        with pytest.raises(ForbiddenError, match="read-only"):
+            refused(("shop", "t"))
+    place = "/v1/lake/namespaces/shop"
+    for each in (f"{place}/tables/t", f"{place}/tables/t?purgeRequested=true", place):
+        assert lake.ask(each, "DELETE").error == (403, "ForbiddenException")
+    assert lake.files() == before
+    assert client.load_table(("shop", "t")).scan().to_arrow()["id"].to_pylist() == [1, 2]

@@ -24,9 +24,9 @@ def test_the_demo_runs_end_to_end(tmp_path: Path) -> None:
     environment = installed("demo-engines", ["sh", "-c", "true"], hint="a shell")
     make_environment(environment)
     folder = tmp_path / "demo"
+    options = ["--folder", str(folder), "--environment", str(environment), "--months", "1,6"]
     ran = subprocess.run(
-        [sys.executable, "-m", "demos.engines", "--folder", str(folder), "--months", "1,6"]
-        + ["--environment", str(environment)],
+        [sys.executable, "-m", "demos.engines", *options],
         capture_output=True,
         check=False,
         cwd=tmp_path,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,6 +66,25 @@ def test_what_would_touch_files_refuses_the_table_by_name(published: Shop) -> No
         with pytest.raises(MetastoreError, match=r"publish|GC is disabled|is its folder|gc\.enabled"):
             published.session.sql(statement)
         assert (_files(published), published.table.metadata_location) == (before, location)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"DROP TABLE {NAME}",
+        "DROP SCHEMA published.shop CASCADE",
+        "CALL published.system.remove_old_metadata(schema => 'shop', table_name => 'sales')",
+        f"ANALYZE TABLE {SOURCE} DROP METADATA",
+    ],
+)
+def test_what_ends_a_publication_leaves_every_file(published: Shop, statement: str) -> None:
+    """Whether a catalog does it or refuses it by name, and whatever is deleted later on."""
+    before, rows = _files(published), published.plain()
+    with suppress(MetastoreError):
+        published.session.sql(statement)
+    published.session.delete_due()
+    assert _files(published) == before
+    assert published.plain() == rows
 
 
 def test_unpublishing_leaves_every_file(published: Shop) -> None:
