@@ -9,11 +9,12 @@ catalogs are mapped here: a missing object is a NotFoundError that suggests near
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
 from metastore.components.metastore import Metastore
@@ -239,22 +240,37 @@ class Catalogs:
             return listed_pointers(source)
 
     def table(self, catalog: str, schema: str, name: str) -> TargetTable:
-        """Return an existing table.
+        """Return an existing table; its metadata is not read.
 
         Raises NotFoundError, which suggests near names, if the catalog, schema or table does not exist, and the errors
-        of :meth:`TargetTable.load`.
+        of :meth:`TargetTable.newest_pointer`.
         """
         target = self.target(catalog, schema, name)
+        with self.suggesting(target):
+            target.require_there()
+        return target
+
+    def load(self, catalog: str, schema: str, name: str) -> Table:
+        """Return an existing table at its newest version. Raises as :meth:`table`."""
+        target = self.target(catalog, schema, name)
+        with self.suggesting(target):
+            return target.load()
+
+    @contextmanager
+    def suggesting(self, target: TargetTable) -> Iterator[None]:
+        """Within, the error about a missing ``target`` suggests near names, or says that there is no such schema."""
         try:
-            target.load()
+            yield
         except NotFoundError as error:
             if target.is_component:
                 raise
+            catalog, schema, name = target.catalog_name, target.schema_name, target.name
             tables = self.tables(catalog, schema)
+            if name in tables:
+                raise
             if not tables and schema not in self.schemas(catalog):
                 raise self._no_schema(catalog, schema) from error
             raise NotFoundError(f"{error}{did_you_mean(name, tables, cutoff=0.5)}") from error
-        return target
 
     def target(self, catalog: str, schema: str, name: str) -> TargetTable:
         """Return the target of a name, whether or not the table exists; sends no request to a foreign catalog.

@@ -108,7 +108,7 @@ def _row(table: TableName, measured: Mapping[str, float]) -> dict[str, Any]:
 
 def _measure_table(session: Session, name: TableName, *, count_orphans: bool) -> dict[str, float]:
     """Returns the value of each part that is known."""
-    table = session.catalogs.table(name.catalog, name.schema, name.name).load()
+    table = session.catalogs.load(name.catalog, name.schema, name.name)
     found: dict[str, float] = {"snapshots": len(table.metadata.snapshots)}
     found["metadata_bytes"] = len(table.io.new_input(table.metadata_location))
     snapshot = table.metadata.current_snapshot()

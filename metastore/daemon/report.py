@@ -87,7 +87,7 @@ def _series(session: Session, table: TableName | None) -> Iterator[tuple[str, li
 
 
 def _of_snapshots(session: Session, name: TableName) -> Iterator[Point]:
-    for snapshot in session.catalogs.table(name.catalog, name.schema, name.name).load().metadata.snapshots:
+    for snapshot in session.catalogs.load(name.catalog, name.schema, name.name).metadata.snapshots:
         summary = snapshot.summary.additional_properties if snapshot.summary else {}
         files, size = summary.get("total-data-files", ""), summary.get("total-files-size", "")
         if files.isdecimal() and size.isdecimal():

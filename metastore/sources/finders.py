@@ -24,7 +24,7 @@ def iceberg_table(source: SourceTable, plugin: StoragePluginSettings, resources:
 
 def table_of_catalog(source: SourceTable, name: tuple[str, str, str], resources: FinderResources) -> SourceTable:
     """Returns ``source`` as the Iceberg table ``name``: catalog, schema, table. Raises NotFoundError if none exists."""
-    iceberg = IcebergSource(lambda: resources.catalogs().table(*name).load())
+    iceberg = IcebergSource(lambda: resources.catalogs().load(*name))
     return replace(source, location=iceberg.location, provided=iceberg, partition_columns={})
 
 

@@ -50,14 +50,16 @@ METADATA_TABLES: Final = tuple(sorted({*_OF_TABLES, *_OF_SNAPSHOTS}))
 """The allowed names after ``$``."""
 
 
-def metadata_table(target: TargetTable, name: str, at: int | None = None) -> pa.Table:
+def metadata_table(target: TargetTable, name: str, at: int | None = None, loaded: Table | None = None) -> pa.Table:
     """Returns the metadata table ``name`` of ``target``, at snapshot ``at`` (None: the current one).
+
+    ``loaded`` is the table, if it was read already.
 
     A table without snapshots has metadata tables without rows. Raises NotFoundError for a name, table or snapshot that
     does not exist, InvalidRequestError for a snapshot with a metadata table of the whole table, StorageError if files
     cannot be read, FormatError if they are damaged.
     """
-    table = target.load()
+    table = target.load() if loaded is None else loaded
     key = name.lower()
     try:
         if key in _OF_SNAPSHOTS:

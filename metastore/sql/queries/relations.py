@@ -253,15 +253,15 @@ class Relations:
     def _of_catalog(self, catalog: str, schema: str, name: str, wanted: Version, unlisted: Collection[str]) -> Relation:
         base, dollar, kind = name.rpartition("$")
         if dollar:
-            target = self._target.catalogs.table(catalog, schema, base)
+            target = self._target.catalogs.target(catalog, schema, base)
             self._read.add(str(target))
-            version = None if wanted is None else resolve_version(target.load(), wanted)
+            table = self._target.catalogs.load(catalog, schema, base)
+            version = None if wanted is None else resolve_version(table, wanted)
             if kind.lower() == CHANGES:
-                table = target.load()
                 return _of_changelog(changelog_up_to(table, version or table.metadata.current_snapshot_id))
             if kind.lower() == PARTITIONS:
-                return _of_partitions(target.load(), version)
-            rows = metadata_table(target, kind, version)
+                return _of_partitions(table, version)
+            rows = metadata_table(target, kind, version, table)
             return Relation(rows.schema, lambda asked: iter(rows.select(asked.columns).to_batches()), in_memory)
         target = self._target.catalogs.target(catalog, schema, name)
         self._read.add(str(target))
@@ -296,9 +296,8 @@ class Relations:
         )
 
     def _of_iceberg(self, target: TargetTable, version: Version, unlisted: Collection[str]) -> Relation:
-        table = (
-            self._tables.get(str(target))
-            or self._target.catalogs.table(target.catalog_name, target.schema_name, target.name).load()
+        table = self._tables.get(str(target)) or self._target.catalogs.load(
+            target.catalog_name, target.schema_name, target.name
         )
         self._tables[str(target)] = table
         live = self._addressed.get((str(target), version))

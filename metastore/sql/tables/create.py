@@ -91,7 +91,7 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
                 return answer_row(False, f"{place}: exists already")
             if not replaces:
                 raise InvalidRequestError(f"table {place} exists already")
-            replaced = target.catalogs.table(place.catalog_name, place.schema_name, place.name).load()
+            replaced = target.catalogs.load(place.catalog_name, place.schema_name, place.name)
             require_written_version(replaced, place)
             made.format_version = max(made.format_version, replaced.metadata.format_version)
         else:

@@ -79,8 +79,19 @@ class TargetTable:
         with failures_of(self.source, NoSuchNamespaceError):
             found = newest(self.source, self.identifier, pointer=self.pointer)
         if found is None:
-            raise NotFoundError(f"table {self} does not exist")
+            raise self._missing
         return found
+
+    def require_there(self) -> None:
+        """Raise NotFoundError if there is no table, and the errors of :meth:`newest_pointer`."""
+        if self.load_component is not None:
+            self.load()
+        elif self.newest_pointer() is None:
+            raise self._missing
+
+    @property
+    def _missing(self) -> NotFoundError:
+        return NotFoundError(f"table {self} does not exist")
 
     def newest_pointer(self) -> str | None:
         """Return the location of the newest metadata file without reading it; None if there is no table.
