@@ -100,7 +100,7 @@ MISSING: dict[tuple[str, str, str], str] = {
     ("lake", "db", "order"): "table lake.db.order does not exist; did you mean orders?",
     ("lake", "db.raw", "x"): "table lake.db.raw.x does not exist",
     ("folder", "shop", "item"): "table Folder.shop.item does not exist; did you mean items?",
-    ("folder", "shp", "items"): "schema folder.shp does not exist; did you mean shop?",
+    ("folder", "shp", "items"): "schema Folder.shp does not exist; did you mean shop?",
     ("metastore", "component", "tables"): "schema metastore.component does not exist; ",
     ("metastore", "components", "table"): "the metastore has no component table; did you mean tables?",
     ("metastore", "components", "tables"): "metastore.components.tables does not exist yet: nothing was written",
@@ -153,7 +153,8 @@ def test_metadata_that_is_gone(catalogs: Catalogs, tmp_path: Path) -> None:
     for path in (tmp_path / "lake").rglob("*.metadata.json"):
         path.unlink()
     with pytest.raises(StorageError, match=r"the metadata of db.orders in .*sql catalog lake is missing"):
-        catalogs.table("lake", "db", "orders")
+        catalogs.load("lake", "db", "orders")
+    assert str(catalogs.table("lake", "db", "orders")) == "lake.db.orders"  # which asks the catalog alone
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"{", b"null", b"[1]"], ids=repr)
@@ -162,7 +163,7 @@ def test_metadata_that_is_damaged(catalogs: Catalogs, tmp_path: Path, content: b
     for path in (tmp_path / "lake").rglob("*.metadata.json"):
         path.write_bytes(content)
     with pytest.raises(FormatError, match=r"for db.orders cannot be read as the metadata of an Iceberg table"):
-        catalogs.table("lake", "db", "orders")
+        catalogs.load("lake", "db", "orders")
 
 
 def test_an_entry_that_is_no_table(catalogs: Catalogs, tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def test_an_entry_that_is_no_table(catalogs: Catalogs, tmp_path: Path) -> None:
     for path in (tmp_path / "folder").rglob("*.metadata.json"):
         path.write_text("{}")
     with pytest.raises(FormatError, match="not the metadata of an Iceberg table"):
-        Catalogs(catalogs.metastore).table("folder", "shop", "items")
+        Catalogs(catalogs.metastore).load("folder", "shop", "items")
 
 
 def branch(name: str, snapshot_id: int) -> TableUpdate:
