@@ -11,7 +11,7 @@ WORKERS ?= 2
 python := $(VENV)/bin/python
 
 # The extras whose dependencies requirements.lock pins.
-locked := avro,aws,daemon,delta,demo,java,lint,pandas,polars,postgres,report,serve,spark,sql,test
+locked := avro,aws,daemon,delta,demo,java,lint,openlineage,opentelemetry,pandas,polars,postgres,report,serve,spark,sql,test
 
 .PHONY: help demo demo-s3 demo-engines docs hms test safety lint format audit lock bench clean
 .DEFAULT_GOAL := help

@@ -24,6 +24,7 @@ from metastore.components.storage.table import shared_look
 from metastore.config import Settings
 from metastore.engines.choice import EngineFactory, SessionEngines
 from metastore.engines.engine import Engine
+from metastore.engines.telemetry import operation
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError
 from metastore.ground.suggestions import nearest
 from metastore.model.identity import TableInfo
@@ -220,7 +221,9 @@ class Session:
         request = replace(request, case_sensitive=told_apart)
         parts = NamedParts.of(partitions, since, paths, case_sensitive=told_apart)
         tables, source = self.metastore.tables, self.source(table)
-        result = analyze(tables, source, self.engine_for, request, parts=parts, on_progress=on_progress)
+        with operation("analyze", namespace=self.settings.iceberg.base_location, reads=[str(source.table)]) as running:
+            result = analyze(tables, source, self.engine_for, request, parts=parts, on_progress=on_progress)
+            running.counts |= {"files": result.files, "rows": result.rows or 0}
         if (name := published_name(self.settings.storage, source.table)) is not None:
             self.publish(source.table, name)
         return result

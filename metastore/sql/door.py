@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from metastore.config.engine import QueryDialect
 from metastore.duck.limits import limit_queries
+from metastore.engines.telemetry import operation
 from metastore.sql import analyze, call, session_settings
 from metastore.sql import view_statements as views
 from metastore.sql.queries import select
@@ -84,7 +85,7 @@ def execute(
             f"Spark runs the queries of {known}",
             statement.tokens[0],
         )
-    with limit_queries(target.settings.sql.with_limits(limits or {})):
+    with limit_queries(target.settings.sql.with_limits(limits or {})), operation(" ".join(words).lower()):
         return _HANDLERS[words](target, statement)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from metastore.components.catalogs import Catalogs
 from metastore.config import Settings
 from metastore.engines.engine import Engine
+from metastore.engines.telemetry import operation
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.procedures.framework.binding import GivenArgument, bind
 from metastore.procedures.framework.builtin import register_builtin, register_installed
@@ -116,11 +117,11 @@ class Procedures:
     ) -> pa.Table:
         """Call ``target`` with arguments from an SQL text. ``place`` is the position of the call in the text."""
         target, arguments = self._resolve_call(target, arguments)
-        return run(
-            target.procedure,
-            self._context(target, on_progress),
-            self._bind(target, arguments, place),
-        )
+        values = self._bind(target, arguments, place)
+        tables, written = _tables_of(target.catalog, values)
+        namespace = self._settings.iceberg.base_location if tables else ""
+        with operation(target.procedure.qualified_name, namespace=namespace, reads=tables, writes=written):
+            return run(target.procedure, self._context(target, on_progress), values)
 
     def explain(self, name: str, /, *values: Any, **named: Any) -> pa.Table:
         """Returns the plan of that call in column ``plan``, one row a line. Changes nothing; raises as :meth:`call`."""
@@ -206,6 +207,14 @@ class Procedures:
         return CallContext(
             self._catalogs, target.catalog, self._engine, self._settings, self._now_ms, progress, self._sql
         )
+
+
+def _tables_of(catalog: str, arguments: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Returns the tables that a call with these arguments reads and writes, by their names."""
+    schema, name = arguments.get("schema"), arguments.get("table_name")
+    own = f"{catalog}.{schema}.{name}" if schema and name else name
+    read, written = arguments.get("source_table") or arguments.get("table") or own, arguments.get("to") or own
+    return [str(each) for each in (read,) if each], [str(each) for each in (written or read,) if each]
 
 
 def _arguments_of(values: Sequence[Any], named: Mapping[str, Any]) -> list[GivenArgument]:

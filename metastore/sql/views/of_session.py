@@ -13,6 +13,7 @@ from datetime import timedelta
 from metastore.components.component import Backing
 from metastore.components.materialized_views import MATERIALIZED_VIEWS, MaterializedViews
 from metastore.components.views import VIEWS, Views
+from metastore.engines.telemetry import operation
 from metastore.lake.stores.bounded_reading import ReadLimits
 from metastore.model.identity import TableInfo
 from metastore.model.materialized_view_unit import RefreshStatus
@@ -194,7 +195,14 @@ class RefreshedViews(MaterializedViews):
 
     def refresh(self, name: TableInfo | str, mode: str | None = None) -> RefreshResult:
         """Bring the rows of ``name`` up to date; see :func:`metastore.sql.views.refresh.refresh`."""
-        return refresh(self._session, name, mode)
+        info = _info(name)
+        with operation(
+            "refresh", namespace=self._session.settings.iceberg.base_location, writes=[str(info)]
+        ) as running:
+            result = refresh(self._session, info, mode)
+            running.reads += map(str, result.sources)
+            running.counts |= {"files": result.files, "rows": result.rows or 0}
+        return result
 
     def remove_unneeded(
         self, name: TableInfo | str | None = None, *, keep_for: timedelta = LEFT_BEHIND_AFTER

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -72,7 +72,7 @@ class RefreshResult:
     """The result of a refresh. ``mode`` is "full", "incremental" or "up to date"; ``reason`` says why.
 
     ``files`` counts the files that were read, ``rows`` the view's rows now. ``version`` is the component's version that
-    holds the result.
+    holds the result. ``sources`` are the tables of the query.
     """
 
     view: TableInfo
@@ -83,6 +83,7 @@ class RefreshResult:
     version: int
     engine: str | None
     seconds: float
+    sources: Sequence[TableInfo]
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ def refresh(
     decision = run.decide(mode)
     if decision.mode == "up to date":
         version = run.confirm(decision)
-        return RefreshResult(info, decision.mode, decision.reason, 0, None, version, None, clock() - began)
+        return RefreshResult(
+            info, decision.mode, decision.reason, 0, None, version, None, clock() - began, [*run.listed]
+        )
     folder = run.new_folder()
     folder.require_new()
     try:
@@ -144,7 +147,9 @@ def refresh(
         _log.warning("rows of earlier refreshes of %s could not be removed; the next one tries again: %s", info, error)
     step_done("swept")
     files = sum(map(len, decision.files.values()))
-    return RefreshResult(info, decision.mode, decision.reason, files, rows, version, engine, clock() - began)
+    return RefreshResult(
+        info, decision.mode, decision.reason, files, rows, version, engine, clock() - began, [*run.listed]
+    )
 
 
 def remove_unneeded(
@@ -185,7 +190,7 @@ class _Refresh:
         self._bound, self._schemas, self._unlisted = bound.bound, bound.schemas, bound.unlisted
         self._way: Way = way_of(self._bound, self._schemas)
         version = session.metastore.tables.metadata.version
-        self._listed = {table: files_of(session, table) for table in tables_of(self._query)}
+        self.listed = {table: files_of(session, table) for table in tables_of(self._query)}
         self._used = {column.name.lower() for column in self._bound.query.find_all(exp.Column)}
         self._states = {
             table: SourceState(
@@ -195,14 +200,14 @@ class _Refresh:
                 len(files),
                 columns_read(names.get(table), self._used),
             )
-            for table, files in self._listed.items()
+            for table, files in self.listed.items()
         }
 
     def decide(self, mode: str | None) -> _Decision:
         """Decide which files are read, and why."""
         if mode not in (None, "full", "incremental"):
             raise InvalidRequestError(f"a refresh is full or incremental, not {mode!r}")
-        every = {str(table): {f.path: f.fingerprint for f in files} for table, files in self._listed.items()}
+        every = {str(table): {f.path: f.fingerprint for f in files} for table, files in self.listed.items()}
         if mode == "full":
             return _Decision("full", "it was asked for", every)
         reason, new = self._against_last(every)
@@ -243,7 +248,7 @@ class _Refresh:
             case FullRefresh(query):
                 scans = self._scans(decision, self._bound.tables)
                 runner.write(with_types(query, schema), scans, folder.rows)
-        folder.complete({str(table): files for table, files in self._listed.items()})
+        folder.complete({str(table): files for table, files in self.listed.items()})
         return runner.name
 
     def analyze(self, folder: RefreshFolder) -> tuple[int, TupleSchema]:
