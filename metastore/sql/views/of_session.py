@@ -197,7 +197,7 @@ class RefreshedViews(MaterializedViews):
         """Bring the rows of ``name`` up to date; see :func:`metastore.sql.views.refresh.refresh`."""
         info = _info(name)
         with operation(
-            "refresh", namespace=self._session.settings.iceberg.base_location, writes=[str(info)]
+            "refresh", namespace=self._session.metastore.settings.iceberg.base_location, writes=[str(info)]
         ) as running:
             result = refresh(self._session, info, mode)
             running.reads += map(str, result.sources)
