@@ -216,11 +216,11 @@ def test_one_run_is_one_snapshot_of_the_touched_segments(
 def test_other_levels_and_columns_concern_all_files(
     lake: Lake, run: Callable[..., AnalyzeResult], units: Callable[[], Units], first: Any, second: Any, reason: str
 ) -> None:
-    """The reason is told, and the result is that of a run that knew nothing."""
+    """The reason is told, and the result is that of a run that knew nothing. Directories always have bounds."""
     lake.write("d/a.parquet", {"x": [1], "y": [2]})
     run(**first)
     assert reason in (run(**second).reason or "")
-    wanted = {f"`{name}`" for name in second.get("columns", ["x", "y"])}
+    wanted = {f"`{name}`" for name in ["dir0", *second.get("columns", ["x", "y"])]}
     assert set(units().one("TABLE")["columnsStatistics"]) == wanted
 
 
