@@ -32,6 +32,7 @@ from metastore.model.vocabulary import GENERAL_INFO
 from metastore.session import Session
 
 DAY_MS: Final = 86_400_000
+PLAIN: Final = "dfs.plain.t"
 OTHERS: Final = "others"
 """The row that somebody else writes while one of ours hangs."""
 
@@ -41,16 +42,18 @@ class World(ABC):
 
     delay: ClassVar[str] = "0 s"
     """How long deletion waits."""
+    stray_name: ClassVar[str] = "data/stray.parquet"
+    """An old file of the table's folder that nobody knows."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.saved = folder / "work", folder / "saved"
         self.build()
-        self.stray = self.table_folder / "data/stray.parquet"
+        self.stray = self.table_folder / self.stray_name
         self.stray.parent.mkdir(parents=True, exist_ok=True)
         self.stray.write_bytes(b"PAR1")
         os.utime(self.stray, (0, 0))
         shutil.copytree(self.folder, self.saved)
-        self.before = self.load().metadata_location
+        self.before = self.pointer()
         self.rows_before = self.rows()
 
     def put_back(self) -> None:
@@ -72,8 +75,12 @@ class World(ABC):
         clock = Clock(now_ms=now_ms, monotonic=lambda: now_ms() / 1000, pause=pause)
         location = {"base_path": str(self.folder), "relative_path": "metastore"}
         lake = {"type": "filesystem", "warehouse": str(self.folder / "lake")}
-        given = {"iceberg.location": location, "catalogs.lake": lake, "procedures.deletion.delay": self.delay}
-        given["storage.dfs.workspaces.shop.location"] = str(self.folder / "shop")
+        given = {
+            "iceberg.location": location,
+            "catalogs.lake": lake,
+            "procedures.deletion.delay": self.delay,
+            "storage.dfs.workspaces.plain.location": str(self.folder / "plain"),
+        }
         settings = Settings.from_mapping({"drill.metastore": given}, environ={})
         with LocalEngine(1) as engine, Session(Metastore.open(settings, clock=clock), engine) as session:
             yield session
@@ -110,6 +117,10 @@ class World(ABC):
         parent = self.table_folder.parent
         return FileSystemCatalog("look", str(parent)).load_table(self.table_folder.name)
 
+    def pointer(self) -> str:
+        """The newest metadata."""
+        return self.load().metadata_location
+
     def rows(self) -> list[str]:
         """Names of all rows, read by PyIceberg."""
         return sorted(self.row_names(self.load()))
@@ -134,21 +145,17 @@ class World(ABC):
         """Every file of the table's folder."""
         return {str(path) for path in self.table_folder.rglob("*") if path.is_file()}
 
-    def left_over(self) -> set[str]:
-        """Files of the table's folder that no kept version reaches."""
-        return self.files() - self.reachable()
-
     def others(self) -> None:
         """Somebody else reads, writes and expires."""
         with self.session() as session:
-            assert self.rows()
+            assert len(self.rows()) >= len(self.rows_before)
             self.write(session, OTHERS)
             self.expire(session)
 
     def others_expire(self) -> None:
         """Somebody else reads and expires."""
         with self.session() as session:
-            assert self.rows()
+            assert len(self.rows()) >= len(self.rows_before)
             self.expire(session)
 
     def expire(self, session: Session) -> None:
@@ -234,78 +241,98 @@ class LakeWorld(World):
 
 
 class PublishedWorld(World):
-    """A publication of a folder: two snapshots of it, and files that came, changed and went since."""
+    """The plain files of ``dfs.plain.t``, published, analyzed again after a change, and not yet published again."""
+
+    kept: ClassVar[frozenset[str]] = frozenset("acd")
+    """The plain files that stay, whatever happens."""
+    stray_name = "metadata/stray.avro"
 
     @property
     def table_folder(self) -> Path:
-        """Its metadata; the files that it publishes are elsewhere."""
-        return self.folder / "lake/db/p"
-
-    @property
-    def data_folder(self) -> Path:
-        """Whose files are published."""
-        return self.folder / "shop/sales"
+        """In the lake."""
+        return self.folder / "lake/db/t"
 
     @property
     def name(self) -> tuple[str, str, str]:
         """In the catalog ``lake``."""
-        return ("lake", "db", "p")
+        return ("lake", "db", "t")
 
     def build(self) -> None:
-        """Published are ``a``, ``b`` and ``c`` of three directories; ``b`` goes, ``c`` changes, ``d`` comes."""
+        """Rows ``a`` and ``b`` are published; ``b`` is to go, and ``c`` to come, in columns that are wider."""
+        self.put("k=1/a", pa.int32())
+        self.put("k=1/b", pa.int32())
+        self.put("k=2/d", pa.int32())
         with self.session() as session:
-            session.catalogs.open("lake").create_namespace("db")
-            for name in "abc":
-                self.put(name)
-                if name != "a":
-                    self.write(session, name)
-            self.put("c", "changed")
-            self.put("d")
-            (self.data_folder / "day=b/b.parquet").unlink()
-            session.analyze("dfs.shop.sales")
-        self.of_owner = {str(self.data_folder / f"day={name}" / f"{name}.parquet") for name in "acd"}
+            session.analyze(PLAIN)
+            self.publish(session)
+            (self.folder / "plain/t/k=1/b.parquet").unlink()
+            self.put("k=1/c", pa.int64())
+            session.analyze(PLAIN)
 
-    def put(self, name: str, row: str | None = None) -> None:
-        """One file, in a directory of its own."""
-        path = self.data_folder / f"day={name}" / f"{name}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.table({"name": [row or name]}), path)
+    def put(self, path: str, width: pa.DataType) -> None:
+        """One plain file with one row, of the file's name."""
+        place = self.folder / f"plain/t/{path}.parquet"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"name": [place.stem], "n": pa.array([1], width)}), place)
+
+    def publish(self, session: Session) -> pa.Table:
+        """What was analyzed last."""
+        return session.publish(PLAIN, "lake.db.t")
 
     def write(self, session: Session, name: str) -> None:
-        """A file that is analyzed and published."""
-        self.put(name)
-        session.analyze("dfs.shop.sales")
+        """A file, analyzed and published."""
+        self.put(f"k=3/{name}", pa.int64())
+        session.analyze(PLAIN)
         self.publish(session)
 
-    def publish(self, session: Session) -> None:
-        """What was analyzed last."""
-        session.publish("dfs.shop.sales", "lake.db.p")
-
     def expire(self, session: Session) -> None:
-        """Publications expire what they leave behind; there is nothing for others to do."""
-
-    def clean(self) -> None:
-        """One more publication."""
-        with self.session(days=10) as session:
-            self.write(session, "later")
-
-    def files(self) -> set[str]:
-        """Those of the folder, too."""
-        return super().files() | {str(path) for path in self.data_folder.rglob("*") if path.is_file()}
-
-    def left_over(self) -> set[str]:
-        """Not what a publication that failed has written: the files are others', so no orphan is removed."""
-        metadata = {str(path) for path in (self.table_folder / "metadata").glob("*")}
-        return {path for path in super().left_over() if path not in metadata and path != str(self.stray)}
-
-    def reachable(self) -> set[str]:
-        """Without ``b``, which its owner has deleted, and with all others of the folder: not one of them may go."""
-        return super().reachable() - {str(self.data_folder / "day=b/b.parquet")} | self.of_owner
+        """Old versions of the component, whose units a publication reads."""
+        session.tables.expiration.expire()
 
     def row_names(self, table: Table) -> list[str]:
-        """Each file with its size, as the publication has it: what stands in the folder is the same all the time."""
-        files = [task.file for task in table.scan().plan_files()]
-        return [f"{Path(each.file_path).name} of {each.file_size_in_bytes} bytes" for each in files]
+        """Names of the files; an engine fails on one that is gone, so no row is read."""
+        plain = {str(path) for path in (self.folder / "plain").rglob("*.parquet")}
+        assert self.kept <= {Path(path).stem for path in plain}, "a plain file is lost"
+        return [Path(task.file.file_path).stem for task in table.scan().plan_files()]
+
+    def older_versions(self, table: Table) -> set[str]:
+        """Iceberg keeps those that the metadata's log names."""
+        return {entry.metadata_file for entry in table.metadata.metadata_log}
+
+    def reachable(self) -> set[str]:
+        """Of the table's own folder."""
+        return {path for path in super().reachable() if path.startswith(str(self.table_folder))}
+
+
+class UnpublishedWorld(PublishedWorld):
+    """Two files before their first publication: there is no table."""
+
+    kept = frozenset("ac")
+
+    def build(self) -> None:
+        """Rows ``a`` and ``c`` are analyzed."""
+        self.put("k=1/a", pa.int32())
+        self.put("k=2/c", pa.int64())
+        with self.session() as session:
+            session.analyze(PLAIN)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the table is."""
+        return FileSystemCatalog("look", str(self.table_folder.parent)).table_exists(self.table_folder.name)
+
+    def pointer(self) -> str:
+        """Of the table that is not there: nothing."""
+        return super().pointer() if self.is_there else ""
+
+    def rows(self) -> list[str]:
+        """Of the table that is not there: none."""
+        return super().rows() if self.is_there else []
+
+    def reachable(self) -> set[str]:
+        """Of the table that is not there: none. A hint is written after the first version, and may fail."""
+        hint = self.table_folder / "metadata/version-hint.text"
+        return super().reachable() - ({str(hint)} - self.files()) if self.is_there else set()
 
 
 def unit(table: str, owner: str = "us") -> TableMetadataUnit:

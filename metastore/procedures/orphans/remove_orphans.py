@@ -7,7 +7,8 @@ newest metadata of this table is read again, and the files are compared with eve
 (:mod:`proof`). What is in use is kept.
 
 Only the table's own location is listed. Its properties can name other folders, and whoever may write the table sets
-them. These are followed only into folders that the operator allows (:mod:`listed_folders`).
+them. These are followed only into folders that the operator allows (:mod:`listed_folders`). Of a table that publishes
+the files of others, the folder of metadata alone is listed: dead publishers leave manifests there.
 
 A run that is interrupted leaves its list. The next run also deletes the files of that list, if they are unchanged and
 still unreached.
@@ -38,7 +39,7 @@ from metastore.lake.stores.deletion_list import DeletionList, PutOff
 from metastore.lake.stores.spelling import Spelling
 from metastore.lake.stores.trees import Folder, StoredFile, files_in, stored_files
 from metastore.procedures.files.deletion_roots import deletion_roots, is_own_location
-from metastore.procedures.files.guards import bound_ms, require_gc
+from metastore.procedures.files.guards import PUBLISHED, bound_ms, require_gc
 from metastore.procedures.files.inventory import Inventory, metadata_files
 from metastore.procedures.files.listed_folders import ListedFolders, claimed_by
 from metastore.procedures.files.proof import Judgement, Proof, Where
@@ -225,7 +226,7 @@ class OrphanRemoval:
         return look(self.target.load())
 
     def _find(self, table: Table) -> _Orphans:
-        require_gc(table, "remove orphan files")
+        self._require_gc(table)
         stored = self._list_stored_files(table)
         # Load the table after the listing, so that it reaches what was committed during the listing.
         table = self.target.load()
@@ -244,13 +245,21 @@ class OrphanRemoval:
         roots = deletion_roots(self.target, table, (*self.folders.allowed, *self._location_of_call))
         return _Orphans(table, reached, known, roots, tuple(files), left_over)
 
+    def _require_gc(self, table: Table) -> None:
+        if not _is_published(table) or self.folders.location is not None or self.file_list is not None:
+            require_gc(table, "remove orphan files")
+
     def _judge(self, table: Table, files: Sequence[StoredFile]) -> Judgement:
         where = Where(table.metadata.location, self._folders(table))
         return self.proof.judge((file.location for file in files), where)
 
     def _folders(self, table: Table) -> list[str]:
         """Returns the folders in which orphans are looked for. Raises as :meth:`ListedFolders.of`."""
-        return self.folders.of(table, is_own=is_own_location(self.target, table))
+        folders = self.folders.of(table, is_own=is_own_location(self.target, table))
+        if not _is_published(table):
+            return folders
+        home = table.metadata.location.rstrip("/")
+        return [f"{folder}/metadata" for folder in folders if folder == home]
 
     @property
     def _location_of_call(self) -> tuple[str, ...]:
@@ -330,9 +339,13 @@ class OrphanRemoval:
 
     def _still_orphans(self, found: _Orphans, fresh: Table) -> list[StoredFile]:
         if fresh.metadata_location != found.table.metadata_location:
-            require_gc(fresh, "remove orphan files")
+            self._require_gc(fresh)
             self._reach(fresh, found.reached, found.known_snapshots)
         return sorted(orphans(found.files, found.reached, self.mode))
+
+
+def _is_published(table: Table) -> bool:
+    return PUBLISHED in table.metadata.properties
 
 
 def _nothing_reached(target: TargetTable, reached: int, listed: int, where: str) -> ProcedureError:

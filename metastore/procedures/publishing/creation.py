@@ -67,15 +67,23 @@ def staged_table(
 def commit_first(
     target: TargetTable, staged: StagedTable, new: NewSnapshot, manifests: Sequence[ManifestFile], summary: Summary
 ) -> None:
-    """Create the table with its first snapshot. Raises CommitFailedException if another publisher was faster."""
+    """Create the table with its first snapshot. Raises CommitFailedException if another publisher was faster.
+
+    OutcomeUnknownError: it may have been created.
+    """
     updates, catalog = new.updates(manifests, summary), target.source.catalog
     if isinstance(catalog, FileSystemCatalog):
         metadata = apply_updates(staged.table.metadata, updates, "")
         try:
-            with failures_of(target.source, TableAlreadyExistsError), target.source.turn:
+            with target.source.turn:
                 catalog.create_from(target.identifier, metadata)
         except TableAlreadyExistsError as error:
             raise CommitFailedException(str(error)) from error
+        except OSError as error:
+            if target.find_landed(updates) is None:
+                raise OutcomeUnknownError(
+                    f"it is unknown whether {target} was created: {error}. No file was removed"
+                ) from error
         return
     try:
         target.commit(staged.table, (AssertCreate(),), (*staged.updates, *updates))

@@ -5,7 +5,8 @@ files' schemas decide columns and refusals (:mod:`metastore.procedures.publishin
 Then the manifests that hold these segments are written anew, and one snapshot is committed. No data file is opened.
 
 Promises: what some engine would read wrong is refused by name. A snapshot has exactly the files of one version of the
-metastore, and names it. A lost race is repeated upon the newest table and metadata.
+metastore, and names it. It is repeated upon the newest table and metadata after a lost race, and if the version that it
+reads expires.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ from metastore.procedures.publishing.published_table import (
     unspellable,
 )
 from metastore.procedures.publishing.stored_table import StoredTable
+from metastore.scan.pruning.stored_units import in_newest
 from metastore.sources.naming import resolve
 
 ENTRIES_A_MANIFEST: Final = 2_000
@@ -103,7 +105,8 @@ def publish_table(
     target = target_named(context, to)
     asked = _PublicationCall(context, target, table, format_version, dry_run, replace, milliseconds)
     try:
-        return asked.publish()
+        # Expirations do not wait for a publication that reads units.
+        return in_newest(context.catalogs.metastore.tables, lambda _: asked.publish())
     except _RefusedError as error:
         if not dry_run:
             raise ProcedureError(f"{table} is not published, and nothing was made: {error}") from None

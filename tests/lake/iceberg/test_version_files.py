@@ -23,7 +23,7 @@ from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalo
 from metastore.lake.iceberg.catalogs.version_files import HINT, VersionFiles
 from metastore.lake.stores import local
 from metastore.lake.stores.local import LocalFileIO, create_if_absent, make_folder
-from metastore.lake.stores.pointer_store import LocalPointers
+from metastore.lake.stores.pointer_store import CreatedFile, LocalPointers
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
 
@@ -416,6 +416,35 @@ def test_a_creator_that_slept_through_an_expiration_creates_nothing(tmp_path: Pa
     assert not versions.publish(1, b"{}")
     assert versions.current() == (3, versions.location_of(3))
     assert sorted(path.name for path in (tmp_path / "metadata").iterdir()) == ["v3.metadata.json", "version-hint.text"]
+
+
+class SleepingCreator(LocalPointers):
+    """The local disk, on which others work while the creator of version 1 sleeps, right after it."""
+
+    def __init__(self, others: Callable[[], object]) -> None:
+        self._others = others
+
+    def create_if_absent(self, location: str, content: bytes) -> CreatedFile | None:
+        """Then others work."""
+        created = super().create_if_absent(location, content)
+        self._others()
+        return created
+
+
+@pytest.mark.parametrize("expired", [False, True])
+def test_a_creator_that_slept_while_others_went_on_has_created_the_table(tmp_path: Path, *, expired: bool) -> None:
+    """Its files are in use, so it must not hear that it lost; what stands of its version stays."""
+    others = VersionFiles(str(tmp_path))
+
+    def work() -> None:
+        assert others.publish(2, b"{}")
+        if expired:
+            others.remove_before(2)
+
+    versions = VersionFiles(str(tmp_path), SleepingCreator(work))
+    assert versions.publish(1, b"{}", lambda: True) is not None
+    stands = {path.name for path in (tmp_path / "metadata").iterdir()}
+    assert stands == {"v2.metadata.json", HINT} | (set() if expired else {"v1.metadata.json"})
 
 
 class UnsteadyListing(LocalPointers):

@@ -35,6 +35,7 @@ def _files(shop: Shop) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in shop.root.rglob("*") if path.is_file()}
 
 
+ORPHANS = "CALL published.system.remove_orphan_files(schema => 'shop', table_name => 'sales'"
 STATEMENTS = (
     f"DELETE FROM {NAME} WHERE x = 1",
     f"DELETE FROM {NAME} WHERE k = 1",
@@ -47,7 +48,9 @@ STATEMENTS = (
         "CALL published.system.expire_snapshots(schema => 'shop', table_name => 'sales', retain_last => 1,"
         " older_than => TIMESTAMP '2999-01-01 00:00:00 UTC')"
     ),
-    "CALL published.system.remove_orphan_files(schema => 'shop', table_name => 'sales')",
+    f"{ORPHANS}, location => '{{root}}')",
+    "CALL published.system.remove_old_metadata(schema => 'shop', table_name => 'sales')",
+    "CALL published.system.convert_equality_deletes(schema => 'shop', table_name => 'sales')",
     "CALL published.system.add_files(schema => 'shop', table_name => 'sales', location => '/tmp')",
     f"ALTER TABLE {NAME} ADD COLUMN y BIGINT",
     f"ALTER TABLE {NAME} DROP COLUMN x",
@@ -64,7 +67,7 @@ def test_what_would_touch_files_refuses_the_table_by_name(published: Shop) -> No
     before, location = _files(published), published.table.metadata_location
     for statement in STATEMENTS:
         with pytest.raises(MetastoreError, match=r"publish|GC is disabled|is its folder|gc\.enabled"):
-            published.session.sql(statement)
+            published.session.sql(statement.replace("{root}", str(published.root)))
         assert (_files(published), published.table.metadata_location) == (before, location)
 
 
@@ -85,6 +88,20 @@ def test_what_ends_a_publication_leaves_every_file(published: Shop, statement: s
     published.session.delete_due()
     assert _files(published) == before
     assert published.plain() == rows
+
+def test_orphans_of_a_publication_are_metadata_alone(published: Shop) -> None:
+    """What a dead publisher left goes; whatever else lies in the table's folder stays, as do the plain files."""
+    home = Path(published.table.location().removeprefix("file://"))
+    dead, data = home / "metadata/dead-m0.avro", home / "data/plain.parquet"
+    data.parent.mkdir(exist_ok=True)
+    unanalyzed = published.write("k=9/new.parquet", {"x": [9]})
+    for each in (dead, data, unanalyzed):
+        each.touch()
+        os.utime(each, (0, 0))
+    before, rows = _files(published), published.rows()
+    [row] = published.session.sql(f"{ORPHANS})").to_pylist()
+    assert (row["orphan_file_location"].removeprefix("file://"), row["deleted"]) == (str(dead), True)
+    assert (dead.exists(), data.exists(), _files(published), published.rows()) == (False, True, before, rows)
 
 
 def test_unpublishing_leaves_every_file(published: Shop) -> None:

@@ -18,22 +18,13 @@ from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 from pyiceberg.catalog import PropertiesUpdateSummary
-from pyiceberg.exceptions import (
-    CommitFailedException,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    TableAlreadyExistsError,
-)
+from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableResponse, CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
-from pyiceberg.table.update import (
-    SetPropertiesUpdate,
-    TableRequirement,
-    TableUpdate,
-)
+from pyiceberg.table.update import SetPropertiesUpdate, TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 
 from metastore.errors import DamageError, FormatError, InvalidRequestError, MetastoreError, StorageError
@@ -164,12 +155,21 @@ class FileSystemCatalog(CatalogWithoutViews):
         return self.create_from(key, metadata)
 
     def create_from(self, identifier: str | Identifier, metadata: TableMetadata) -> Table:
-        """Create a table as version 1 with all of ``metadata``, also its snapshots. Raises as :meth:`create_table`."""
+        """Create a table as version 1 with all of ``metadata``, also its snapshots. Raises as :meth:`create_table`.
+
+        StorageError: certainly not created. OSError: unknown.
+        """
         key = self.identifier_to_tuple(identifier)
         versions = self._versions(metadata.location)
-        won = None
-        if versions.current() is None:
-            won = versions.publish(1, _first_content(metadata), is_free=True)
+        try:
+            is_free = versions.current() is None
+        except OSError as error:
+            raise StorageError(f"cannot look up {'.'.join(key)}: {error}; nothing was changed") from error
+        won, own = None, metadata.table_uuid
+        if is_free:
+            won = versions.publish(
+                1, _first_content(metadata), lambda: self.load_table(key).metadata.table_uuid == own, is_free=True
+            )
         if won is None:
             raise TableAlreadyExistsError(f"an Iceberg table exists at {metadata.location} already")
         # PyIceberg's new metadata of version 3 lacks the next row id, which the file has.

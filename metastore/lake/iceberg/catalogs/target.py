@@ -130,7 +130,7 @@ class TargetTable:
         except Exception as error:
             if not of_a_catalog(error):
                 raise
-            landed = self._find_landed(updates)
+            landed = self.find_landed(updates)
             if landed is not None:
                 return landed
             raise OutcomeUnknownError(
@@ -139,7 +139,7 @@ class TargetTable:
             ) from error
         return Table(table.name(), response.metadata, response.metadata_location, table.io, self.source.catalog)
 
-    def _find_landed(self, updates: Sequence[TableUpdate]) -> Table | None:
+    def find_landed(self, updates: Sequence[TableUpdate]) -> Table | None:
         """Return the newest table if it shows that the commit landed, or that all its updates are done."""
         try:
             fresh = self.load()

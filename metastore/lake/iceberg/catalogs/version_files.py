@@ -193,7 +193,7 @@ class VersionFiles:
         files are deleted in ascending order, so its base (``version - 1``) is gone then. But the base of a writer that
         won can be gone just as soon, if others continued from its version and expired. ``is_built_upon`` distinguishes
         the two cases. In both, a newer version exists, because its publisher removed the base, and this file is no
-        longer needed.
+        longer needed. The first version has no base, so only ``is_built_upon`` tells whether others continued from it.
 
         Raises DamageError, and creates nothing, if the hint names a version that is lost.
         """
@@ -212,9 +212,11 @@ class VersionFiles:
         else:
             own, overtaken = created.identity, self._overtaken(version, base)
         if overtaken:
+            if version == 1 and is_built_upon():
+                return FoundVersion(version, location, own)
             with suppress(FileNotFoundError):
                 self._store.remove(location)
-            return FoundVersion(version, location, None) if is_built_upon() else None
+            return FoundVersion(version, location, None) if version > 1 and is_built_upon() else None
         # The version is published, even if writing the hint fails.
         with suppress(OSError, StorageError):
             self._store.replace(f"{self.folder}/{HINT}", str(version).encode())
