@@ -142,8 +142,8 @@ class Actions:
 
     def _act(self, call: _Call) -> Mapping[str, Any]:
         table, policy = call.table, call.policy
-        if call.publishes and policy.action is not Action.PUBLISH:
-            return {}  # Publications alone change it, and they expire what they leave behind.
+        if call.publishes and policy.action not in (Action.PUBLISH, Action.REMOVE_ORPHAN_FILES):
+            return {}  # Publications alone change it, and they expire what they leave behind, if they live on.
         match policy.action:
             case Action.EXPIRE_SNAPSHOTS if table.catalog == OWN_CATALOG:
                 return self._expire_component(call)

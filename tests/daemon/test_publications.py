@@ -71,3 +71,14 @@ def test_a_folder_that_cannot_be_published_fails_by_name(site: Site) -> None:
     [error] = [run.error for run in site.daemon().once() if run.action == "publish" and run.status == "failed"]
     assert "b.parquet" in str(error)
     assert files(site) == 1
+
+
+def test_what_a_dead_publisher_left_goes(site: Site) -> None:
+    """Its manifests are orphans; the plain files are none, though the table does not own them."""
+    dead = Path(site.lake.load_table(("shop", "sales")).location().removeprefix("file://"), "metadata", "dead-m0.avro")
+    dead.touch()
+    os.utime(dead, (0, 0))
+    site.later(days=8)
+    assert runs(site)["remove_orphan_files"] == "done"
+    assert (dead.exists(), files(site)) == (False, 1)
+    assert Path(site.folder, "data", "sales", "a.parquet").exists()
