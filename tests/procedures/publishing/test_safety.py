@@ -89,6 +89,7 @@ def test_what_ends_a_publication_leaves_every_file(published: Shop, statement: s
     assert _files(published) == before
     assert published.plain() == rows
 
+
 def test_orphans_of_a_publication_are_metadata_alone(published: Shop) -> None:
     """What a dead publisher left goes; whatever else lies in the table's folder stays, as do the plain files."""
     home = Path(published.table.location().removeprefix("file://"))
