@@ -211,8 +211,8 @@ class Duck:
             if failure.line is None:  # for a relation, DuckDB reports errors without a place; for a statement, with it
                 self.bind(query)
             raise
-        typed = typed_schema(rows.schema)
-        if typed is not rows.schema:
+        stored = rows.schema
+        if (typed := typed_schema(stored)) is not stored:
             rows = pa.Table.from_batches([typed_batch(batch, typed) for batch in rows.to_batches()], typed)
         return rows.rename_columns([self._heading(name, query) for name in rows.column_names])
 

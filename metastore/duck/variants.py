@@ -11,7 +11,6 @@ from datetime import timezone
 import pyarrow as pa
 
 from metastore.duck.session import connection, judges_arrow, relation
-from metastore.ground.quoting import double_quoted
 from metastore.lake.formats.variant_arrays import VariantArrowType, is_labelled
 
 
@@ -22,13 +21,15 @@ def reads_variants() -> bool:
 
 def with_texts(rows: pa.Table) -> pa.Table:
     """Returns ``rows`` with texts in JSON in each column that is, or contains, a variant."""
-    names = [
-        double_quoted(field.name)
-        for field in rows.schema
-        if isinstance(field.type, VariantArrowType) or is_labelled(field)
-    ]
-    if not names:
+    variants = [isinstance(field.type, VariantArrowType) or is_labelled(field) for field in rows.schema]
+    if not any(variants):
         return rows
-    texts = ", ".join(f"CAST(CAST({name} AS JSON) AS VARCHAR) AS {name}" for name in names)
-    made: pa.Table = relation(connection(timezone.utc), rows).project(f"* REPLACE ({texts})").to_arrow_table()
-    return made
+    columns = [f"c{place}" for place in range(len(variants))]  # names of a query may occur twice
+    texts = [
+        f"CAST(CAST({name} AS JSON) AS VARCHAR)" if is_variant else name
+        for name, is_variant in zip(columns, variants, strict=True)
+    ]
+    made: pa.Table = (
+        relation(connection(timezone.utc), rows.rename_columns(columns)).project(", ".join(texts)).to_arrow_table()
+    )
+    return made.rename_columns(rows.column_names)

@@ -99,6 +99,10 @@ def test_a_table_is_created_by_a_query(ms: Session) -> None:
             ("OBJECT(a, n, two words)", 5, 5),
         ),
         ("SELECT sum(TRY_CAST(v AS INT)) FROM lake.db.v", (7,)),
+        (
+            "SELECT a.id, a.v.n, b.id, b.v FROM lake.db.v a JOIN lake.db.v b ON a.id = b.id - 1 WHERE a.id = 1",
+            (1, "5", 2, "7"),
+        ),
         ("SELECT try_parse_json('no'), parse_json('[1]')", (None, "[1]")),
         # DuckDB's own uses of a colon.
         ("SELECT n: id, m: 1 + 1 FROM lake.db.v ORDER BY n", (1, 2)),
@@ -108,7 +112,7 @@ def test_a_table_is_created_by_a_query(ms: Session) -> None:
 def test_parts_of_variants(ms: Session, query: str, expected: tuple[Any, ...]) -> None:
     """As Spark, Databricks and DuckDB write them."""
     ms.sql(ROWS)
-    assert tuple(ms.sql(query).to_pylist()[0].values()) == expected
+    assert tuple(column[0].as_py() for column in ms.sql(query).columns) == expected
 
 
 @pytest.mark.parametrize(

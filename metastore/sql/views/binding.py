@@ -267,6 +267,9 @@ def _refusal(message: str, tree: exp.Query, schemas: dict[str, TupleSchema]) -> 
             f"{place}unknown column {name}: the rows of a view, a subquery or a join have no file of their own; "
             "name it in the query that reads the table, with the table's name before it"
         )
+    reasons = {key.lower(): reason for schema in schemas.values() for key, reason in schema.left_out.items()}
+    if name.lower() in reasons and name.lower() not in spellings:
+        return InvalidRequestError(f"{place}column {name} cannot be in a view: {reasons[name.lower()]}")
     hint = did_you_mean(name, spellings.values())
     whose = f" of {qualifier}" if qualifier else ""
     return InvalidRequestError(f"{place}unknown column {name}{whose}{hint}")
