@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Final, Protocol
 
@@ -79,7 +80,7 @@ class SegmentChunk:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the chunk with the content of the stored data files, which is fetched only at this point."""
         fetched = replace(self, stored=[group.fetch() for group in self.stored])
-        return SegmentChunk, tuple(getattr(fetched, field.name) for field in fields(fetched))
+        return partial(SegmentChunk, **{field.name: getattr(fetched, field.name) for field in fields(fetched)}), ()
 
 
 @dataclass(frozen=True)
