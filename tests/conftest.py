@@ -64,6 +64,7 @@ pytest_plugins = [
     "services.clickhouse",
     "services.duckdb_iceberg",
     "services.iceberg_java",
+    "services.trino",
     "services.typesafe_config",
 ]
 

@@ -12,7 +12,7 @@ import pytest
 
 ON_REQUEST = frozenset(
     {
-        *("azure", "drill", "gcs", "glue", "hdfs", "iceberg", "postgres", "rest"),
+        *("azure", "drill", "gcs", "glue", "hdfs", "iceberg", "postgres", "rest", "trino"),
         *("benchmarks", "browser", "clusters", "corpus", "exhaustive", "s3a", "versions"),
     }
 )
