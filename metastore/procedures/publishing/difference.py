@@ -68,7 +68,7 @@ class Tally:
         file, counts = entry.data_file, self.added if entry.status == ManifestEntryStatus.ADDED else self.removed
         for place, count in enumerate((1, file.record_count, file.file_size_in_bytes)):
             counts[place] += count
-        self.partitions.add(tuple(file.partition[place] for place in range(len(file.partition))))
+        self.partitions.add(_partition_of(entry))
 
     def summary(self, previous: Mapping[str, str] | None, notes: Mapping[str, str], *, anew: bool = False) -> Summary:
         """Returns the summary of the snapshot; with ``anew`` it replaces all files of the previous one."""
@@ -125,14 +125,20 @@ def is_same_file(before: ManifestEntry, now: CompactEntry, widened: Collection[i
     Bounds of the columns ``widened`` have other bytes, and are not compared.
     """
     old = before.data_file
-    partition = tuple(old.partition[place] for place in range(len(old.partition)))
-    if (old.file_size_in_bytes, old.record_count, partition) != (now.size, now.rows, now.key):
+    if (old.file_size_in_bytes, old.record_count, _partition_of(before)) != (now.size, now.rows, now.key):
         return False
     return all(
         new.get(number) == value or number in widened
         for then, new in zip(metrics_of(old), metrics_of(now.data_file), strict=True)
         for number, value in then.items()
     )
+
+
+def _partition_of(entry: ManifestEntry) -> tuple[Any, ...]:
+    if isinstance(entry, CompactEntry):
+        return entry.key
+    partition = entry.data_file.partition
+    return tuple(partition[place] for place in range(len(partition)))
 
 
 def _with_new_metrics(before: ManifestEntry, now: CompactEntry) -> ManifestEntry:

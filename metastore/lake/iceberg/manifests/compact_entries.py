@@ -125,7 +125,7 @@ class CompactEntry(ManifestEntry):
     schema: str
     content: bytes
     is_settled: bool
-    """Whether another manifest can have the bytes as they are."""
+    """Whether another manifest can have the bytes as they are: they state the entry's numbers, and inherit none."""
     file_at: int
     """The position of the data file in the bytes."""
     maps_at: int

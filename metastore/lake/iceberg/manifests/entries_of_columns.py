@@ -91,7 +91,7 @@ def entries_of_columns(
         )
         entry = CompactEntry()
         entry.schema, entry.content = schema, b"".join((before, *metrics, tail))
-        entry.file_at, entry.maps_at, entry.is_settled = len(head), len(before), None not in numbers
+        entry.file_at, entry.maps_at, entry.is_settled = len(head), len(before), True
         entry.path, entry.key, entry.rows, entry.size, entry.spec_id = path, key, rows, size, spec_id
         entry.numbers = numbers
         entries.append(entry)

@@ -74,7 +74,9 @@ class _EntryWriter(NamedTuple):
 
     def encode(self, entry: ManifestEntry) -> bytes:
         """Return the entry's bytes."""
-        return _once(entry, self.schema, self._whole) if is_settled(entry) else self._whole(entry)
+        if is_settled(entry) or getattr(entry, "reusable_bytes", None) is not None:
+            return _once(entry, self.schema, self._whole)
+        return self._whole(entry)
 
     def _whole(self, entry: Record) -> bytes:
         assert isinstance(entry, ManifestEntry)
