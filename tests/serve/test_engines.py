@@ -58,6 +58,23 @@ class TestDuckDB:
         assert len(found) == 1
         assert len(found[0]) == len(rows(lake, query.format("metastore"))[0])
 
+    def test_a_session_sees_files_that_came_since(self, make_lake: MakeLake, duckdb_iceberg: Judge) -> None:
+        """One connection, which once kept what it had loaded first (duckdb-iceberg#247); the server looks each time.
+
+        A statement has no snapshot that is younger than its begin, so the one that makes the server look sees it not.
+        """
+        own = make_lake(freshness="0 seconds")
+        (own.folder / "data" / "t").mkdir(parents=True)
+        copy = f"COPY (SELECT {{}} AS id) TO '{own.folder}/data/t/{{}}.parquet'"
+        duckdb_iceberg([copy.format(1, "a")])
+        own.sql("ANALYZE TABLE dfs.w.t REFRESH METADATA PUBLISH AS lake.shop.t")
+        query = "SELECT id FROM served_lake.shop.t ORDER BY id"
+        twice = [query, query]
+        _, *found = duckdb_iceberg(
+            [attach(own, "lake"), query, copy.format(2, "b"), *twice, copy.format(3, "c"), *twice]
+        )
+        assert [found[place] for place in (0, 3, 6)] == [[(1,)], [(1,), (2,)], [(1,), (2,), (3,)]]
+
     @pytest.mark.parametrize(
         "statement",
         [

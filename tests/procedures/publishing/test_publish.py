@@ -434,3 +434,13 @@ def test_null_directories_and_odd_names_are_read(shop: Shop) -> None:
     shop.publish()
     assert shop.rows() == shop.plain()
     assert [shop.planned(condition) for condition in ("day IS NULL", "n = 1", "n IS NULL")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("shop", ["sql"], indirect=True)
+def test_files_without_statistics_are_published(shop: Shop) -> None:
+    """PyIceberg's add_files failed on them (iceberg-python#1353); nothing is known of them, so they are always read."""
+    shop.write("k=1/a.parquet", {"x": [1, 2], "y": ["a", None]}, write_statistics=False)
+    shop.write("k=2/b.parquet", {"x": [3, 4], "y": ["b", "c"]})
+    assert shop.publish()["outcome"] == "created"
+    assert shop.rows() == shop.plain()
+    assert [shop.planned(condition) for condition in ("x = 3", "x = 9", "k = 2")] == [2, 1, 1]
