@@ -33,7 +33,7 @@ from pyiceberg.io.pyarrow import PyArrowFile
 
 from metastore.config.settings import Settings
 from metastore.sources.hive.client import HiveClient
-from metastore.sources.hive.listing import Store
+from metastore.sources.hive.listing import HiveStore
 from metastore.procedures.hive.migration import migrate
 from metastore.session import connect
 
@@ -53,7 +53,7 @@ def counted(owner, name):
     setattr(owner, name, call)
 
 for owner, name in (
-    (HiveClient, "_result"), (PyArrowFile, "create"), (Store, "contents"), (Store, "make_durable"),
+    (HiveClient, "_result"), (PyArrowFile, "create"), (HiveStore, "contents"), (HiveStore, "make_durable"),
     (migrate, "remove_attempts"), (migrate, "remove_folder"),
 ):
     counted(owner, name)

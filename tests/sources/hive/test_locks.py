@@ -28,7 +28,7 @@ LOCK_AND_WAIT = """
 import sys
 from metastore.sources.hive.client import HiveClient
 client = HiveClient(sys.argv[1])
-with client.locked(sys.argv[2], sys.argv[3]):
+with client.lock_table(sys.argv[2], sys.argv[3]):
     print("locked", flush=True)
     sys.stdin.read()
 """
