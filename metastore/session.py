@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path, PurePath
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from metastore.components.catalogs import Catalogs
@@ -345,9 +344,7 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def query_runner(self, files: int) -> QueryRunner:

@@ -118,9 +118,7 @@ def refresh(
     decision = run.decide(mode)
     if decision.mode == "up to date":
         version = run.confirm(decision)
-        return RefreshResult(
-            info, decision.mode, decision.reason, 0, None, version, None, clock() - began, [*run.listed]
-        )
+        return RefreshResult(info, decision.mode, decision.reason, 0, None, version, None, clock() - began, run.sources)
     folder = run.new_folder()
     folder.require_new()
     try:
@@ -146,10 +144,8 @@ def refresh(
     except MetastoreError as error:
         _log.warning("rows of earlier refreshes of %s could not be removed; the next one tries again: %s", info, error)
     step_done("swept")
-    files = sum(map(len, decision.files.values()))
-    return RefreshResult(
-        info, decision.mode, decision.reason, files, rows, version, engine, clock() - began, [*run.listed]
-    )
+    files, took = sum(map(len, decision.files.values())), clock() - began
+    return RefreshResult(info, decision.mode, decision.reason, files, rows, version, engine, took, run.sources)
 
 
 def remove_unneeded(
@@ -190,7 +186,8 @@ class _Refresh:
         self._bound, self._schemas, self._unlisted = bound.bound, bound.schemas, bound.unlisted
         self._way: Way = way_of(self._bound, self._schemas)
         version = session.metastore.tables.metadata.version
-        self.listed = {table: files_of(session, table) for table in tables_of(self._query)}
+        self._listed = {table: files_of(session, table) for table in tables_of(self._query)}
+        self.sources = list(self._listed)
         self._used = {column.name.lower() for column in self._bound.query.find_all(exp.Column)}
         self._states = {
             table: SourceState(
@@ -200,14 +197,14 @@ class _Refresh:
                 len(files),
                 columns_read(names.get(table), self._used),
             )
-            for table, files in self.listed.items()
+            for table, files in self._listed.items()
         }
 
     def decide(self, mode: str | None) -> _Decision:
         """Decide which files are read, and why."""
         if mode not in (None, "full", "incremental"):
             raise InvalidRequestError(f"a refresh is full or incremental, not {mode!r}")
-        every = {str(table): {f.path: f.fingerprint for f in files} for table, files in self.listed.items()}
+        every = {str(table): {f.path: f.fingerprint for f in files} for table, files in self._listed.items()}
         if mode == "full":
             return _Decision("full", "it was asked for", every)
         reason, new = self._against_last(every)
@@ -248,7 +245,7 @@ class _Refresh:
             case FullRefresh(query):
                 scans = self._scans(decision, self._bound.tables)
                 runner.write(with_types(query, schema), scans, folder.rows)
-        folder.complete({str(table): files for table, files in self.listed.items()})
+        folder.complete({str(table): files for table, files in self._listed.items()})
         return runner.name
 
     def analyze(self, folder: RefreshFolder) -> tuple[int, TupleSchema]:
