@@ -128,5 +128,5 @@ def test_metadata_that_is_none_hides_no_other_table(lake: tuple[Session, Any]) -
     rewrite("strange", lambda _: [])
     assert session.catalogs.tables("lake", "db") == ["other", "strange"]
     with pytest.raises(FormatError):
-        session.catalogs.table("lake", "db", "strange")
-    session.catalogs.table("lake", "db", "other")
+        session.catalogs.load("lake", "db", "strange")
+    session.catalogs.load("lake", "db", "other")

@@ -37,7 +37,7 @@ def test_the_guide_runs_and_shows_what_comes_back(tmp_path: Path, monkeypatch: p
         elif not language:
             assert rows == content.splitlines(), content
             shown += 1
-    assert shown == 15
+    assert shown == 16
     names["ms"].close()
     [line] = re.findall(r"`metastore (inspect [^`]+)`", text)
     ran = CliRunner().invoke(app, ["--conf", "site.conf", "--json", *shlex.split(line)])
