@@ -410,7 +410,8 @@ engine = lambda _: LocalEngine(1)
 proof = Proof(catalogs, target, engine)
 retention, now, none = Retention(now_ms + 9000), lambda: now_ms, timedelta(0)
 Expiration(
-    target=target, retention=retention, proof=proof, engine=engine, now_ms=now, timeout=none, deletions=metastore.deletions
+    target=target, retention=retention, proof=proof, engine=engine, now_ms=now, timeout=none,
+    deletions=metastore.deletions,
 ).run()
 """
 
