@@ -311,7 +311,7 @@ class Layout:
         self._overwrite(number)
         data = Path(self._load(which).metadata.location.removeprefix("file://")).resolve() / "data"
         self.next_id += 1
-        if data.is_symlink() or (data.is_dir() and any(path.is_symlink() for path in data.iterdir())):
+        if data.is_symlink() or (data.is_dir() and any(path.is_symlink() for path in data.rglob("*"))):
             return
         (data / f"stray-{self.next_id}.parquet").write_bytes(b"nobody's") if data.is_dir() else None
         aside, theirs = self.folder / f"aside-{self.next_id}", f"{'lake/' * (number % 2)}theirs-{self.next_id}"

@@ -47,6 +47,14 @@ def is_same(listed: str, status: os.stat_result) -> bool:
     return inode == str(status.st_ino) and (machine != _MACHINE or device == str(status.st_dev))
 
 
+def _leads_to_file(link: str, folder: int) -> bool:
+    """Whether the ``link`` in the opened ``folder`` leads to a file that exists."""
+    try:
+        return stat.S_ISREG(os.stat(link, dir_fd=folder).st_mode)
+    except OSError:
+        return False
+
+
 class OpenedFolders:
     """Removes files below ``roots``, local folders that links may lead to; each folder is opened once. A context."""
 
@@ -63,14 +71,17 @@ class OpenedFolders:
     def remove(self, path: str, identity: str | None) -> None:
         """Remove the name ``path``, and the checksum that Hadoop keeps beside it.
 
-        Raises StorageError if it is not below a root, a folder has become a link, or the file is not the one with
-        ``identity``; then nothing is deleted. FileNotFoundError and other OSErrors are those of the disk.
+        Raises StorageError if it is not below a root, a folder has become a link, the file is not the one with
+        ``identity``, or it is a link to a folder or to nothing: what it led to may come back, and files are named
+        through it. Then nothing is deleted. FileNotFoundError and other OSErrors are those of the disk.
         """
         folder, name = os.path.split(path)
         opened = self._folder(folder)
         status = os.lstat(name, dir_fd=opened)
         if stat.S_ISDIR(status.st_mode) or (identity is not None and not is_same(identity, status)):
             raise StorageError(f"kept: another file has the name {path} since it was listed")
+        if stat.S_ISLNK(status.st_mode) and not _leads_to_file(name, opened):
+            raise StorageError(f"kept: {path} is a link to no file; files may be named through it")
         os.unlink(name, dir_fd=opened)
         with suppress(FileNotFoundError):
             os.unlink(f".{name}.crc", dir_fd=opened)

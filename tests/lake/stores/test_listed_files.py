@@ -128,3 +128,15 @@ def test_a_tree_goes_without_what_its_links_lead_to(lake: Path) -> None:
             folders.remove_tree(str(lake / "by"))
     assert not (lake / "t").exists()
     assert (lake / "u/data/a.parquet").exists()
+
+
+def test_a_link_that_leads_to_no_file_stays(lake: Path) -> None:
+    """While a folder is away, the link to it leads nowhere, and files are named through it; a link to a file goes."""
+    (lake / "gone").symlink_to(lake / "away")
+    (lake / "folder").symlink_to(lake / "u")
+    (lake / "file").symlink_to(lake / "u/data/a.parquet")
+    kept = delete(lake, *(lake / name for name in ("gone", "folder", "file")))
+    assert list(kept) == [str(lake / "gone"), str(lake / "folder")]
+    assert (lake / "gone").is_symlink()
+    assert not (lake / "file").is_symlink()
+    assert (lake / "u/data/a.parquet").exists()

@@ -193,7 +193,10 @@ ERRORS = {
     "SELECT id FROM lake.default.sales\nWHERE  nope = 1": (InvalidRequestError, "line 2, column 8: "),
     "SELECT id,\n FROM x y z": (InvalidRequestError, "line 2, column 11: syntax error"),
     "SELECT *\n  FROM lake.default.salez": (NotFoundError, "line 2, column 8: .*did you mean sales"),
-    "SELECT * FROM lak.default.sales": (NotFoundError, "line 1, column 15: there is no catalog or plugin lak; did you mean lake"),
+    "SELECT * FROM lak.default.sales": (
+        NotFoundError,
+        "line 1, column 15: there is no catalog or plugin lak; did you mean lake",
+    ),
     "SELECT * FROM dfs.shop.salez": (NotFoundError, "line 1, column 15: .* did you mean dfs.shop.sales"),
     "SELECT * FROM salez": (NotFoundError, "line 1, column 15: unknown table salez; did you mean dfs.shop.sales"),
     "SELECT * FROM information_schema.tabels": (NotFoundError, "line 1, column 15: .* its tables are SCHEMATA"),
