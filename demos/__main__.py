@@ -16,11 +16,10 @@ from rich.markup import escape
 
 from demos import chapters
 from demos.flights import months
-from demos.story import ClaimError, Story
+from demos.story import Story, exit_code
 from metastore.config import load_text
-from metastore.errors import InvalidRequestError, MetastoreError
+from metastore.errors import InvalidRequestError
 from metastore.ground.endpoints import address_of
-from metastore.overview.formats import seconds
 from metastore.spark.session import active_session
 
 
@@ -29,29 +28,24 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     folder = Path(options.folder).absolute()
     story, stage = Story(), chapters.Stage(folder, options.months)
-    try:
+
+    def tell() -> None:
         _make_room(stage)
         play(story, stage)
-    except ClaimError as error:
-        print(f"error: not true: {error}", file=sys.stderr)
-        return 1
-    except (MetastoreError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    story.say(
-        f"\n[bold green]{story.claims} claims checked, all true, in {seconds(story.seconds)}.[/] Everything is in "
-        f"{escape(str(folder))}; look around with\n"
-    )
-    conf = shlex.quote(os.path.join(options.folder, stage.conf.name))
+        _say_where(story, folder, shlex.quote(os.path.join(options.folder, stage.conf.name)))
+
+    return exit_code(tell)
+
+
+def _say_where(story: Story, folder: Path, conf: str) -> None:
+    """Print what was shown, and the commands to look around with the configuration ``conf``."""
+    story.say(f"\n[bold green]{story.result}[/] Everything is in {escape(str(folder))}; look around with\n")
     story.code(f"$ {_command()} --conf {conf} describe {chapters.TABLE}", "console")
     if sys.stdout.isatty():
         served = load_text("").serve
         address = address_of("http", served.host, served.port)
         story.say(f"\nor in a browser, at {address}/, while this command runs\n")
         story.code(f"$ {_command()} --conf {conf} serve", "console")
-    return 0
 
 
 def _make_room(stage: chapters.Stage) -> None:

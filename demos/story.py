@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from time import perf_counter
 from typing import Final, TypeVar
@@ -12,6 +13,9 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
+from metastore.errors import MetastoreError
+from metastore.overview.formats import seconds
+
 T = TypeVar("T")
 
 _WIDTH: Final = 110
@@ -19,6 +23,21 @@ _WIDTH: Final = 110
 
 class ClaimError(AssertionError):
     """A claim of the demo is false."""
+
+
+def exit_code(play: Callable[[], None]) -> int:
+    """Play a demo; returns 0 if every claim held, 1 after an error, which is printed, and 130 after Ctrl-C."""
+    try:
+        play()
+    except ClaimError as error:
+        print(f"error: not true: {error}", file=sys.stderr)
+        return 1
+    except (MetastoreError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
 
 
 class Story:
@@ -31,9 +50,9 @@ class Story:
         self.claims = 0
 
     @property
-    def seconds(self) -> float:
-        """Elapsed time, in seconds."""
-        return perf_counter() - self._began
+    def result(self) -> str:
+        """How many claims held, in which time."""
+        return f"{self.claims} claims checked, all true, in {seconds(perf_counter() - self._began)}."
 
     def chapter(self, title: str) -> None:
         """Begin a numbered chapter."""

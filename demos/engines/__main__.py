@@ -13,10 +13,9 @@ from pathlib import Path
 
 from demos.engines import chapters
 from demos.flights import months
-from demos.story import ClaimError, Story
+from demos.story import Story, exit_code
 from metastore.daemon.publications import renew
-from metastore.errors import InvalidRequestError, MetastoreError
-from metastore.overview.formats import seconds
+from metastore.errors import InvalidRequestError
 from metastore.serve.server import RestServer
 
 
@@ -26,19 +25,13 @@ def main(arguments: list[str] | None = None) -> int:
     folder = Path(options.folder).absolute()
     environment = Path(options.environment).absolute() if options.environment else folder / "environment"
     story, stage = Story(), chapters.Stage(folder, environment, options.months)
-    try:
+
+    def tell() -> None:
         _make_room(stage)
         play(story, stage)
-    except ClaimError as error:
-        print(f"error: not true: {error}", file=sys.stderr)
-        return 1
-    except (MetastoreError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    story.say(f"\n[bold green]{story.claims} claims checked, all true, in {seconds(story.seconds)}.[/]")
-    return 0
+        story.say(f"\n[bold green]{story.result}[/]")
+
+    return exit_code(tell)
 
 
 def play(story: Story, stage: chapters.Stage) -> None:

@@ -15,32 +15,24 @@ from threading import Event
 from demos.flights import months
 from demos.s3 import chapters
 from demos.s3.process import s3_server
-from demos.story import ClaimError, Story
-from metastore.errors import MetastoreError
-from metastore.overview.formats import seconds
+from demos.story import Story, exit_code
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Play the demo and return the exit code."""
     options = _options(arguments)
-    try:
+
+    def tell() -> None:
         with s3_server() as server:
             os.makedirs(options.folder, exist_ok=True)
             conf = Path(options.folder, "demo-s3.conf")
             story = Story()
             play(story, chapters.Stage(server, conf, options.months, options.latency / 1000))
-            story.say(f"\n[bold green]{story.claims} claims checked, all true, in {seconds(story.seconds)}.[/]")
+            story.say(f"\n[bold green]{story.result}[/]")
             if options.stay:
                 _stay(story, conf)
-    except ClaimError as error:
-        print(f"error: not true: {error}", file=sys.stderr)
-        return 1
-    except (MetastoreError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+
+    return exit_code(tell)
 
 
 def play(story: Story, stage: chapters.Stage) -> None:

@@ -233,7 +233,7 @@ def decide(
     if other_columns:
         return Full(wanted, "the table has other columns now")
     same_files = known_table.state.fingerprint == table_fingerprint(fresh)
-    reason = _other_wishes(known_table, wanted)
+    reason = _changed_request(known_table, wanted)
     if same_files and reason is None:
         return NothingToDo()
     if known_table.level is MetadataType.TABLE:
@@ -300,7 +300,7 @@ def _foreign(known_table: KnownTable, request: WantedMetadata, location: str) ->
     return None
 
 
-def _other_wishes(known_table: KnownTable, request: WantedMetadata) -> str | None:
+def _changed_request(known_table: KnownTable, request: WantedMetadata) -> str | None:
     """The reason why units of unchanged files must be rewritten; None if they need not be."""
     if known_table.level != request.level:
         return f"the level was {known_table.level}"

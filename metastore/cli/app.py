@@ -125,10 +125,10 @@ def analyze(  # noqa: PLR0913, PLR0917 - one for each option of the command
 ) -> object:
     """Bring the metadata of a table, or of many, up to date with its files."""
     from metastore.cli.commands import many, named_parts
-    from metastore.cli.commands import statistics as wishes
+    from metastore.cli.commands import statistics as options
 
     invocation.make_place_if_needed()
-    asked = wishes.request(
+    asked = options.request(
         columns, level.value, statistics, sample, format_, schema, option or (), case_sensitive, bounds
     )
     parts = named_parts.arguments(partition or (), since, paths)

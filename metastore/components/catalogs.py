@@ -246,18 +246,18 @@ class Catalogs:
         of :meth:`TargetTable.newest_pointer`.
         """
         target = self.target(catalog, schema, name)
-        with self.suggesting(target):
+        with self._suggesting(target):
             target.require_there()
         return target
 
     def load(self, catalog: str, schema: str, name: str) -> Table:
         """Return an existing table at its newest version. Raises as :meth:`table`."""
         target = self.target(catalog, schema, name)
-        with self.suggesting(target):
+        with self._suggesting(target):
             return target.load()
 
     @contextmanager
-    def suggesting(self, target: TargetTable) -> Iterator[None]:
+    def _suggesting(self, target: TargetTable) -> Iterator[None]:
         """Within, the error about a missing ``target`` suggests near names, or says that there is no such schema."""
         try:
             yield

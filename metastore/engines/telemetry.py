@@ -91,7 +91,7 @@ def _run_events(running: Operation, namespace: str) -> Iterator[None]:
     token = _within.set(True)
     try:
         yield
-    except BaseException as error:
+    except BaseException as error:  # an interrupt ends the run, too; it goes on to the caller
         _emit(running, namespace, run_id, "FAIL", error)
         raise
     finally:

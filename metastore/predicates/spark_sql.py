@@ -84,4 +84,6 @@ def _reason(error: Mapping[str, object]) -> str:
     description = str(error.get("description")).split(" for <class")[0]
     if description.startswith("Required keyword"):
         description = "a value or a condition is missing"
+    if description.startswith("Invalid expression"):
+        description = "no condition can have this"
     return f"{description} at {error['highlight']!r}" if error.get("highlight") else description

@@ -216,7 +216,7 @@ def test_one_run_is_one_snapshot_of_the_touched_segments(
 def test_other_levels_and_columns_concern_all_files(
     lake: Lake, run: Callable[..., AnalyzeResult], units: Callable[[], Units], first: Any, second: Any, reason: str
 ) -> None:
-    """The reason is told, and the result is that of a run that knew nothing. Directories always have bounds."""
+    """The result has the reason, and equals that of a first run. Directories always have bounds."""
     lake.write("d/a.parquet", {"x": [1], "y": [2]})
     run(**first)
     assert reason in (run(**second).reason or "")

@@ -1,4 +1,4 @@
-"""What people get wrong, and what they are told: one line that names the thing, the place, and the next step."""
+"""Fifty common mistakes, each with its error: what is wrong, where it is, and the next step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     "a folder of texts": (["analyze", "./texts"], "No data file is in it. Files that end in .avro"),
     "no keys for a bucket": (["analyze", "s3://nowhere-at-all/x"], "no keys found: set them in the environment"),
     "no such host": (["analyze", "hdfs://nohost.invalid:8020/x"], "cannot reach nohost.invalid:9870"),
-    "a store that is not known": (["analyze", "ftp://host/x"], "ftp"),
+    "a store that is not known": (
+        ["analyze", "ftp://host/x"],
+        "ftp://host/x has a scheme that is not known; there are file, ",
+    ),
     # Conditions.
     "a column that slipped": (
         ["prune", "./sales", "amout > 2"],
@@ -46,7 +49,7 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     ),
     "a condition with one side": (["prune", "./sales", "id = 1 AND"], "a value or a condition is missing at 'AND'"),
     "an open quote": (["prune", "./sales", "name = 'a"], "a quote may be open"),
-    "an assignment": (["prune", "./sales", "id := 1"], "syntax error"),
+    "an assignment": (["prune", "./sales", "id := 1"], "line 1, column 5: no condition can have this at ':='"),
     # Configuration.
     "no such configuration": (["--conf", "nope.conf", "tables"], "the configuration 'nope.conf' does not exist"),
     "an open brace": (
@@ -57,7 +60,10 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
         ["--conf", "typo.conf", "tables"],
         "did you mean drill.metastore.iceberg.location.base_path?",
     ),
-    "a substitution of nothing": (["--conf", "substitution.conf", "tables"], "nowhere"),
+    "a substitution of nothing": (
+        ["--conf", "substitution.conf", "tables"],
+        "refers to ${{nowhere}}, which is neither a key nor an environment variable",
+    ),
     "a duration": (
         [*LAKE, "expire", "--older-than", "10 lightyears"],
         "'10 lightyears' is no duration: unknown unit 'lightyears'",
@@ -88,7 +94,7 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
         "there is no catalog or plugin lak; did you mean lake?",
     ),
     "a schema that slipped": ([*LAKE, "sql", "SELECT * FROM lake.x.t"], "schema lake.x does not exist"),
-    "a table of a schema": ([*LAKE, "sql", "SELECT * FROM lake.s.u"], "lake.s.u"),
+    "a table of a schema": ([*LAKE, "sql", "SELECT * FROM lake.s.u"], "column 15: table lake.s.u does not exist"),
     "a type that slipped": (
         [*LAKE, "sql", "CREATE TABLE lake.s.n (a INTT)"],
         "INTT is no type of an Iceberg column; there are BIGINT",
@@ -114,8 +120,14 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
         [*LAKE, "sql", "SELECT * FROM lake.s.t FOR VERSION AS OF 5"],
         "table s.t has no snapshot 5",
     ),
-    "a branch that is not there": ([*LAKE, "sql", 'SELECT * FROM lake.s."t@dev"'], "dev"),
-    "a partition of a new name": ([*LAKE, "sql", "ALTER TABLE lake.s.t ADD PARTITION FIELD day(z)"], "z"),
+    "a branch that is not there": (
+        [*LAKE, "sql", 'SELECT * FROM lake.s."t@dev"'],
+        "column 15: table s.t has no branch or tag 'dev'; it has none",
+    ),
+    "a partition of a new name": (
+        [*LAKE, "sql", "ALTER TABLE lake.s.t ADD PARTITION FIELD day(z)"],
+        "column 46: there is no column z; there are a, b",
+    ),
     # Procedures.
     "a procedure that slipped": (
         [*LAKE, "sql", "CALL lake.system.expire_snapshot('s.t')"],
@@ -133,7 +145,10 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
         [*LAKE, "sql", "CALL lake.system.expire_snapshots(table => 's.t', older_than => 'yesterdy')"],
         "argument 'older_than'",
     ),
-    "a publication onto a table": ([*LAKE, "publish", "dfs.my.sales", "lake.s.t"], "lake.s.t"),
+    "a publication onto a table": (
+        [*LAKE, "publish", "dfs.my.sales", "lake.s.t"],
+        "lake.s.t is no published table: choose another name for dfs.my.sales",
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""A load of a published table looks at its folder first; what stops the look stops no answer, and is told."""
+"""A load of a published table looks at its folder first. If the look fails, the answer is stale and says why."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_look_that_is_late_is_waited_for_once() -> None:
 
 
 def test_a_failed_look_is_tried_again_after_a_while() -> None:
-    """Not by every load; its error is what all of them are told, and that of a defect is not shown."""
+    """Later loads do not repeat it, and all of them have its error. The text of a defect is in the log alone."""
     folder = Folder()
     fresh = folder.fresh()
     folder.error = NotFoundError("gone")

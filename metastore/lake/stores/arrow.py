@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.stores.locations import known_store
+from metastore.lake.stores.locations import KNOWN, known_store
 from metastore.lake.stores.store_module import store_module
 from metastore.redaction import showable
 
@@ -42,4 +42,5 @@ def _remote(location: str, options: tuple[tuple[str, str], ...]) -> tuple[fs.Fil
     try:
         return fs.FileSystem.from_uri(uri)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidRequestError(f"{location} is no location pyarrow can open: {error}") from showable(error)
+        known = ", ".join(("file", *(each for store in KNOWN for each in store.schemes)))
+        raise InvalidRequestError(f"{location} has a scheme that is not known; there are {known}") from showable(error)

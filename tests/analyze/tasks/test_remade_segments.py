@@ -117,7 +117,7 @@ def test_it_does_not_matter_who_makes_a_segment_anew(
     ],
     ids=["to row groups", "other columns", "to files", "to segments", "to the table"],
 )
-def test_other_wishes_are_fulfilled(
+def test_another_request_is_fulfilled(
     begun: Lake,
     open_metastore: Callable[..., Metastore],
     tmp_path: Path,
