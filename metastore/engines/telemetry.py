@@ -24,6 +24,7 @@ from datetime import datetime, timezone
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
+from uuid import uuid4
 
 from metastore.engines.traffic import traffic_so_far
 from metastore.ground.distribution import VERSION, install_command
@@ -86,7 +87,7 @@ def _span(running: Operation) -> Iterator[None]:
 @contextmanager
 def _run_events(running: Operation, namespace: str) -> Iterator[None]:
     """Within, a run of OpenLineage is under way."""
-    run_id: list[str] = []
+    run_id = str(uuid4())
     _emit(running, namespace, run_id, "START")
     token = _within.set(True)
     try:
@@ -99,19 +100,15 @@ def _run_events(running: Operation, namespace: str) -> Iterator[None]:
     _emit(running, namespace, run_id, "COMPLETE")
 
 
-def _emit(
-    running: Operation, namespace: str, run_id: list[str], state: str, error: BaseException | None = None
-) -> None:
-    """Send one event of a run, whose id is made with its first event. A failure is logged."""
+def _emit(running: Operation, namespace: str, run_id: str, state: str, error: BaseException | None = None) -> None:
+    """Send one event of a run. A failure is logged."""
     try:
         client, events = _lineage()
-        if not run_id:
-            run_id.append(str(import_module("openlineage.client.uuid").generate_new_uuid()))
         metrics = _metrics(running) if state == "COMPLETE" else {}
         event = events.RunEvent(
             eventTime=datetime.now(timezone.utc).isoformat(),
             producer=_PRODUCER,
-            run=events.Run(run_id[0], _failure(error)),
+            run=events.Run(run_id, _failure(error)),
             job=events.Job(namespace, ".".join([running.name, *(running.writes or running.reads)[:1]])),
             eventType=events.RunState[state],
             inputs=[events.InputDataset(namespace, each, inputFacets=metrics) for each in running.reads],

@@ -9,6 +9,7 @@ characters. Sessions with settings for the older readings are refused (:mod:`met
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
@@ -80,10 +81,21 @@ def double_quoted(text: str) -> list[tuple[int, int, str]]:
     return [(token.start, token.end + 1, token.text) for token in strings if text[token.start] == '"']
 
 
+def reason_of(error: Mapping[str, object]) -> str:
+    """What one error of sqlglot's parser says, in words without its classes."""
+    description = str(error.get("description")).split(" for <class")[0].partition("\n")[0].rstrip(".")
+    plain = (each for begin, each in _REASONS.items() if description.startswith(begin))
+    return next(plain, _CLASS.sub(r"\1", description))
+
+
+_CLASS: Final = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
+_REASONS: Final[Mapping[str, str]] = {
+    "Required keyword": "a value or a condition is missing",
+    "Invalid expression": "nothing can have this here",
+}
+"""Plain words for descriptions that begin so."""
+
+
 def _reason(error: Mapping[str, object]) -> str:
-    description = str(error.get("description")).split(" for <class")[0]
-    if description.startswith("Required keyword"):
-        description = "a value or a condition is missing"
-    if description.startswith("Invalid expression"):
-        description = "no condition can have this"
-    return f"{description} at {error['highlight']!r}" if error.get("highlight") else description
+    reason = reason_of(error)
+    return f"{reason} at {error['highlight']!r}" if error.get("highlight") else reason

@@ -49,7 +49,7 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     ),
     "a condition with one side": (["prune", "./sales", "id = 1 AND"], "a value or a condition is missing at 'AND'"),
     "an open quote": (["prune", "./sales", "name = 'a"], "a quote may be open"),
-    "an assignment": (["prune", "./sales", "id := 1"], "line 1, column 5: no condition can have this at ':='"),
+    "an assignment": (["prune", "./sales", "id := 1"], "line 1, column 5: nothing can have this here at ':='"),
     # Configuration.
     "no such configuration": (["--conf", "nope.conf", "tables"], "the configuration 'nope.conf' does not exist"),
     "an open brace": (

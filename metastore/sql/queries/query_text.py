@@ -22,6 +22,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from metastore.duck.queries import Failure
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
+from metastore.predicates.spark_sql import reason_of
 from metastore.sql.queries.lateral_views import lateral_views
 from metastore.sql.queries.table_changes import table_changes
 from metastore.sql.queries.version_clauses import RequestedVersion, version_clauses
@@ -161,7 +162,7 @@ def _tree(statement: Statement, text: str) -> exp.Expr:
         marked = first.get("highlight") or " "
         place = f"line {first.get('line', 1)}, column {max(first.get('col', 1) - len(marked), 0) + 1}"
         raise InvalidRequestError(
-            f"{place}: the tables of the query cannot be determined: {first.get('description')}"
+            f"{place}: the tables of the query cannot be determined: {reason_of(first)}"
         ) from error
     except (SqlglotError, RecursionError) as error:
         place = statement.place(statement.tokens[0])

@@ -15,13 +15,12 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from metastore.errors import InvalidRequestError
-from metastore.predicates.spark_sql import SparkSql
+from metastore.predicates.spark_sql import SparkSql, reason_of
 
 DEFAULT_DIALECT: Final = "spark"
 """The SQL dialect of views that do not name another; predicates and Spark use the same."""
 
 _NOT_SPACE: Final = re.compile(r"[^\n]")
-_CLASS: Final = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -45,9 +44,7 @@ def parse_query(text: str, dialect: str = DEFAULT_DIALECT) -> exp.Query:
         statements = [statement for statement in sqlglot.parse(text, read=_reader(dialect)) if statement is not None]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
-        message = _CLASS.sub(r"\1", str(first.get("description") or error)).partition("\n")[0].rstrip(".")
-        if message.startswith("Required keyword"):
-            message = "a value or a condition is missing"
+        message = reason_of(first or {"description": error})
         near = f" near {first['highlight']!r}" if first.get("highlight") else ""
         column = first["col"] - len(first.get("highlight") or " ") + 1 if first.get("line") else 0
         place = f"line {first['line']}, column {column}: " if column else ""
