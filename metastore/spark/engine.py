@@ -46,9 +46,9 @@ from metastore.spark.session import (
     GONE,
     active_session,
     adopt,
+    create_frame,
     is_classic,
     is_stopped,
-    keeping_active,
     process_folder,
     quiet_about_pandas,
     start_session,
@@ -197,7 +197,7 @@ class SparkEngine:
         package is sent to executors at once, because nothing can be sent once the DataFrame runs.
         """
         if not chunks:
-            return self.spark.createDataFrame([], schema)
+            return create_frame(self.spark, [], schema)
         self.prepare()
         pickled_task = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
         sent = [zlib.compress(pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL)) for chunk in chunks]
@@ -208,8 +208,7 @@ class SparkEngine:
         """Returns a DataFrame with one partition for each of ``sent``, which has it as its only row."""
         if is_classic(self.spark):
             rows = self.spark.sparkContext.parallelize([(each,) for each in sent], len(sent))
-            with keeping_active(self.spark):
-                return self.spark.createDataFrame(rows, worker.CHUNK)
+            return create_frame(self.spark, rows, worker.CHUNK)
         numbers = self.spark.range(0, len(sent), 1, len(sent))
         return numbers.mapInArrow(worker.one_of(sent), worker.CHUNK)
 

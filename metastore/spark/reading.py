@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from metastore.ground.quoting import quote_for_spark
+from metastore.spark.session import create_frame
 
 _LISTING_JOB_FROM: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -38,7 +39,7 @@ def read_files(spark: SparkSession, base_path: str, schema: StructType | None, f
     Spark lists the whole of ``base_path`` to find a schema. A missing file raises Spark's own error.
     """
     if not files and schema is not None:
-        return spark.createDataFrame([], schema)
+        return create_frame(spark, [], schema)
     frame = _frame_of_scan(spark, base_path, schema, files or [base_path], len(files))
     return frame if files else frame.limit(0)
 

@@ -18,17 +18,18 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark import RDD
 from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from metastore.engines.java import find_java
 from metastore.errors import EngineError
@@ -82,6 +83,8 @@ GONE: Final = (AttributeError, Py4JError, OSError)
 
 
 _COPYING: Final = Lock()
+_ACTIVATING: Final = Lock()
+"""Several threads that change the active session, and restore it, would restore each other's."""
 
 
 def spark_session(settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -164,23 +167,27 @@ def copy_session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[S
             copy.client.close()
 
 
-@contextmanager
-def keeping_active(spark: SparkSession) -> Iterator[None]:
-    """Within, PySpark may make the classic session ``spark`` the active one, as it does to create a DataFrame.
+def create_frame(
+    spark: SparkSession, rows: Iterable[tuple[object, ...]] | RDD[Any], schema: StructType | str
+) -> DataFrame:
+    """Returns ``rows`` as a DataFrame of ``schema``; the active session stays what it is.
 
-    Afterwards, the active session is the same as before.
+    PySpark makes the session in which a DataFrame is created the active one, and so would keep a copy for ever.
     """
-    before = SparkSession._activeSession  # noqa: SLF001 - PySpark has no other door to it
-    try:
-        yield
-    finally:
-        SparkSession._activeSession = before  # noqa: SLF001 - as above
-        assert spark._jvm is not None  # noqa: SLF001 - as above
-        sessions = spark._jvm.org.apache.spark.sql.SparkSession  # noqa: SLF001 - as above
-        if before is None:
-            sessions.clearActiveSession()
-        else:
-            sessions.setActiveSession(before._jsparkSession)  # noqa: SLF001 - as above
+    if not is_classic(spark):
+        return spark.createDataFrame(rows, schema)
+    with _ACTIVATING:
+        before = SparkSession._activeSession  # noqa: SLF001 - PySpark has no other door to it
+        try:
+            return spark.createDataFrame(rows, schema)
+        finally:
+            SparkSession._activeSession = before  # noqa: SLF001 - as above
+            assert spark._jvm is not None  # noqa: SLF001 - as above
+            sessions = spark._jvm.org.apache.spark.sql.SparkSession  # noqa: SLF001 - as above
+            if before is None:
+                sessions.clearActiveSession()
+            else:
+                sessions.setActiveSession(before._jsparkSession)  # noqa: SLF001 - as above
 
 
 def start_session(settings: Mapping[str, str]) -> SparkSession:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
-from metastore.spark.session import process_folder, session_settings, spark_session
+from metastore.spark import SparkEngine
+from metastore.spark.reading import read_files
+from metastore.spark.session import copy_session, process_folder, session_settings, spark_session
 
 pytestmark = pytest.mark.spark
 
@@ -62,6 +71,22 @@ def test_the_running_session_is_adopted_as_it_is(spark: SparkSession) -> None:
     before = spark.conf.getAll
     assert spark_session({"spark.app.name": "another"}) is spark
     assert spark.conf.getAll == {**before, "spark.sql.python.filterPushdown.enabled": "true"}
+
+
+@pytest.mark.parametrize("files", [(), ("part.parquet",)])
+def test_the_active_session_stays(spark: SparkSession, tmp_path: Path, files: Sequence[str]) -> None:
+    """What reads in a copy, no file or one, by Spark or by tasks, in several threads, never leaves it active."""
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "part.parquet")
+    schema = StructType([StructField("id", LongType())])
+    paths = [f"file://{tmp_path}/{name}" for name in files]
+    batch = pa.record_batch({"id": [1, 2]})
+    with copy_session(spark, {}) as copy, ThreadPoolExecutor(4) as threads:
+        engine = SparkEngine(copy)
+        read = [partial(read_files, copy, f"file://{tmp_path}", schema, paths)]
+        read.append(partial(engine.rows, paths, lambda _: [batch], schema))
+        for frame in threads.map(lambda make: make(), read * 20):
+            assert frame.schema == schema
+        assert SparkSession.active() is spark
 
 
 def test_sockets_are_used(spark: SparkSession) -> None:
