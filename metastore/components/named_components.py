@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, Or
 
@@ -143,10 +143,8 @@ class NamedComponent(Component[N]):
                 raise self.unknown(old)
             if self.find(new, at=version) is not None:
                 raise InvalidRequestError(f"{self.noun} {new} exists already; drop it first")
-            renamed = _rename_unit(present, new)
-            if now_ms is not None:
-                renamed = dataclasses.replace(renamed, last_modified_time=now_ms)
-            modify.delete(name_filter(old)).overwrite([renamed])
+            changes = {} if now_ms is None else {"last_modified_time": now_ms}
+            modify.delete(name_filter(old)).overwrite([_rename_unit(present, new, **changes)])
             return True
 
         return self._transact(old, change, Or(name_filter(old), name_filter(new)))
@@ -220,9 +218,10 @@ class NamedComponent(Component[N]):
         return on_newest(self.metadata, attempt, lost)
 
 
-def _rename_unit(unit: N, name: TableInfo) -> N:
-    """Return ``unit`` renamed to ``name``, in the spelling that look-ups use."""
-    return dataclasses.replace(unit, storage_plugin=name.storage_plugin, workspace=name.workspace, name=name.name)
+def _rename_unit(unit: N, name: TableInfo, **changes: Any) -> N:
+    """Return ``unit`` renamed to ``name``, in the spelling that look-ups use, with other fields' ``changes``."""
+    new = {"storage_plugin": name.storage_plugin, "workspace": name.workspace, "name": name.name}
+    return dataclasses.replace(unit, **new, **changes)
 
 
 def _info(name: TableInfo | str) -> TableInfo:

@@ -32,4 +32,4 @@ def test_a_request_and_keywords(tmp_path: Path) -> None:
 def test_an_unknown_keyword(tmp_path: Path) -> None:
     """Python's own error, with the word."""
     with pytest.raises(TypeError, match="colums"):
-        Lake(tmp_path).session.analyze(TABLE, colums=["a"])
+        Lake(tmp_path).session.analyze(TABLE, colums=["a"])  # type: ignore[call-arg]

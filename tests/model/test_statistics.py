@@ -41,11 +41,11 @@ def statistics(draw: st.DrawFn) -> ColumnStatistics:
     """Any statistics of any type."""
     name = draw(st.sampled_from(list(BOUNDS)))
     low, high = (draw(st.none() | BOUNDS[name]) for _ in range(2))
-    exact = [True if bound is None else draw(st.booleans()) for bound in (low, high)]
+    low_exact, high_exact = [True if bound is None else draw(st.booleans()) for bound in (low, high)]
     nulls, non_nulls, rows, nans = (draw(COUNTS) for _ in range(4))
     if rows is not None:
         rows = max(rows, (nulls or 0) + (non_nulls or 0))
-    return ColumnStatistics(name.split()[0], low, high, *exact, nulls, non_nulls, rows, nans)
+    return ColumnStatistics(name.split()[0], low, high, low_exact, high_exact, nulls, non_nulls, rows, nans)
 
 
 @given(statistics())

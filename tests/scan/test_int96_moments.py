@@ -71,7 +71,7 @@ def test_a_time_is_its_moment_or_an_error(
     if analyzed != "no":
         lake.session.analyze(TABLE, bounds=analyzed)
     known: list[int | None] = [None if each is None else moment(each) for each in written]
-    reader = open_data_file(pa.OSFile(str(path)), FileFormat.PARQUET, str(path))
+    reader = open_data_file(pa.OSFile(str(path), "rb"), FileFormat.PARQUET, str(path))
     if all(each is None or held(each) for each in written):
         more: list[int | None] = [None] if analyzed == "no" else []
         assert sorted(read(lake, ["at"])["at"], key=str) == sorted(known + more, key=str)

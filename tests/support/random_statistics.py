@@ -39,12 +39,12 @@ def statistics(draw: st.DrawFn, of: str) -> ColumnStatistics:
     low, high = (bound if draw(st.booleans()) else None for bound in bounds)
     if low is not None and draw(st.booleans()):
         high = low
-    exact = [draw(st.booleans()) for _ in range(2)]
     return ColumnStatistics(
         "TIMESTAMP" if of == "INSTANT" else of,
         low,
         high,
-        *exact,
+        draw(st.booleans()),
+        draw(st.booleans()),
         draw(COUNTS),
         draw(COUNTS),
         draw(COUNTS),

@@ -51,8 +51,8 @@ class EmbeddedPlace(NamedTuple):
         """Decodes a ``stored`` place; None if there is none, or it has another version or is too large."""
         if stored is None or len(stored) != _PLACE.size or stored[0] not in (_STATISTICS_ONLY, _WITH_FACTS):
             return None
-        version, *numbers = _PLACE.unpack(stored)
-        place = cls(*numbers, version == _WITH_FACTS)
+        version, offset, length, size, checksum = _PLACE.unpack(stored)
+        place = cls(offset, length, size, checksum, version == _WITH_FACTS)
         return place if place.size <= _MOST_BYTES else None
 
 

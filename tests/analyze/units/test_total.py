@@ -59,9 +59,9 @@ def column_statistics(draw: st.DrawFn, type_: str, rows: int, kind: Kind) -> Col
     if non_nulls and nans != non_nulls and draw(often):
         numbers = draw(st.lists(st.integers(*kind.values), min_size=2, max_size=2))
         low, high = (value(number) for number in sorted(numbers))
-    exact = [bound is None or draw(often) > 0 for bound in (low, high)]
-    counts = (rows - non_nulls, non_nulls) if draw(often) else (None, None)
-    return ColumnStatistics(type_, low, high, *exact, *counts, rows, nans)
+    low_exact, high_exact = [bound is None or draw(often) > 0 for bound in (low, high)]
+    nulls, counted = (rows - non_nulls, non_nulls) if draw(often) else (None, None)
+    return ColumnStatistics(type_, low, high, low_exact, high_exact, nulls, counted, rows, nans)
 
 
 @st.composite

@@ -126,8 +126,8 @@ class History:
         """What goes with the ``expired`` versions, by the names of files."""
         kept = self.metadata(snapshot for snapshot in self.snapshots if snapshot not in expired)
         found = Doomed.of(mark(Mark(expired, {}, kept), ComponentLister(self.read(cache))))
-        names = [[Path(path).name for path in paths] for paths in (found.manifests, found.manifest_lists)]
-        return Doomed(found.data_files, *names, [])
+        manifests, lists = [[Path(path).name for path in paths] for paths in (found.manifests, found.manifest_lists)]
+        return Doomed(found.data_files, manifests, lists, [])
 
 
 @pytest.fixture

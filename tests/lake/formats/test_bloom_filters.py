@@ -30,7 +30,7 @@ def write(path: Path, table: pa.Table, groups: int) -> None:
 def possible(path: Path, probes: Probes) -> list[int]:
     """The row groups that may have the values."""
     metadata = pq.read_metadata(path)
-    return list(possible_groups(lambda: pa.OSFile(str(path)), metadata, probes, range(metadata.num_row_groups)))
+    return list(possible_groups(lambda: pa.OSFile(str(path), "rb"), metadata, probes, range(metadata.num_row_groups)))
 
 
 @pytest.mark.parametrize(

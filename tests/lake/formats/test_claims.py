@@ -271,5 +271,8 @@ def test_rows_of_a_footer_and_of_its_stripes_are_compared(tmp_path: Path) -> Non
     start = len(content) - 1 - after - length
     footer = [(n, k, 7 if n == 6 else value) for n, k, value in _fields(content[start : start + length])]
     (folder / "a.orc").write_bytes(content[:start] + _written(footer) + content[start + length :])
-    with pa.OSFile(str(folder / "a.orc")) as source, pytest.raises(FormatError, match="7 rows, and its stripes have 3"):
+    with (
+        pa.OSFile(str(folder / "a.orc"), "rb") as source,
+        pytest.raises(FormatError, match="7 rows, and its stripes have 3"),
+    ):
         read_orc(source, source.size())

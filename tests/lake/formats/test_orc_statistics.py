@@ -49,7 +49,7 @@ def measured(path: Path) -> dict[ColumnPath, ColumnStatistics]:
 
 def known(path: Path) -> dict[ColumnPath, ColumnStatistics]:
     """What is taken from the footer."""
-    with pa.OSFile(str(path)) as source:
+    with pa.OSFile(str(path), "rb") as source:
         found = orc_statistics(source)
     assert found is not None
     assert found.rows == orc.ORCFile(str(path)).nrows
@@ -98,7 +98,7 @@ def test_null_structs_in_structs_count_as_nulls(tmp_path: Path) -> None:
     (tmp_path / "lake" / "t").mkdir(parents=True)
     path = tmp_path / "lake" / "t" / "a.orc"
     orc.write_table(pa.table({"v": column}), path)
-    with pa.OSFile(str(path)) as source:
+    with pa.OSFile(str(path), "rb") as source:
         [leaf] = read_orc(source, source.size()).leaves
     assert leaf.nulls is None
     with connect(settings_of_kinds(tmp_path)) as session:

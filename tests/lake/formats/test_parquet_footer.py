@@ -141,7 +141,7 @@ def test_a_long_footer_is_read_whole(tmp_path: Path) -> None:
     expected = pq.read_metadata(path)
     assert expected.serialized_size > 64 << 10
     assert read_footer(path).metadata.equals(expected)
-    with pa.OSFile(path) as source:
+    with pa.OSFile(path, "rb") as source:
         assert read_footer(source).metadata.equals(expected)
 
 

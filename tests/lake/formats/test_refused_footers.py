@@ -92,7 +92,7 @@ def test_such_a_file_is_read_with_another_ending(odd: Path, kind: str) -> None:
     assert footer.accepted is not None
     content = path.read_bytes()[: -len(footer.content) - 8] + footer.accepted.content
     content += len(footer.accepted.content).to_bytes(4, "little") + b"PAR1"
-    with pa.OSFile(str(path)) as source:
+    with pa.OSFile(str(path), "rb") as source:
         found = accepted_file(source)
         assert found is not None
         assert found.content.size() == len(content)
@@ -108,7 +108,7 @@ def test_such_a_file_is_read_with_another_ending(odd: Path, kind: str) -> None:
 def test_a_file_that_arrow_opens_is_left_as_it_is(tmp_path: Path) -> None:
     """There is nothing to be changed, and one that is no Parquet file is refused as ever."""
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
-    with pa.OSFile(str(tmp_path / "a.parquet")) as source:
+    with pa.OSFile(str(tmp_path / "a.parquet"), "rb") as source:
         assert accepted_file(source) is None
     with pytest.raises(pa.ArrowInvalid):
         accepted_file(pa.BufferReader(b"PAR1nonsensePAR1"))
@@ -171,12 +171,12 @@ def test_a_column_of_no_shape_is_named_with_the_reason(odd: Path, kind: str) -> 
 
 def test_who_asks_for_files_as_arrow_opens_them_has_them_refused(odd: Path) -> None:
     """An Iceberg table does not take files in that PyIceberg could not read."""
-    with pa.OSFile(str(odd / "map_of_optional_keys.parquet")) as source:
+    with pa.OSFile(str(odd / "map_of_optional_keys.parquet"), "rb") as source:
         assert ParquetFooters().read(source).schema.field("v").type == pa.map_(pa.string(), pa.int64())
         with pytest.raises(pa.ArrowInvalid, match="column v is or has a map whose keys are optional"):
             ParquetFooters(as_arrow_opens=True).read(source)
     with (
-        pa.OSFile(str(odd / "map_of_three_fields.parquet")) as source,
+        pa.OSFile(str(odd / "map_of_three_fields.parquet"), "rb") as source,
         pytest.raises(pa.ArrowInvalid, match="column v is annotated as MAP, and its entries have 3 fields"),
     ):
         ParquetFooters(as_arrow_opens=True).read(source)

@@ -207,7 +207,7 @@ def test_times_in_orc_are_read_by_an_arrow_that_refuses_what_it_cannot_hold() ->
 def test_times_that_arrow_cannot_hold_are_an_error(tmp_path: Path) -> None:
     """Of the release that is installed."""
     orc.write_table(pa.table({"at": pa.array([253_402_300_799_000_000], pa.timestamp("us"))}), tmp_path / "a")
-    with pa.OSFile(str(tmp_path / "a")) as source, pytest.raises((pa.ArrowInvalid, EngineError)):
+    with pa.OSFile(str(tmp_path / "a"), "rb") as source, pytest.raises((pa.ArrowInvalid, EngineError)):
         list(open_data_file(source, FileFormat.ORC, "a").matching(None, ["at"]))
 
 

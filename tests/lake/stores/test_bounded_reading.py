@@ -214,7 +214,7 @@ class TestUncompressing:
         assert (tmp_path / "list.parquet").stat().st_size < 100_000
         limit = Limit("file_list", 100_000)
         with (
-            pa.OSFile(str(tmp_path / "list.parquet")) as file,
+            pa.OSFile(str(tmp_path / "list.parquet"), "rb") as file,
             pytest.raises(FormatError, match=r"limits\.file_list must be raised"),
         ):
             parquet_rows(file, "list.parquet", limit)
