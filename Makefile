@@ -10,8 +10,8 @@ WORKERS ?= 2
 
 python := $(VENV)/bin/python
 
-# The extras whose dependencies requirements.lock pins.
-locked := avro,aws,daemon,delta,demo,java,lint,openlineage,opentelemetry,pandas,polars,postgres,report,serve,spark,sql,test
+# The extras whose dependencies requirements.lock pins, beside those of the group `lint`, in which `test` is.
+locked := avro,aws,daemon,delta,demo,java,openlineage,opentelemetry,pandas,polars,postgres,report,serve,spark,sql
 
 .PHONY: help demo demo-s3 demo-engines docs hms test safety lint format audit lock bench clean
 .DEFAULT_GOAL := help
@@ -28,39 +28,39 @@ demo-s3: $(VENV)/.with-demo-s3 ## Count requests with and without the metastore,
 demo-engines: $(VENV)/.with-demo,java,serve ## Publish the flights, and ask DuckDB, PyIceberg and Spark by name: files opened
 	@"$(python)" -m demos.engines $(ARGS)
 
-docs: $(VENV)/.with-docs ## Build the documentation's site into site/; a broken link is an error
+docs: $(VENV)/.group-docs ## Build the documentation's site into site/; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 "$(python)" -m mkdocs build --quiet $(ARGS)
 
-hms: $(VENV)/.with-test ## Start a Hive Metastore on loopback and print its URI, until Ctrl-C
+hms: $(VENV)/.group-test ## Start a Hive Metastore on loopback and print its URI, until Ctrl-C
 	@PYTHONPATH=tests "$(python)" -m services.hms $(ARGS)
 
-test: $(VENV)/.with-test ## Run all tests
+test: $(VENV)/.group-test ## Run all tests
 	@"$(python)" -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-safety: $(VENV)/.with-test ## Break stores, inputs and processes for long, and see that nothing is lost
+safety: $(VENV)/.group-test ## Break stores, inputs and processes for long, and see that nothing is lost
 	@SAFETY=long HYPOTHESIS_PROFILE=nightly "$(python)" -m pytest tests/safety --services exhaustive -o faulthandler_timeout=0 $(ARGS)
 
-lint: $(VENV)/.with-lint ## Check style, format, types and plain English
+lint: $(VENV)/.group-lint ## Check style, format, types and plain English
 	@"$(python)" .ci/wording.py
 	@"$(python)" -m ruff check .
 	@"$(python)" -m ruff format --check .
 	@"$(python)" -m mypy
 
-format: $(VENV)/.with-lint ## Format the code and mend what can be mended
+format: $(VENV)/.group-lint ## Format the code and mend what can be mended
 	@"$(python)" -m ruff check --fix .
 	@"$(python)" -m ruff format .
 
-audit: $(VENV)/.with-audit ## Look up known vulnerabilities of what requirements.lock pins
+audit: $(VENV)/.group-audit ## Look up known vulnerabilities of what requirements.lock pins
 	@"$(python)" -m pip_audit --requirement requirements.lock --require-hashes --disable-pip --strict $(ARGS) || { \
 		echo "See above: vulnerabilities were found, or the service that knows them (pypi.org, or osv.dev with" >&2; \
 		echo "ARGS='-s osv') was not reached, and then nothing is known." >&2; exit 1; }
 
-lock: $(VENV)/bin/python ## Renew requirements.lock: versions that fit, with hashes
-	@"$(python)" -m pip install --quiet --dry-run --ignore-installed --report - ".[$(locked)]" $(ARGS) \
+lock: $(VENV)/.pip ## Renew requirements.lock: versions that fit, with hashes
+	@"$(python)" -m pip install --quiet --dry-run --ignore-installed --report - ".[$(locked)]" --group lint $(ARGS) \
 		>"$(VENV)/report.json"
 	@"$(python)" .ci/pins.py <"$(VENV)/report.json" >requirements.lock
 
-bench: $(VENV)/.with-test ## Run the benchmarks, each beside its peers
+bench: $(VENV)/.group-test ## Run the benchmarks, each beside its peers
 	@"$(python)" -m benchmarks $(ARGS)
 
 clean: ## Remove the environment and everything that was generated
@@ -71,6 +71,17 @@ clean: ## Remove the environment and everything that was generated
 $(VENV)/.with-%: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing lake-metastore[$*] into $(VENV) ..."
 	@"$(python)" -m pip install --quiet --disable-pip-version-check --use-pep517 --editable ".[$*]"
+	@touch "$@"
+
+# The stem names the dependency group to install.
+$(VENV)/.group-%: pyproject.toml | $(VENV)/.pip
+	@echo "Installing what the group $* needs into $(VENV) ..."
+	@"$(python)" -m pip install --quiet --disable-pip-version-check --editable . --group "$*"
+	@touch "$@"
+
+# The pip that comes with Python may be older than dependency groups.
+$(VENV)/.pip: | $(VENV)/bin/python
+	@"$(python)" -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	@touch "$@"
 
 $(VENV)/bin/python:

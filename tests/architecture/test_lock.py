@@ -35,7 +35,7 @@ def test_every_line_is_a_pin_with_hashes_or_a_comment(text: str) -> None:
 
 
 def test_all_direct_dependencies_are_pinned(text: str) -> None:
-    """Those of the extras too."""
+    """Those of the extras and groups too."""
     pinned = {plain(name) for name, _, _ in PIN.findall(text)}
     project = LOCK.with_name("pyproject.toml").read_text().partition("\ndependencies = [")[2]
     wanted = {plain(name) for name in REQUIREMENT.findall(project.partition("[project.scripts]")[0])}
