@@ -13,7 +13,7 @@ import pytest
 ON_REQUEST = frozenset(
     {
         *("azure", "drill", "gcs", "glue", "hdfs", "iceberg", "postgres", "rest", "trino"),
-        *("benchmarks", "browser", "clusters", "corpus", "exhaustive", "s3a", "versions"),
+        *("benchmarks", "browser", "clusters", "corpus", "exhaustive", "pipelines", "s3a", "versions"),
     }
 )
 _LONG = ("spark", "integration", "slow", *sorted(ON_REQUEST))

@@ -23,6 +23,8 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 RUN = {"sh", "console", "python"}
+TYPED_ELSEWHERE = re.compile(r"^<!-- typed in by tests/\w+ -->$", re.MULTILINE)
+"""In a page that needs programs which a test of its own brings."""
 VARIES = re.compile(
     r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.\d]*|\b\d{15,19}\b|[\d.,]+ (?:ms|s|k?B|MB)\b|\d\d\.\d%|\d\.\d+\.\d+\S*|─+"
 )
@@ -59,7 +61,7 @@ def steps(page: str) -> Iterator[Step]:
         if block["left"] or language not in RUN:
             continue
         if language == "python":
-            yield Step([sys.executable, "-"], text, block["output"])
+            yield Step(["python", "-"], text, block["output"])
         elif language == "sh":
             yield Step(["bash", "-e"], text, None)
         else:
