@@ -28,6 +28,8 @@ _MOST_ROWS = 50
 _MOST_NOTES = 10
 """Maximum number of notes on columns."""
 _MOST_VALUES = 500
+_NAMING = frozenset({"id", "version", "snapshot"})
+"""Last words of columns whose numbers name something, and are copied as they are."""
 """Maximum number of rows of a statement."""
 
 
@@ -281,6 +283,8 @@ def _readable(name: str, value: object) -> Text:
         return Text(size(round(value)))
     if what == "seconds":
         return Text(seconds(value))
+    if what in _NAMING:
+        return Text(str(value))
     return Text(number(value) if isinstance(value, int) else f"{value:,.6g}")
 
 

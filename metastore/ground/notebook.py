@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
 _MOST_ROWS: Final = 50
 _LEFT: Final = ' style="text-align: left"'
 _RIGHT: Final = ' style="text-align: right"'
+
+
+def _format_value(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def facts(title: str, rows: Iterable[tuple[str, object]]) -> str:
@@ -21,10 +25,17 @@ def facts(title: str, rows: Iterable[tuple[str, object]]) -> str:
     return f"<div><strong>{escape(title)}</strong><table>{''.join(lines)}</table></div>"
 
 
-def grid(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]], notes: Iterable[str] = ()) -> str:
+def grid(
+    title: str,
+    headers: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    notes: Iterable[str] = (),
+    *,
+    show: Callable[[object], str] = _format_value,
+) -> str:
     """Returns a heading, a table with ``headers``, and a line for each of ``notes``. Numbers are right-aligned."""
     head = "".join(f"<th>{escape(header)}</th>" for header in headers)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(_cell(value, show(value)) for value in row)}</tr>" for row in rows)
     below = "".join(f"<div>{escape(note)}</div>" for note in notes)
     return f"<div><strong>{escape(title)}</strong><table><tr>{head}</tr>{body}</table>{below}</div>"
 
@@ -35,11 +46,11 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def rows(table: Any) -> str:
-    """Returns the first rows of an Arrow table, with the number of all."""
+    """Returns the first rows of an Arrow table, with the number of all. A value is as stored: it may be a year or an id."""
     shown = table.slice(0, _MOST_ROWS)
     values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
     known = ["" if len(shown) == len(table) else f"the first {len(shown):,} of {len(table):,} rows"]
-    return grid(f"{len(table):,} rows", table.column_names, values, filter(None, known))
+    return grid(f"{len(table):,} rows", table.column_names, values, filter(None, known), show=str)
 
 
 def lines(text: str) -> str:
@@ -47,10 +58,5 @@ def lines(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
 
 
-def _cell(value: object) -> str:
-    side = _RIGHT if isinstance(value, int | float) else _LEFT
-    return f"<td{side}>{escape(_format_value(value))}</td>"
-
-
-def _format_value(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+def _cell(value: object, text: str) -> str:
+    return f"<td{_RIGHT if isinstance(value, int | float) else _LEFT}>{escape(text)}</td>"

@@ -38,7 +38,7 @@ def settings_near(
     if len(find_tiers(None, os.environ, None, folder)[0]) > 1:  # A file that sets nothing is a configuration too.
         return settings
     make(folder)
-    made(f"made {folder / FOLDER} for the metadata of the folders in {folder}, which are the tables dfs.{WORKSPACE}.*")
+    made(f"made {folder / FOLDER}; the folders beside it are the tables dfs.{WORKSPACE}.*")
     return load(near=folder)
 
 

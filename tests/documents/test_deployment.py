@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import kubernetes_validate
 import prometheus_client
 import pytest
+from services.processes import free_port, serving
 
 import metastore
 from metastore.config import load_text
@@ -104,14 +107,44 @@ def test_kubernetes_takes_the_manifests(version: str) -> None:
 
 
 def test_the_image_installs_this_distribution_with_extras_that_exist() -> None:
-    """And runs the command as a user of its own, with a check of its health."""
+    """And runs as a user of its own."""
     text = (ROOT / "deploy/Dockerfile").read_text()
     [(wheel, extras)] = re.findall(r"/wheels/(\w+)-\*\.whl\)\[([a-z,]+)\]", text)
     assert wheel == DISTRIBUTION.replace("-", "_")
     project = (ROOT / "pyproject.toml").read_text()
     assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras.split(","))
     assert re.search(r"^USER 10001$", text, re.MULTILINE)
-    assert re.search(r'^HEALTHCHECK .*CMD \["metastore", "daemon", "--healthcheck"\]$', text, re.MULTILINE)
+
+
+@pytest.mark.integration
+def test_the_image_runs_a_daemon_whose_health_its_check_asks(tmp_path: Path) -> None:
+    """ENTRYPOINT, CMD and HEALTHCHECK as they stand, with the image's variables alone; a daemon that ended is ill."""
+    text = (ROOT / "deploy/Dockerfile").read_text()
+
+    def argued(word: str) -> list[str]:
+        [found] = re.findall(rf"^{word}(?: --\S+)*(?: CMD)? (\[.+\])$", text, re.MULTILINE)
+        words: list[str] = json.loads(found)
+        return words
+
+    names = [name for name, _ in re.findall(r"^ENV (\w+)=(\S+)$", text, re.MULTILINE)]
+    assert names == ["HOME", "METASTORE_CONF_DIR"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    port = free_port()
+    (tmp_path / "METASTORE_CONF_DIR" / "drill-metastore-override.conf").write_text(
+        f'drill.metastore {{ iceberg.location.base_path = "{tmp_path}/m", daemon.http.port = {port} }}'
+    )
+    programs = [f"PATH={Path(sys.executable).parent}", f"PYTHONPATH={ROOT}"]
+    image = ["env", "-i", *programs, *(f"{name}={tmp_path / name}" for name in names)]
+    check = [*image, *argued("HEALTHCHECK")]
+    with serving([*image, *argued("ENTRYPOINT"), *argued("CMD")], port, tmp_path):
+        well = subprocess.run(check, check=False, capture_output=True, text=True)
+        assert well.returncode == 0, well.stderr
+    ill = subprocess.run(check, check=False, capture_output=True, text=True)
+    assert (ill.returncode, "no daemon answers" in ill.stderr) == (1, True)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert lines
+    assert all(json.loads(line) for line in lines)
 
 
 def test_the_version_stands_in_one_place_and_its_copies_agree() -> None:

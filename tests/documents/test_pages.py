@@ -36,7 +36,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     path = os.pathsep.join((str(programs), str(Path(sys.executable).parent), os.environ["PATH"]))
     home = tmp_path / "home"
     home.mkdir()
-    own = {"PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(home), "COLUMNS": "120", "NO_COLOR": "1"}
+    own = {"PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(home), "COLUMNS": "80", "NO_COLOR": "1"}
     return {**{name: os.environ[name] for name in ("JAVA_HOME", "LANG", "TZ") if name in os.environ}, **own}
 
 

@@ -47,10 +47,14 @@ class Step:
         )
         if ran.returncode:
             return f"{self.text}\nended with {ran.returncode}: {ran.stdout}{ran.stderr}"
-        printed = iter(normal(ran.stdout, folder))
+        return self.missing(ran.stdout, folder)
+
+    def missing(self, output: str, folder: Path) -> str | None:
+        """The first shown line that ``output`` lacks, or None."""
+        printed = iter(normal(output, folder))
         for line in normal(self.output or "", folder):
             if line != "…" and line not in printed:
-                return f"{self.text}\nprinted no line {line!r}, or not in this place:\n{ran.stdout}"
+                return f"{self.text}\nprinted no line {line!r}, or not in this place:\n{output}"
         return None
 
 
@@ -81,7 +85,7 @@ def main(pages: list[str]) -> int:
     for page in pages:
         with tempfile.TemporaryDirectory() as folder:
             path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-            environment = {"PATH": path, "HOME": folder, "COLUMNS": "120", "NO_COLOR": "1"}
+            environment = {"PATH": path, "HOME": folder, "COLUMNS": "80", "NO_COLOR": "1"}
             found = steps(Path(page).read_text(encoding="utf-8"))
             differences = (step.difference(Path(folder), environment) for step in found)
             wrong = next((each for each in differences if each is not None), None)
