@@ -26,6 +26,7 @@ from metastore.overview.tables import FileList, SegmentList, TableDescription, T
 _MOST_ROWS = 50
 """Maximum number of lines of a list on a screen; the JSON document has all."""
 _MOST_NOTES = 10
+_NO_FILE = "No data file is in it; empty files have no rows."
 """Maximum number of notes on columns."""
 _MOST_VALUES = 500
 _NAMING = frozenset({"id", "version", "snapshot"})
@@ -171,9 +172,7 @@ def _(result: AnalyzeResult) -> RenderableType:
         lines.append(f"{plural(result.segments_removed, 'segment')} removed")
     if not result.files and not result.removed:
         known = ", ".join(f".{suffix}" for suffix in sorted(SUFFIXES))
-        lines.append(
-            Text(f"No data file is in it. Files that end in {known} are read, and those of a format by name", "yellow")
-        )
+        lines.append(Text(f"{_NO_FILE} Files that end in {known} are read, and those of a format by name", "yellow"))
     lines += [] if result.reason is None else [Text(f"all files concerned: {result.reason}", "dim")]
     return Group(*lines, *_notes(result.without_bounds, result.passed_over), _footer("", result.version))
 
@@ -258,7 +257,7 @@ def _(result: Results) -> RenderableType:
 
 @screen.register
 def _(_: DaemonEnd) -> RenderableType:
-    return Text("The daemon ended; `metastore runs` lists what it did.", "dim")
+    return Group()  # the log says so, and standard output has nothing beside it
 
 
 @screen.register

@@ -46,7 +46,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def rows(table: Any) -> str:
-    """Returns the first rows of an Arrow table, with the number of all. A value is as stored: it may be a year or an id."""
+    """Returns the first rows of an Arrow table, with the number of all. A number is as it is: it may be an id."""
     shown = table.slice(0, _MOST_ROWS)
     values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
     known = ["" if len(shown) == len(table) else f"the first {len(shown):,} of {len(table):,} rows"]

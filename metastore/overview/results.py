@@ -62,7 +62,7 @@ class Left:
 
 @dataclass(frozen=True)
 class DaemonEnd:
-    """The daemon ended after a signal; its runs are in the history."""
+    """The daemon or the server ended after a signal; the daemon's runs are in the history."""
 
 
 @dataclass(frozen=True)

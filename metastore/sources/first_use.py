@@ -70,10 +70,10 @@ def _folder_of(subject: str | PurePath | None) -> Path | None:
     """Returns the folder that is, or may become, the place for ``subject``; None if it names no folder."""
     if subject is None:
         return Path.cwd()
-    if not is_path(subject) or " " in str(subject).strip():
+    location = os.fspath(subject)
+    if not os.path.exists(os.path.expanduser(location)) and (not is_path(subject) or " " in location.strip()):
         there = any(os.path.isdir(word) for word in _WORDS.findall(str(subject)) if word.strip("."))
         return Path.cwd() if there else None
-    location = os.fspath(subject)
     if location.startswith("file:"):
         location = local_path(location)
     if "://" in location:

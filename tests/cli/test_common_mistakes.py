@@ -15,6 +15,8 @@ from metastore.cli.app import app
 
 LAKE = ("--conf", "lake.conf")
 
+NO_FILE = "No data file is in it; empty files have no rows. Files that end in .avro"
+
 MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     # Commands.
     "a slip in a command": (["analyse", "./sales"], "No such command 'analyse'. Did you mean 'analyze'?"),
@@ -30,8 +32,14 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     # Paths.
     "no such folder": (["analyze", "./sale"], "there is no file or directory {folder}/sale"),
     "a file that is no Parquet": (["analyze", "./broken"], "broken/x.parquet is no readable Parquet file"),
-    "a folder without data files": (["analyze", "./empty"], "No data file is in it. Files that end in .avro"),
-    "a folder of texts": (["analyze", "./texts"], "No data file is in it. Files that end in .avro"),
+    "a folder without data files": (
+        ["analyze", "./empty"],
+        NO_FILE,
+    ),
+    "a folder of texts": (
+        ["analyze", "./texts"],
+        NO_FILE,
+    ),
     "no keys for a bucket": (["analyze", "s3://nowhere-at-all/x"], "no keys found: set them in the environment"),
     "no such host": (["analyze", "hdfs://nohost.invalid:8020/x"], "cannot reach nohost.invalid:9870"),
     "a store that is not known": (

@@ -106,6 +106,12 @@ def test_readable_values() -> None:
     assert "1234567" in "\n".join(lines(Rows(columns, (row,)), 200))
 
 
+def test_numbers_that_name_something_have_no_separators() -> None:
+    """They are copied into the next command; counts beside them have separators."""
+    rows = Rows(("snapshot_id", "version", "files"), ((8_011_930_564_448_563_217, 1234, 1234),), readable=True)
+    assert lines(rows, 200)[3].split() == ["8011930564448563217", "1234", "1,234"]
+
+
 def test_numbers_of_a_query_are_not_folded() -> None:
     """Beside a text that takes all the room it can get."""
     found = lines(Rows(("n", "text"), ((12_345_678_901_234, "word " * 40), (None, None))), 40)

@@ -77,6 +77,19 @@ def test_the_first_command_may_be_any(folder: Path, type_in: Type, first: str) -
     assert asked.err == ""
 
 
+@pytest.mark.parametrize(
+    "name", ["my sales", "./my sales", "my sales/", "données", "a=b", "it's", "2026", "-x", "日本"]
+)
+def test_a_folder_may_have_any_name(folder: Path, type_in: Type, name: str) -> None:
+    """The first command makes a place beside it, and the next one finds the table there."""
+    (folder / "sales").rename(folder / name.strip("./"))
+    given = f"./{name}" if name.startswith("-") else name
+    begun = type_in("analyze", given)
+    assert (begun.code, begun.err.count(f"made {folder / FOLDER};")) == (0, 1), begun.err
+    assert f"dfs.my.{name.strip('./')}: analyzed 4 files" in begun.out
+    assert "files              1" in type_in("prune", given, CONDITION).out
+
+
 @pytest.mark.parametrize("path", ["sales/", "./sales", "sales", "{}/sales", "../work/sales/", "~/../work/sales"])
 def test_a_path_is_what_a_shell_completes(folder: Path, type_in: Type, path: str) -> None:
     """Every spelling is the table dfs.my.sales of the place beside it."""

@@ -79,6 +79,7 @@ def daemon(invocation: Invocation, *, once: bool, dry_run: bool, as_json_lines: 
         wrong += [f"{plural(count, kind)} passed over" for kind, count in sorted(counts.items())]
         return Incomplete(_runs(found), "; ".join(wrong)) if wrong else _runs(found)
     serve(invocation.load, invocation.open_session, _console if find_spec("jinja2") else None)
+    _log.info("the daemon ended; `metastore runs` lists what it did")
     return DaemonEnd()
 
 
