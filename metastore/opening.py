@@ -17,7 +17,6 @@ from metastore.components.metastore import Metastore
 from metastore.components.storage.table import look_again
 from metastore.config import Settings
 from metastore.engines.choice import EngineFactory
-from metastore.overview.formats import plural
 from metastore.session import Session, TableLike
 from metastore.sources.first_use import is_of_place, settings_near
 
@@ -64,7 +63,7 @@ class PlaceSession(Session):
             look_again()
             result = self.analyze(table)
             look_again()
-            self._note(f"analyzed {info} first: {plural(result.files, 'file')}, {plural(result.rows, 'row')}")
+            self._note(f"analyzed {info} first (files: {result.files:,}, rows: {result.rows or 0:,})")
 
 
 def session_of(

@@ -26,12 +26,10 @@ from metastore.overview.tables import FileList, SegmentList, TableDescription, T
 _MOST_ROWS = 50
 """Maximum number of lines of a list on a screen; the JSON document has all."""
 _MOST_NOTES = 10
-_NO_FILE = "No data file is in it; empty files have no rows."
 """Maximum number of notes on columns."""
 _MOST_VALUES = 500
-_NAMING = frozenset({"id", "version", "snapshot"})
-"""Last words of columns whose numbers name something, and are copied as they are."""
 """Maximum number of rows of a statement."""
+_NAMING = ("id", "version", "snapshot")
 
 
 @singledispatch
@@ -172,7 +170,8 @@ def _(result: AnalyzeResult) -> RenderableType:
         lines.append(f"{plural(result.segments_removed, 'segment')} removed")
     if not result.files and not result.removed:
         known = ", ".join(f".{suffix}" for suffix in sorted(SUFFIXES))
-        lines.append(Text(f"{_NO_FILE} Files that end in {known} are read, and those of a format by name", "yellow"))
+        told = f"No data file is in it; empty files have no rows. Files that end in {known} are read"
+        lines.append(Text(f"{told}, and those of a format by name", "yellow"))
     lines += [] if result.reason is None else [Text(f"all files concerned: {result.reason}", "dim")]
     return Group(*lines, *_notes(result.without_bounds, result.passed_over), _footer("", result.version))
 
@@ -282,9 +281,7 @@ def _readable(name: str, value: object) -> Text:
         return Text(size(round(value)))
     if what == "seconds":
         return Text(seconds(value))
-    if what in _NAMING:
-        return Text(str(value))
-    return Text(number(value) if isinstance(value, int) else f"{value:,.6g}")
+    return Text(str(value) if what in _NAMING else number(value) if isinstance(value, int) else f"{value:,.6g}")
 
 
 def _value(value: object) -> Text:
