@@ -43,6 +43,16 @@ class SparkSql(Spark):
             "PERCENTILE": lambda args: exp.Anonymous(this="percentile", expressions=args),
         }
 
+        def _parse_unary(self) -> exp.Expr | None:
+            """The sign of ``-9223372036854775808L`` belongs to the number: without it, the number is too large."""
+            node: exp.Expr | None = super()._parse_unary()
+            if isinstance(node, exp.Neg) and isinstance(node.this, exp.TryCast):
+                inner = node.this.this
+                if isinstance(inner, exp.Literal) and not inner.is_string:
+                    node.this.set("this", exp.Neg(this=inner))
+                    return node.this
+            return node
+
 
 @lru_cache(maxsize=4)  # One scan reads its condition four times: for files, row groups, rows and elements.
 def condition_of(text: str) -> exp.Expr:

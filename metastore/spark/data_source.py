@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
+from logging import getLogger
 from typing import Any, ClassVar, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -38,6 +40,8 @@ from metastore.spark.own_tables import OwnTable, OwnTableReader, Versions
 from metastore.spark.scan_source import TableScanReader, table_schema, table_version
 from metastore.spark.session_keys import with_keys_of_session
 from metastore.spark.spark_types import require_digits, spark_schema
+
+_log: Final = getLogger(__name__)
 
 FORMAT: Final = "metastore"
 """What Spark calls the source."""
@@ -185,6 +189,8 @@ class MetastoreSource(DataSource):
             version = self._versions["tables"]
             names = request.columns or ()
             found = table_schema(request.settings, request.name, version=version, row_id=request.row_id, names=names)
+            if request.where is None and not request.push_filters:
+                _warn_of_filters(request.name)
         else:
             with Metastore.open(request.settings) as metastore:
                 found = spark_schema(table.schema(metastore))[0]
@@ -265,6 +271,14 @@ class _UnfilteredReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Returns the rows of the wrapped reader."""
         return iter(self._reader.read(partition))
+
+
+@cache
+def _warn_of_filters(name: str) -> None:
+    """Say once in a process what Spark's plan cannot say of a Python source."""
+    _log.warning(
+        "%s is loaded without the option where: .where(…) after load gives the right rows, and skips no file", name
+    )
 
 
 def _versions(request: SourceRequest) -> Versions:

@@ -49,8 +49,11 @@ from metastore.lake.stores.read_errors import reading_file
 from metastore.lake.stores.threads import for_each
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.task_files import TaskFiles
+from metastore.model.drill_types import DrillType
+from metastore.model.statistics import Value
 from metastore.session import Session, connect
 from metastore.sources.directories import column_of, named_values
+from metastore.sources.directory_values import is_null, value_of
 from metastore.sources.hive.partitions import partition_name
 from metastore.sources.naming import is_path
 from metastore.sources.source_table import SourceTable
@@ -65,7 +68,13 @@ PARTITION_BY: Final = "partitionBy"
 """Option: the columns of the directories, separated by commas. By default those that the folder has."""
 
 _HIDDEN: Final = "_writing-"
-_IN_NAMES: Final = (StringType, IntegerType, LongType, DateType, BooleanType)
+_IN_NAMES: Final[Mapping[type, DrillType]] = {
+    StringType: DrillType("VARCHAR"),
+    IntegerType: DrillType("INT"),
+    LongType: DrillType("BIGINT"),
+    DateType: DrillType("DATE"),
+    BooleanType: DrillType("BOOLEAN"),
+}
 """Types whose values the name of a directory tells exactly."""
 
 
@@ -119,9 +128,9 @@ class FolderSink(DataSourceArrowWriter):
         files = [file for message in messages if isinstance(message, WrittenFiles) for file in message.files]
         with connect(self._settings) as ms:
             source = _folder(ms, self._name)
-            old = self._replaced_paths(_files(source), files) if self._overwrites else []
-            listed = identities(old)
             try:
+                old = self._replaced_paths(_files(source), files) if self._overwrites else []
+                listed = identities(old)
                 self._move(source, files)
             finally:
                 self._remove_hidden(source)
@@ -146,9 +155,11 @@ class FolderSink(DataSourceArrowWriter):
         spec = self._job.output_spec
         if self._overwrites == "static" or not spec.fields:
             return [each.path for each in old] if files or self._overwrites == "static" else []
-        names = [field.name.lower() for field in spec.fields]
-        new = {_key(named_values(self._directories(file).split("/")), names) for file in files}
-        return [each.path for each in old if _key(named_values(each.directories), names) in new]
+        types = {
+            field.name.lower(): _IN_NAMES[type(self._job.schema.find_type(field.source_id))] for field in spec.fields
+        }
+        new = {_key(self._directories(file).split("/"), types) for file in files}
+        return [each.path for each in old if _key(each.directories, types) in new]
 
     def _directories(self, file: DataFile) -> str:
         """Returns the directories of a new file, relative to the table's; an empty text without partitions."""
@@ -292,7 +303,7 @@ def _spec(schema: Schema, fields: Sequence[str], name: str) -> PartitionSpec:
     found = []
     for number, each in enumerate(fields):
         column: NestedField = schema.find_field(each)
-        if not isinstance(column.field_type, _IN_NAMES):
+        if not isinstance(column.field_type, tuple(_IN_NAMES)):
             raise InvalidRequestError(f"{name} cannot have directories of {each}: its type is {column.field_type}")
         found.append(PartitionField(column.field_id, 1000 + number, IdentityTransform(), each))
     return PartitionSpec(*found)
@@ -340,7 +351,16 @@ def _text(value: Any, schema: Schema, field: PartitionField) -> str:
     return str(value)
 
 
-def _key(values: Mapping[str, str], names: Sequence[str]) -> tuple[str | int | None, ...]:
-    """Returns what identifies a partition: ``month=06`` and ``month=6`` are one."""
-    found = [unquote(values[name]) if name in values else None for name in names]
-    return tuple(int(each) if each is not None and each.lstrip("-").isdecimal() else each for each in found)
+def _key(directories: Sequence[str], types: Mapping[str, DrillType]) -> tuple[Value | None, ...]:
+    """Returns what identifies a partition: with whole numbers ``month=06`` and ``month=6`` are one, with texts two."""
+    values = named_values(directories)
+    return tuple(_value(values[name], type_) for name, type_ in types.items() if name in values)
+
+
+def _value(text: str, type_: DrillType) -> Value | None:
+    if is_null(text):
+        return None
+    plain = unquote(text)
+    with suppress(ValueError):
+        return value_of(plain, type_)
+    return plain

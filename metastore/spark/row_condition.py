@@ -54,7 +54,9 @@ class RowCondition:
             raise InvalidRequestError(f"the option {REPLACE_WHERE} uses one table and no subqueries: {condition!r}")
         try:
             # Comparisons with constants mean the same in both dialects, and only as they are they skip files.
-            alike = all(isinstance(node, (exp.Is, exp.Null)) or is_plain(node) for node in tree.walk())
+            alike = not _asks_of_floats(tree, columns) and all(
+                isinstance(node, (exp.Is, exp.Null)) or is_plain(node) for node in tree.walk()
+            )
             dialect, words = (DuckDB, tree) if alike else (SparkInDuckDb, in_duckdbs_words(tree))
             text = words.sql(dialect, identify=True, comments=False)
         except SqlglotError as error:
@@ -94,3 +96,15 @@ class RowCondition:
         named = named_table(ms, cursor)
         cursor.accept_word("WHERE")
         return deletion(ms, statement, named, expression(cursor, what="a condition"), reading)
+
+
+def _asks_of_floats(tree: exp.Expr, columns: pa.Schema) -> bool:
+    """Whether ``tree`` names a column with FLOAT, which Spark compares with constants as DOUBLE."""
+    names = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}
+    return any(_has_float(field.type) for field in columns if field.name.lower() in names)
+
+
+def _has_float(type_: pa.DataType) -> bool:
+    is_nested = pa.types.is_nested(type_)
+    inner = (type_.field(place).type for place in range(type_.num_fields)) if is_nested else ()
+    return pa.types.is_float32(type_) or any(map(_has_float, inner))

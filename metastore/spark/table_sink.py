@@ -28,7 +28,6 @@ from metastore.config import Settings
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.writes.conforming import require_storable
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.kept_work import is_written_alike
 from metastore.lake.writes.replaced_rows import Partitions, replaced_rows
@@ -104,8 +103,7 @@ class TableSink(DataSourceArrowWriter):
         self._base = table.metadata.model_copy(update=no_history)
         self._files = TaskFiles(job_of(name, table.metadata, table.io))
         self._values = InsertValues(table.schema(), _places(table.schema(), columns.names, name), {}, "")
-        for place, given in zip(self._values.places, arrow_columns(columns), strict=True):
-            require_storable(table.schema().fields[place], self._files.job.arrow_schema.field(place).type, given.type)
+        self._values.require_storable(self._files.job, arrow_columns(columns))
         self._where = None if where is None else RowCondition.of(where, target.name, self._files.job.arrow_schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:  # type: ignore[override]  # as PySpark's own

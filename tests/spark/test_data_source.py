@@ -26,7 +26,7 @@ from metastore.config.policies import PolicySettings
 from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 from metastore.spark import register, register_source, select
-from metastore.spark.data_source import SETTINGS, SourceRequest, settings_option
+from metastore.spark.data_source import SETTINGS, MetastoreSource, SourceRequest, settings_option
 from metastore.spark.own_tables import OwnTable, OwnTableReader, condition
 from metastore.spark.scan_source import FilesPartition, TableScanReader
 
@@ -164,6 +164,16 @@ def test_what_is_filtered_once_is_whole_again(load_table: Load) -> None:
     assert frame.where("TABLE_NAME = 'other'").union(frame.where("TABLE_NAME = 'sales'")).count() == 3
     table = load_table("dfs.shop.sales")
     assert (table.where("id < 12").count(), table.count()) == (2, 8)
+
+
+def test_the_log_says_that_filters_skip_no_files(conf: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Once, by the table's name; Spark's plan has no place for it. With the option there is nothing to say."""
+    given = {"path": "dfs.shop.other", "conf": str(conf)}
+    for options in ({"where": "id > 0"}, {"pushFilters": "true"}, {}, {}):
+        MetastoreSource({**given, **options}).schema()
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "dfs.shop.other is loaded without the option where"
+    ]
 
 
 def test_spark_still_mixes_up_reads_with_pushed_filters(load_table: Load) -> None:

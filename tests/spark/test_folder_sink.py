@@ -129,6 +129,16 @@ def test_overwriting_replaces_all_files_or_those_of_the_new_partitions(
     assert ms.analyze("dfs.shop.sales").status == "up to date"
 
 
+def test_partitions_of_texts_are_known_by_their_texts(spark: SparkSession, save: Save, folder: Path) -> None:
+    """A text 6 replaces neither 06 nor --6, as in Spark; NULL replaces NULL."""
+    texts = ["06", "6", "--6", None]
+    frame = spark.createDataFrame(list(enumerate(texts)), "id BIGINT, code STRING")
+    save(frame, partitionBy="code")
+    new = frame.where("code = '6' OR code IS NULL").selectExpr("id + 10 AS id", "code")
+    save(new, "overwrite", partitionOverwriteMode="dynamic")
+    assert sorted(asked(f"SELECT id FROM read_parquet('{folder}/**/*.parquet')")) == [(0,), (2,), (11,), (13,)]
+
+
 @pytest.mark.parametrize(
     ("columns", "mode", "into", "options", "said"),
     [

@@ -184,6 +184,16 @@ def test_a_query_is_pruned_and_says_which_engine_runs_it(sessions: list[Session]
             "line 2, column 1: column id is long, and the query gives string",
         ),
         (
+            "INSERT INTO lake.db.s (tz) SELECT ts FROM lake.db.s",
+            InvalidRequestError,
+            "column tz is timestamptz, and Spark gives .*, whose times have no zone",
+        ),
+        (
+            "MERGE INTO lake.db.s t USING lake.db.s s ON t.id = s.id\n{U} tz = s.ts",
+            InvalidRequestError,
+            "line 2, column 1: column tz is timestamptz, and Spark gives .*, whose times have no zone",
+        ),
+        (
             "MERGE INTO lake.db.w t USING lake.db.s s ON t.id = s.id\n{U} k = raise_error(s.k)",
             EngineError,
             "SQLSTATE: P0001",

@@ -13,14 +13,16 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import DateType, DecimalType, LongType, NestedField, StringType
+from pyiceberg.types import DateType, DecimalType, ListType, LongType, NestedField, StringType, TimestamptzType
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from metastore.config.settings import Settings
+from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 from metastore.spark import register_source
 from metastore.spark.data_source import SETTINGS, settings_option
+from metastore.spark.row_condition import RowCondition
 from metastore.spark.table_sink import TableSink
 
 pytestmark = pytest.mark.spark
@@ -44,12 +46,13 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def ms(settings: Settings) -> Iterator[Session]:
-    """A session with the empty tables ``lake.shop.sales``, by day, and ``lake.shop.flat``."""
+    """A session with the empty tables ``lake.shop.sales``, by day, ``lake.shop.flat`` and ``lake.shop.times``."""
     with connect(settings) as opened:
         catalog = opened.catalogs.open("lake")
         catalog.create_namespace("shop")
         catalog.create_table("shop.sales", SCHEMA, partition_spec=BY_DAY)
         catalog.create_table("shop.flat", SCHEMA)
+        catalog.create_table("shop.times", Schema(NestedField(1, "at", ListType(2, TimestamptzType()))))
         yield opened
 
 
@@ -143,6 +146,7 @@ def test_overwriting_replaces_everything_or_the_partitions_of_the_new_rows(
     [
         ("1L AS id, 1 AS nam", "lake.shop.sales", {}, "no column nam; did you mean name"),
         ("'x' AS id", "lake.shop.sales", {}, "column id is long, and the query gives string"),
+        ("array(TIMESTAMP_NTZ'2024-01-01') AS at", "lake.shop.times", {}, "column at .* whose times have no zone"),
         pytest.param("'x' AS name", "lake.shop.sales", {}, "requires a value in id", marks=pytest.mark.exhaustive),
         pytest.param("1L AS id, 'a' AS name, 'b' AS name", "lake.shop.sales", {}, "name", marks=pytest.mark.exhaustive),
         pytest.param("1L AS id", "lake.shop.sale", {}, "did you mean sales", marks=pytest.mark.exhaustive),
@@ -168,6 +172,35 @@ def test_what_does_not_fit_is_refused_before_a_task_runs(
     with pytest.raises(AnalysisException, match=said):
         save(spark.sql(f"SELECT {columns}"), into=into, **options)
     assert parquet_files(ms) == set()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "f = 0.1",
+        "f != 0.1",
+        "f = 0.1F",
+        "f IN (1, 16777217)",
+        "s.f < 0.1",
+        "NOT (n <> -9223372036854775808L)",
+        "n > -2L",
+    ],
+)
+def test_a_condition_is_true_of_sparks_rows(spark: SparkSession, condition: str) -> None:
+    """Spark compares FLOAT with other numbers as DOUBLE; a sign belongs to its number."""
+    values = "(0.1F, -9223372036854775808L), (16777216F, 1L), (NULL, -1L), (-0.0F, NULL)"
+    frame = spark.sql(f"SELECT f, n, named_struct('f', f) AS s FROM VALUES {values} AS t(f, n)")
+    rows = frame.toArrow().combine_chunks().to_batches()[0]
+    where = RowCondition.of(condition, "t", rows.schema)
+
+    def meets(row: pa.RecordBatch) -> bool:
+        try:
+            return list(where.met_by([row], rows.schema)) == [row]
+        except InvalidRequestError:
+            return False
+
+    right = [bool(row[0]) for row in frame.selectExpr(condition).collect()]
+    assert [meets(rows.slice(place, 1)) for place in range(rows.num_rows)] == right
 
 
 @pytest.mark.parametrize(

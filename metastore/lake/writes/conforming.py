@@ -102,6 +102,24 @@ def require_storable(field: NestedField, target: Any, own: Any) -> None:
         )
 
 
+def require_zones(field: NestedField, target: Any, own: Any) -> None:
+    """Raises InvalidRequestError if ``own`` lacks the zone of ``field``, and Spark would take that of its session."""
+    if _lacks_zone(own, target):
+        raise InvalidRequestError(
+            f"column {field.name} is {field.field_type}, and Spark gives {own}, whose times have no zone: CAST(… AS "
+            "TIMESTAMP) takes the zone of Spark's session"
+        )
+
+
+def _lacks_zone(own: Any, target: Any) -> bool:
+    if pa.types.is_timestamp(own) and pa.types.is_timestamp(target):
+        return own.tz is None and target.tz is not None
+    is_alike = pa.types.is_nested(own) and pa.types.is_nested(target) and own.num_fields == target.num_fields
+    return is_alike and any(
+        _lacks_zone(own.field(place).type, target.field(place).type) for place in range(own.num_fields)
+    )
+
+
 def _cast(field: NestedField, target: Any, values: Any) -> Any:
     if values.null_count == len(values):  # an untyped NULL has a numeric type
         return pa.nulls(len(values), target)

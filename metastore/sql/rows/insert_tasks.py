@@ -19,7 +19,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.writes.conforming import conform_columns, require_storable
+from metastore.lake.writes.conforming import conform_columns, require_storable, require_zones
 from metastore.lake.writes.distribution import by_partition, distribution
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.table_writer import TableWriter
@@ -70,9 +70,10 @@ class InsertValues:
             raise InvalidRequestError(f"{self.place}: {error}" if self.place else str(error)) from error
 
     def require_storable(self, job: RewriteJob, columns: pa.Schema) -> None:
-        """Raises InvalidRequestError if no value of a query with ``columns`` can be stored in a column of its own."""
+        """Raises InvalidRequestError if Spark's rows with ``columns`` have one that cannot be stored in its column."""
         for place, given in zip(self.places, columns if self.stored is None else self.stored, strict=True):
             require_storable(self.schema.fields[place], job.arrow_schema.field(place).type, given.type)
+            require_zones(self.schema.fields[place], job.arrow_schema.field(place).type, given.type)
 
 
 @dataclass(frozen=True)

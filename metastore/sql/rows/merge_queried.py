@@ -67,6 +67,7 @@ def merge_queried(rows: QueriedRows, reading: StatementReading, merged: MergedRo
 
     Raises InvalidRequestError for a row that is changed twice, and for a value that does not fit; EngineError.
     """
+    merged.require_zones(rows.columns)
     files = reading.writer.files_of_tasks()
     work = _Merge(files.job, reading.live, merged, reading.mode, rows.columns, composed)
     written, counts = WrittenChange(), Counter[str]()

@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 from sqlglot import Token
 
 from metastore.errors import InvalidRequestError
-from metastore.lake.writes.conforming import conform_columns, conformed_column, default_column
+from metastore.lake.writes.conforming import conform_columns, conformed_column, default_column, require_zones
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.row_changes import FILE, ROW, RowChanges, Update
 from metastore.lake.writes.written_change import RowPlan
@@ -41,6 +41,17 @@ class MergedRows:
     schema: Schema
     job: RewriteJob
     on: Token
+
+    def require_zones(self, columns: pa.Schema) -> None:
+        """Raises InvalidRequestError if Spark's rows with ``columns`` have times without the zone that is stored."""
+        first = 3
+        for clause, own in zip(self.clauses, self.places, strict=True):
+            with self.statement.at(clause.token):
+                for at, place in enumerate(own, first):
+                    require_zones(
+                        self.schema.fields[place], self.job.arrow_schema.field(place).type, columns.field(at).type
+                    )
+            first += len(own)
 
     def plan(self, rows: pa.Table) -> RowPlan:
         """Returns the change.

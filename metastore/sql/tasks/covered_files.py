@@ -114,5 +114,5 @@ def _expression(request: AskedRows, metadata: TableMetadata) -> BooleanExpressio
 def is_plain(node: exp.Expr) -> bool:
     """Whether a part of a condition is NULL only if a column is."""
     if isinstance(node, exp.Cast):
-        return isinstance(node.this, exp.Literal)
+        return isinstance(node.this.this if isinstance(node.this, exp.Neg) else node.this, exp.Literal)
     return isinstance(node, _PLAIN)
