@@ -23,7 +23,7 @@ from pyiceberg.manifest import DataFile, ManifestEntry
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
-from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of, update_snapshot_summaries
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetSnapshotRefUpdate
 
 from metastore.components.storage.clustering import Change, rewrite
@@ -33,6 +33,7 @@ from metastore.ground.clock import Clock
 from metastore.lake.iceberg.manifests.manifest_writer import ListedManifest, write_manifest_file
 from metastore.lake.iceberg.manifests.manifests import DecodedManifest, added_entry, deleted_entry, existing, write_list
 from metastore.lake.iceberg.snapshots.contention import kept_losing
+from metastore.lake.iceberg.snapshots.summaries import summarize
 from metastore.lake.stores.files import discard, flush
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.new_files import GatheredFiles, NewFiles
@@ -292,5 +293,4 @@ def _summary(
         "removed-files-size": sum(data_file.file_size_in_bytes for data_file in gone),
     }
     texts = {name: str(count) for name, count in counts.items() if count}
-    previous = parent.summary.additional_properties if parent and parent.summary else None
-    return update_snapshot_summaries(Summary(operation, **{COMMIT_ID: commit_id}, **texts), previous)
+    return summarize(operation, {COMMIT_ID: commit_id, **texts}, parent)

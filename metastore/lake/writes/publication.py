@@ -14,7 +14,7 @@ from functools import partial
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import (
     AssertCreate,
     AssertCurrentSchemaId,
@@ -29,9 +29,10 @@ from pyiceberg.table.update import (
 
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
-from metastore.lake.iceberg.rows.changed_manifests import changed_manifests, count_changes
+from metastore.lake.iceberg.rows.changed_manifests import changed_manifests
 from metastore.lake.iceberg.rows.live_files import LiveFile
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
 from metastore.lake.writes.audit import MAIN, Head
 
 
@@ -101,10 +102,8 @@ def _summary(
     gone: Sequence[LiveFile],
     notes: Mapping[str, str] = MAIN.notes,
 ) -> Summary:
-    parent = made.parent
-    previous = parent.summary.additional_properties if parent and parent.summary else None
-    counts = count_changes(made.table.metadata, new, [live.file for live in gone])
-    return update_snapshot_summaries(Summary(_operation(new, gone), **counts, **notes), previous)
+    counts = count_changes(new, [live.file for live in gone])
+    return summarize(_operation(new, gone), {**counts, **notes}, made.parent)
 
 
 def _operation(new: Sequence[DataFile], gone: Sequence[LiveFile]) -> Operation:

@@ -18,18 +18,19 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
+from pyiceberg.table.snapshots import Operation
 
 from metastore.errors import MetastoreError, OutcomeUnknownError, ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.version_3_fields import content_offset, referenced_data_file
 from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
-from metastore.lake.iceberg.rows.changed_manifests import changed_manifests, count_changes
+from metastore.lake.iceberg.rows.changed_manifests import changed_manifests
 from metastore.lake.iceberg.rows.equality_deletes import schemas_by_age
 from metastore.lake.iceberg.rows.live_files import LiveFile, LiveFiles, live_files
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
 from metastore.lake.iceberg.snapshots.valid_updates import require_known_transforms
 from metastore.lake.stores.files import discard
 from metastore.lake.writes.delete_writing import WRITTEN, DeleteChunk, write_deletes
@@ -170,11 +171,7 @@ class _Conversion:
 
     def _commit(self, table: Table, added: Sequence[DataFile], gone: Sequence[LiveFile]) -> None:
         snapshot = NewSnapshot(table, self.context.now_ms())
-        counts = count_changes(table.metadata, added, [live.file for live in gone])
-        parent = snapshot.parent
-        previous = parent.summary.additional_properties if parent and parent.summary else None
-        # PyIceberg updates the totals of every operation except this one.
-        summed = update_snapshot_summaries(Summary(Operation.OVERWRITE, **counts), previous)
+        summary = summarize(Operation.REPLACE, count_changes(added, [live.file for live in gone]), snapshot.parent)
         with snapshot.taken_back_unless_published():
             try:
                 manifests, _ = changed_manifests(
@@ -186,7 +183,7 @@ class _Conversion:
                 )
             except FileNotFoundError as error:
                 raise CommitFailedException("the version that this run was planned on has expired meanwhile") from error
-            snapshot.publish(self.target, manifests, Summary(Operation.REPLACE, **summed.additional_properties))
+            snapshot.publish(self.target, manifests, summary)
 
 
 def _chunks(group: Sequence[Slice]) -> Iterable[tuple[Slice, ...]]:

@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import MappedField, NameMapping, parse_mapping_from_json
-from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId, SetPropertiesUpdate
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import ListType, MapType, NestedField, StructType
@@ -28,6 +28,7 @@ from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.manifests.manifests import added_entry
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
@@ -149,10 +150,9 @@ def _append(context: AddCall, survey: Survey, table: Table, read: pa.Table) -> M
     layout = _fit_layout(survey, read, metadata, context.target)
     named = list(data_files(survey, read, layout))
     files = context.duplicates.without_known(named, attrgetter("file_path"), table, context.context.engine)
-    records = sum(file.record_count for file in files)
     result = {
         "added_files_count": len(files),
-        "added_records_count": records,
+        "added_records_count": sum(file.record_count for file in files),
         "skipped_files_count": len(survey.files) - len(files),
         "warnings": warnings_of(survey, read),
     }
@@ -160,10 +160,6 @@ def _append(context: AddCall, survey: Survey, table: Table, read: pa.Table) -> M
         return result
     new = NewSnapshot(table, context.context.now_ms())
     entries = [added_entry(file, new.id) for file in files]
-    sizes = sum(file.file_size_in_bytes for file in files)
-    counts = {"added-data-files": len(files), "added-records": records, "added-files-size": sizes}
-    previous = new.parent.summary.additional_properties if new.parent and new.parent.summary else None
-    summary = Summary(Operation.APPEND, **{name: str(count) for name, count in counts.items()})
     with new.taken_back_unless_published():
         made = [
             new.write_manifest(entries[start : start + _ENTRIES_A_MANIFEST], layout.spec.spec_id)
@@ -173,7 +169,7 @@ def _append(context: AddCall, survey: Survey, table: Table, read: pa.Table) -> M
         new.publish(
             context.target,
             [*made, *standing],
-            update_snapshot_summaries(summary, previous),
+            summarize(Operation.APPEND, count_changes(files, ()), new.parent),
             [SetPropertiesUpdate(updates={TableProperties.DEFAULT_NAME_MAPPING: layout.name_mapping})],
             [
                 AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),

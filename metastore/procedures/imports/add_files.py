@@ -22,7 +22,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import parse_mapping_from_json
-from pyiceberg.table.snapshots import Operation, Summary, update_snapshot_summaries
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import (
     AssertCurrentSchemaId,
     AssertDefaultSpecId,
@@ -40,6 +40,7 @@ from metastore.lake.iceberg.manifests.metrics_plan import metrics_plan
 from metastore.lake.iceberg.manifests.partition_key import partition_key
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
@@ -187,7 +188,8 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
         ]
         standing = new.parent_manifests()
         updates, requirements = _beside(metadata, by_name=any(row["by_name"] for row in rows))
-        new.publish(context.target, [*made, *standing], _summary(new, files_added), updates, requirements)
+        summary = summarize(Operation.APPEND, count_changes(files_added, ()), new.parent)
+        new.publish(context.target, [*made, *standing], summary, updates, requirements)
     return {
         "added_files_count": len(files_added),
         "changed_partition_count": len(partitions) if shape.spec.fields else None,
@@ -245,18 +247,6 @@ def _data_file(row: Mapping[str, Any], shape: Target, format_: str) -> DataFile:
     )
     made.spec_id = shape.spec.spec_id
     return made
-
-
-def _summary(new: NewSnapshot, files: Sequence[DataFile]) -> Summary:
-    counts = {
-        "added-data-files": len(files),
-        "added-records": sum(file.record_count for file in files),
-        "added-files-size": sum(file.file_size_in_bytes for file in files),
-        "changed-partition-count": len({partition_key(file.spec_id, file.partition) for file in files}),
-    }
-    texts = {name: str(count) for name, count in counts.items()}
-    previous = new.parent.summary.additional_properties if new.parent and new.parent.summary else None
-    return update_snapshot_summaries(Summary(Operation.APPEND, **texts), previous)
 
 
 def _mapping(metadata: TableMetadata) -> Any:

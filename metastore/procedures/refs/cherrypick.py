@@ -17,23 +17,17 @@ from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStat
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import (
-    Operation,
-    Snapshot,
-    SnapshotSummaryCollector,
-    Summary,
-    update_snapshot_summaries,
-)
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
 
 from metastore.errors import ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.iceberg.columns.schemas import schema_of
 from metastore.lake.iceberg.manifests.manifest_reader import read_entries, read_list, read_live_entries
 from metastore.lake.iceberg.manifests.manifests import added_entry, deleted_entry, existing
 from metastore.lake.iceberg.manifests.partition_key import partition_key
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext, columns
@@ -188,10 +182,10 @@ class _Pick:
         if self._is_overwrite or self.target.is_component:
             self._require_partitions_as_they_were(adds, removes, manifests)
         kept: list[ManifestFile] = []
-        for spec_id in dict.fromkeys(spec for spec, _ in adds):
-            files = [entry.data_file for spec, entry in adds if spec == spec_id]
+        for spec_id in dict.fromkeys(entry.data_file.spec_id for entry in adds):
+            files = [entry.data_file for entry in adds if entry.data_file.spec_id == spec_id]
             kept.append(new.write_manifest([added_entry(file, new.id) for file in files], spec_id))
-        kept += self._without(manifests, {entry.data_file.file_path for _, entry in removes}, new)
+        kept += self._without(manifests, {entry.data_file.file_path for entry in removes}, new)
         return kept, self._summary(adds, removes)
 
     def _without(self, manifests: Sequence[ManifestFile], gone: set[str], new: NewSnapshot) -> Iterator[ManifestFile]:
@@ -212,8 +206,8 @@ class _Pick:
         if missing:
             raise ProcedureError(f"Missing required files to delete: {', '.join(sorted(missing))}")
 
-    def _changes(self) -> tuple[list[tuple[int, ManifestEntry]], list[tuple[int, ManifestEntry]]]:
-        """Returns the entries of data files that the picked snapshot added and removed, each with its spec ID."""
+    def _changes(self) -> tuple[list[ManifestEntry], list[ManifestEntry]]:
+        """Returns the entries of data files that the picked snapshot added and removed."""
         adds, removes = [], []
         for manifest in read_list(self.table.io, self.picked.manifest_list):
             if manifest.added_snapshot_id != self.picked.snapshot_id:
@@ -224,15 +218,15 @@ class _Pick:
                 if entry.snapshot_id != self.picked.snapshot_id:
                     continue
                 if entry.status == ManifestEntryStatus.ADDED:
-                    adds.append((manifest.partition_spec_id, entry))
+                    adds.append(entry)
                 elif entry.status == ManifestEntryStatus.DELETED:
-                    removes.append((manifest.partition_spec_id, entry))
+                    removes.append(entry)
         return adds, removes
 
-    def _require_new_files(self, adds: Sequence[tuple[int, ManifestEntry]], manifests: Sequence[ManifestFile]) -> None:
+    def _require_new_files(self, adds: Sequence[ManifestEntry], manifests: Sequence[ManifestFile]) -> None:
         """Refuse files that the picked snapshot or a pick of it already added. Expired picks are not in the history."""
         made = self.picked.sequence_number or 0
-        paths = {entry.data_file.file_path for _, entry in adds}
+        paths = {entry.data_file.file_path for entry in adds}
         for manifest in manifests:
             if manifest.content != ManifestContent.DATA or (manifest.sequence_number or 0) < made:
                 continue
@@ -245,14 +239,15 @@ class _Pick:
 
     def _require_partitions_as_they_were(
         self,
-        adds: Sequence[tuple[int, ManifestEntry]],
-        removes: Sequence[tuple[int, ManifestEntry]],
+        adds: Sequence[ManifestEntry],
+        removes: Sequence[ManifestEntry],
         manifests: Sequence[ManifestFile],
     ) -> None:
         """Refuse if one of the partitions has been written to since the picked snapshot was made."""
         since = self._snapshots_since()
-        found = {entry.data_file.file_path for _, entry in removes}
-        partitions = {partition_key(spec_id, entry.data_file.partition) for spec_id, entry in (*adds, *removes)}
+        found = {entry.data_file.file_path for entry in removes}
+        files = [entry.data_file for entry in (*adds, *removes)]
+        partitions = {partition_key(file.spec_id, file.partition) for file in files}
         for manifest in manifests:
             if since is not None and manifest.added_snapshot_id not in since:
                 continue
@@ -283,22 +278,15 @@ class _Pick:
             f"Cannot cherry-pick overwrite not based on an ancestor of the current state: {self.picked.snapshot_id}"
         )
 
-    def _summary(
-        self, adds: Sequence[tuple[int, ManifestEntry]], removes: Sequence[tuple[int, ManifestEntry]]
-    ) -> Summary:
-        counted = SnapshotSummaryCollector()
-        for count, entries in ((counted.add_file, adds), (counted.remove_file, removes)):
-            for spec_id, entry in entries:
-                spec = self._metadata.specs()[spec_id]
-                count(entry.data_file, schema_of(self._metadata, spec), spec)
-        texts = {**counted.build(), SOURCE: str(self.picked.snapshot_id)}
+    def _summary(self, adds: Sequence[ManifestEntry], removes: Sequence[ManifestEntry]) -> Summary:
+        counts = count_changes([entry.data_file for entry in adds], [entry.data_file for entry in removes])
+        texts = {**counts, SOURCE: str(self.picked.snapshot_id)}
         if wap_id := _summary(self.picked).get(WAP_ID):
             texts[PUBLISHED_WAP_ID] = wap_id
         if self._is_overwrite:
             texts[REPLACE_PARTITIONS] = "true"
         operation = Operation.OVERWRITE if self._is_overwrite else Operation.APPEND
-        previous = _summary(self._current) if self._current else None
-        return update_snapshot_summaries(Summary(operation, **texts), previous)
+        return summarize(operation, texts, self._current)
 
 
 def _summary(snapshot: Snapshot) -> dict[str, str]:

@@ -16,22 +16,22 @@ from datetime import timedelta
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
-from pyiceberg.table.snapshots import Operation, Snapshot, Summary, ancestors_of, update_snapshot_summaries
+from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 
 from metastore.errors import ConflictError, StorageError
 from metastore.ground.clock import Clock
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
-from metastore.lake.iceberg.manifests.partition_key import partition_key
 from metastore.lake.iceberg.rows.changed_manifests import changed_manifests
 from metastore.lake.iceberg.rows.delete_index import Deletes, unpartitioned_specs
 from metastore.lake.iceberg.rows.live_files import EntryKey, LiveFile, Place, live_file
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
 from metastore.procedures.rewrite.conflicts import Rewritten, conflicts
 
 
@@ -113,7 +113,9 @@ class ReplaceCommit:
             keeps = self.keep_sequence and table.metadata.format_version > 1
             data_number = number if keeps else None
             listed, gone = changed_manifests(snapshot, manifests, read.entries, new, going, data_number)
-            snapshot.publish(self.target, listed, _summary(new, gone, snapshot.parent))
+            snapshot.publish(
+                self.target, listed, summarize(Operation.REPLACE, count_changes(new, gone), snapshot.parent)
+            )
         return CommitResult(snapshot.id, done, failed, len(dropped))
 
     def _require_pinned(self, metadata: TableMetadata) -> None:
@@ -251,28 +253,3 @@ class _Manifests:
     def live(self, manifest: ManifestFile) -> list[LiveFile]:
         """Returns the live files."""
         return [live_file(entry, manifest) for entry in self.entries(manifest)]
-
-
-def _summary(new: Sequence[DataFile], gone: Sequence[DataFile], parent: Snapshot | None) -> Summary:
-    data = [file for file in gone if file.content == DataFileContent.DATA]
-    by_position = [file for file in gone if file.content == DataFileContent.POSITION_DELETES]
-    by_equality = [file for file in gone if file.content == DataFileContent.EQUALITY_DELETES]
-    counts = {
-        "added-data-files": len(new),
-        "added-records": sum(file.record_count for file in new),
-        "added-files-size": sum(file.file_size_in_bytes for file in new),
-        "deleted-data-files": len(data),
-        "deleted-records": sum(file.record_count for file in data),
-        "removed-files-size": sum(file.file_size_in_bytes for file in gone),
-        "removed-delete-files": len(by_position) + len(by_equality),
-        "removed-position-delete-files": len(by_position),
-        "removed-position-deletes": sum(file.record_count for file in by_position),
-        "removed-equality-delete-files": len(by_equality),
-        "removed-equality-deletes": sum(file.record_count for file in by_equality),
-        "changed-partition-count": len({partition_key(file.spec_id, file.partition) for file in [*new, *gone]}),
-    }
-    texts = {name: str(count) for name, count in counts.items() if count}
-    previous = parent.summary.additional_properties if parent and parent.summary else None
-    # PyIceberg updates the totals of every operation except this one.
-    summed = update_snapshot_summaries(Summary(Operation.OVERWRITE, **texts), previous)
-    return Summary(Operation.REPLACE, **summed.additional_properties)

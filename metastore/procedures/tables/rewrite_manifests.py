@@ -26,6 +26,7 @@ from metastore.lake.iceberg.manifests.manifest_reader import read_list, read_liv
 from metastore.lake.iceberg.manifests.manifests import existing, live_count
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
+from metastore.lake.iceberg.snapshots.summaries import summarize
 from metastore.lake.iceberg.snapshots.sweep import FileKind
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.files.inventory import FILE_ROW
@@ -214,18 +215,13 @@ def _require_same_count(before: Sequence[ManifestFile], after: Sequence[Manifest
 
 
 def _summary(parent: Snapshot, counts: Mapping[str, int]) -> Summary:
-    previous = parent.summary.additional_properties if parent.summary else {}
-    totals = {name: value for name, value in previous.items() if name.startswith("total-")}
-    return Summary(
-        Operation.REPLACE,
-        **{
-            "manifests-created": str(counts["added_manifests_count"]),
-            "manifests-kept": str(counts["kept_manifests_count"]),
-            "manifests-replaced": str(counts["rewritten_manifests_count"]),
-            "entries-processed": str(counts["processed_entries_count"]),
-            **totals,
-        },
-    )
+    notes = {
+        "manifests-created": str(counts["added_manifests_count"]),
+        "manifests-kept": str(counts["kept_manifests_count"]),
+        "manifests-replaced": str(counts["rewritten_manifests_count"]),
+        "entries-processed": str(counts["processed_entries_count"]),
+    }
+    return summarize(Operation.REPLACE, notes, parent)
 
 
 def _file_row(manifest: ManifestFile) -> dict[str, Any]:

@@ -7,11 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import SnapshotSummaryCollector
 
 from metastore.errors import FormatError
-from metastore.lake.iceberg.columns.schemas import schema_of
 from metastore.lake.iceberg.manifests.manifests import added_entry, deleted_entry, existing
 from metastore.lake.iceberg.rows.live_files import Place, live_file
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
@@ -69,17 +66,6 @@ def changed_manifests(
     for (content, spec_id), entries in kept.items():
         write(entries, spec_id, content)
     return [*made, *(each for each in manifests if each.manifest_path not in changed)], gone
-
-
-def count_changes(metadata: TableMetadata, new: Sequence[DataFile], gone: Sequence[DataFile]) -> dict[str, str]:
-    """Return the counts of a snapshot's summary, as Iceberg names them."""
-    specs = metadata.specs()
-    collector = SnapshotSummaryCollector()
-    for count, files in ((collector.add_file, new), (collector.remove_file, gone)):
-        for file in files:
-            spec = specs[file.spec_id]
-            count(file, schema_of(metadata, spec), spec)
-    return dict(collector.build())
 
 
 def _kind(file: DataFile) -> ManifestContent:
