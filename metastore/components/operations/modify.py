@@ -8,7 +8,6 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression
 from pyiceberg.io import FileIO
-from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from metastore.components.operations.changes import Delete, Operation, Overwrite, outcome_of
@@ -223,10 +222,8 @@ class Modify(Generic[U]):
         rows = [partition for partition in outcome.partitions if isinstance(partition, PartitionRows)]
         if self._ahead is not None and rows and not is_local(state.metadata.location):
             self._ahead.proceed()
-        looks: list[Callable[[], Table | None]] = []
-        files = PartitionWriter(table.io, self._unit_type, state).write(
-            rows, lambda: looks.append(self._committer.looked_up_beside())
-        )
+        writer = PartitionWriter(table.io, self._unit_type, state)
+        files, newest_table = writer.write(rows, self._committer.looked_up_beside)
         written_for = {state.metadata.table_uuid} if files else set()
         if self._ahead is not None:
             try:
@@ -255,7 +252,7 @@ class Modify(Generic[U]):
             table.io,
             if_version if watched is None else None,
             conditional=watched is not None or not isinstance(outcome.removed, AlwaysFalse),
-            looked=looks[0](),
+            looked=newest_table(),
         )
         if version != state.version:
             self._after_commit(version)

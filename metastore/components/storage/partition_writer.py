@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -26,6 +26,8 @@ from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.new_files import NewFiles
 from metastore.model.fields import Unit
 from metastore.model.mapping.rows import PartitionKey, PartitionRows
+
+T = TypeVar("T")
 
 _TOGETHER: Final = 64
 """Partitions that are encoded together."""
@@ -44,17 +46,19 @@ class PartitionWriter:
     state: TableState
 
     def write(
-        self, partitions: Sequence[PartitionRows], at_last: Callable[[], None] = lambda: None
-    ) -> dict[PartitionKey, DataFile]:
+        self, partitions: Sequence[PartitionRows], at_last: Callable[[], T]
+    ) -> tuple[dict[PartitionKey, DataFile], T]:
         """Write one new file for each partition. If one fails, removes the others and raises the error.
 
-        Calls ``at_last`` when no more files wait than are sent at once: it may begin what comes after them.
+        Calls ``at_last`` when no more files wait than are sent at once: it may begin what comes after them. Returns its
+        answer with the files.
         """
         files = NewFiles(self.io)
         try:
             if is_local(self.state.metadata.location) or len(partitions) <= 1:
-                at_last()
-                return {encoded.key: self.write_one(encoded, files) for encoded in self._encode_partitions(partitions)}
+                answer = at_last()
+                encoded = self._encode_partitions(partitions)
+                return {each.key: self.write_one(each, files) for each in encoded}, answer
             return self._send_partitions(partitions, files, at_last)
         except BaseException as error:
             files.discard()
@@ -68,8 +72,8 @@ class PartitionWriter:
             yield from self.encoder.encode_each(partitions[start : start + _TOGETHER])
 
     def _send_partitions(
-        self, partitions: Sequence[PartitionRows], files: NewFiles, at_last: Callable[[], None]
-    ) -> dict[PartitionKey, DataFile]:
+        self, partitions: Sequence[PartitionRows], files: NewFiles, at_last: Callable[[], T]
+    ) -> tuple[dict[PartitionKey, DataFile], T]:
         """Write ``partitions`` to a store with latency; raises the first error once every file is settled."""
         in_flight = _InFlight(_BYTES_IN_FLIGHT)
 
@@ -86,8 +90,8 @@ class PartitionWriter:
                 in_flight.add(encoded.content.size)
                 pending[encoded.key] = threads.submit(send, encoded)
             wait([*pending.values()][:-_PUTS_AT_ONCE])
-            at_last()
-        return {key: future.result() for key, future in pending.items()}
+            answer = at_last()
+        return {key: future.result() for key, future in pending.items()}, answer
 
     def write_one(self, partition: PartitionRows | EncodedPartition, files: NewFiles) -> DataFile:
         """Write the new file of one partition through ``files``. Raises the store's own error."""
