@@ -116,7 +116,7 @@ class Actions:
             pointer = None if table in self._changed else table.pointer
             seen = None if policy.action in WORKSPACE_ACTIONS else self._load(table, pointer)
             before = Facts() if seen is None else Facts.of(seen)
-            result = self._act(_Call(self, table, policy, guard, seen))
+            result = self._act(_Call(self._procedures(guard), table, policy, guard, seen))
         except MetastoreError as error:
             status = guard.why or ("stopped" if self._stopping() else "failed")
             message = str(error) if guard.why else f"{error.code}: {error}"
@@ -129,7 +129,7 @@ class Actions:
         after = self._facts_if_any(table, before) if table in self._changed else before
         return ActionOutcome(guard.why or ("done" if result else "nothing"), name, result, guard.message, before, after)
 
-    def procedures(self, guard: Guard) -> Procedures:
+    def _procedures(self, guard: Guard) -> Procedures:
         """The session's procedures, under ``guard``."""
         session = self._session
         return Procedures(
@@ -300,8 +300,8 @@ class Actions:
             return {}
         if self._dry_run:
             return {"would": f"analyze what changed of {source}, and publish it"}
-        procedures, watched = self.procedures(call.guard), workspaces.progress_under(call.guard)
-        row = publications.renew(self._session, source, str(call.table), procedures, watched)
+        watched = workspaces.progress_under(call.guard)
+        row = publications.renew(self._session, source, str(call.table), call.procedures, watched)
         return {} if row["outcome"] == "unchanged" else row
 
     def _ago(self, age: timedelta | None) -> datetime | None:
@@ -336,9 +336,9 @@ class Actions:
 
 @dataclass(frozen=True)
 class _Call:
-    """One action on one table."""
+    """One action on one table; ``procedures`` run under its guard."""
 
-    actions: Actions
+    procedures: Procedures
     table: TableName
     policy: ActionPolicy
     guard: Guard
@@ -363,8 +363,7 @@ class _Call:
         """Returns the rows of ``procedure``, or of the action's own, on the table. Drops arguments that are None."""
         name = f"{self.table.catalog}.{procedure or PROCEDURES[self.policy.action]}"
         given = {key: value for key, value in arguments.items() if value is not None}
-        procedures = self.actions.procedures(self.guard)
-        return procedures.call(name, schema=self.table.schema, table_name=self.table.name, **given).to_pylist()
+        return self.procedures.call(name, schema=self.table.schema, table_name=self.table.name, **given).to_pylist()
 
 
 def _manifests(table: Table) -> int:
