@@ -28,13 +28,12 @@ from metastore.lake.formats.parquet.bloom_filters import Probes
 from metastore.lake.formats.parquet.element_bounds import ElementProbe
 from metastore.lake.stores.arrow import open_location
 from metastore.predicates.arrow_filter import NotExact, RowFilter, arrow_filter
-from metastore.predicates.elements import required_elements
 from metastore.scan.aggregates import Aggregate, aggregate
 from metastore.scan.explanation import Explanation
 from metastore.scan.one_dataset import gives_same_rows, pushes_down
 from metastore.scan.parquet_parts import PARQUET_READER, ParquetFiles, fragments, probe_row_groups
 from metastore.scan.plan import ScanFile, ScanPlan
-from metastore.scan.probes import probes_of
+from metastore.scan.probes import probes_of, required_elements
 from metastore.scan.pruning.row_id import ROW_ID, TYPE
 from metastore.scan.rows import ReadChunk, RowNumbers, read_rows_at_once
 

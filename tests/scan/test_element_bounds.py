@@ -19,7 +19,7 @@ from thrift.Thrift import TType
 from metastore.lake.formats.parquet.element_bounds import ElementProbe, groups_with_elements
 from metastore.predicates.columns import Columns
 from metastore.predicates.condition import DUCKDB, AllOf, Condition
-from metastore.predicates.elements import required_elements
+from metastore.scan.probes import required_elements
 from metastore.scan.rows import read_rows
 from metastore.session import Session, connect
 

@@ -1,7 +1,7 @@
 """Bounds of the elements of lists and maps in Parquet footers, for ANALYZE and to exclude row groups.
 
 Place in the flow: ANALYZE keeps these bounds (:mod:`metastore.lake.formats.parquet.parquet_plans`). The task that reads
-a file calls this module before it reads row groups that other statistics left (:mod:`metastore.predicates.elements`
+a file calls this module before it reads row groups that other statistics left (:mod:`metastore.scan.probes`
 determines what a condition requires). A row group is excluded if it has no matching element, key or value.
 
 Promise: only bounds are used that are trusted for their writer and type. Null and empty lists have no element, so they
