@@ -322,7 +322,7 @@ class Session:
         try:
             return resolve(self.settings.storage, table).table
         except NotFoundError:
-            return table if isinstance(table, TableInfo) else TableInfo.parse(str(table))
+            return TableInfo.of(str(table) if isinstance(table, PurePath) else table)
 
     def no_metadata(self, table: TableInfo) -> NotFoundError:
         """Return the error for a table without metadata; the message suggests the nearest names with metadata."""

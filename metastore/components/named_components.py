@@ -49,7 +49,7 @@ class NamedComponent(Component[N]):
 
     def get(self, name: TableInfo | str, *, at: int | None = None, as_of: datetime | None = None) -> N:
         """Return the unit ``name``, from the newest version or another. NotFoundError suggests the nearest names."""
-        info = _info(name)
+        info = TableInfo.of(name)
         found = self.find(info, at=at, as_of=as_of)
         if found is None:
             raise self.unknown(info)
@@ -57,7 +57,7 @@ class NamedComponent(Component[N]):
 
     def find(self, name: TableInfo | str, *, at: int | None = None, as_of: datetime | None = None) -> N | None:
         """Return the unit ``name``, or None. Raises NotFoundError for a version that is not kept."""
-        found = self._all(at, as_of).filter(name_filter(_info(name))).execute()
+        found = self._all(at, as_of).filter(name_filter(TableInfo.of(name))).execute()
         return found[0] if found else None
 
     def list(
@@ -115,7 +115,7 @@ class NamedComponent(Component[N]):
 
     def drop(self, name: TableInfo | str, *, if_exists: bool = False) -> bool:
         """Remove the unit ``name``; returns whether it existed. Raises NotFoundError if not, unless ``if_exists``."""
-        info = _info(name)
+        info = TableInfo.of(name)
         was_there = False
 
         def change(modify: Modify[N], present: N | None, _: int) -> bool:
@@ -134,7 +134,7 @@ class NamedComponent(Component[N]):
 
         ``now_ms`` becomes its modification time. Raises NotFoundError, and InvalidRequestError when ``to`` is taken.
         """
-        old, new = _info(name), _info(to)
+        old, new = TableInfo.of(name), TableInfo.of(to)
         if old == new:
             raise InvalidRequestError(f"{self.noun} {old} has that name already")
 
@@ -154,7 +154,7 @@ class NamedComponent(Component[N]):
 
         None means that the unit did not exist. The oldest kept version counts as a change if it has the unit.
         """
-        info = _info(name)
+        info = TableInfo.of(name)
 
         def attempt(_: int) -> Sequence[tuple[Version, N | None]] | ConflictError:
             kept = self.metadata.history()
@@ -173,7 +173,7 @@ class NamedComponent(Component[N]):
 
         Raises NotFoundError when the version is not kept or does not have the unit.
         """
-        info = _info(name)
+        info = TableInfo.of(name)
         earlier = self.find(info, at=version)
         if earlier is None:
             raise NotFoundError(f"version {version} holds no {self.noun} {info}")
@@ -222,7 +222,3 @@ def _rename_unit(unit: N, name: TableInfo, **changes: Any) -> N:
     """Return ``unit`` renamed to ``name``, in the spelling that look-ups use, with other fields' ``changes``."""
     new = {"storage_plugin": name.storage_plugin, "workspace": name.workspace, "name": name.name}
     return dataclasses.replace(unit, **new, **changes)
-
-
-def _info(name: TableInfo | str) -> TableInfo:
-    return name if isinstance(name, TableInfo) else TableInfo.parse(name)

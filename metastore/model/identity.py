@@ -50,6 +50,11 @@ class TableInfo:
         name = _unquote(quoted) if quoted and quoted.group(1) is not None else text[position:]
         return cls(parts[0], parts[1], name)
 
+    @classmethod
+    def of(cls, name: TableInfo | str) -> TableInfo:
+        """The table ``name``; a text is parsed."""
+        return name if isinstance(name, TableInfo) else cls.parse(name)
+
     def __str__(self) -> str:
         return f"{self.storage_plugin}.{self.workspace}.{self.name}"
 

@@ -260,7 +260,7 @@ def _widen_bound(value: Value, exact: bool, type_: str, side: int) -> tuple[Valu
     if type_ == "VARDECIMAL" and isinstance(value, int):
         return Decimal(value), exact
     if type_ == "FLOAT8" and isinstance(value, (int, float, Decimal)):
-        rounded = _to_float(value)
+        rounded = nearest_double(value)
         if rounded == value:
             return rounded, exact
         inside = rounded > value if side < 0 else rounded < value
@@ -268,7 +268,8 @@ def _widen_bound(value: Value, exact: bool, type_: str, side: int) -> tuple[Valu
     return _ABSENT
 
 
-def _to_float(value: float | Decimal) -> float:
+def nearest_double(value: float | Decimal) -> float:
+    """Return the double nearest to ``value``, an infinity beyond all of them."""
     try:
         return float(value)
     except OverflowError:

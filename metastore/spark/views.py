@@ -55,7 +55,7 @@ def register_views(
     Raises NotFoundError for an unknown view, and InvalidRequestError when two views would have the same name; ``name``
     chooses other names.
     """
-    wanted = _every_view(ms) if views is None else [_info(view) for view in views]
+    wanted = _every_view(ms) if views is None else [TableInfo.of(view) for view in views]
     called: dict[str, TableInfo] = {}
     for view in wanted:
         short = name(view) if name is not None else _UNFIT.sub("_", view.name)
@@ -76,7 +76,7 @@ def frame_of_view(spark: SparkSession, ms: Session, view: TableInfo | str, looku
 
     Raises as ``register_views`` and ``read_table`` do.
     """
-    info = _info(view)
+    info = TableInfo.of(view)
     if Names(ms.metastore, ms.tables.describe_unstored).get(info).text is None:
         raise InvalidRequestError(f"{info} is a table; use read_table")
     return frame_of_query(spark, ms, exp.select("*").from_(table_named(info)), lookup)
@@ -179,7 +179,3 @@ def _refuse_raw_literals(spark: SparkSession, query: exp.Query) -> None:
 
 def _every_view(ms: Session) -> list[TableInfo]:
     return [unit.info for unit in (*ms.views.list(), *ms.materialized_views.list())]
-
-
-def _info(view: TableInfo | str) -> TableInfo:
-    return view if isinstance(view, TableInfo) else TableInfo.parse(view)

@@ -103,7 +103,7 @@ def _drill_type(
         arrow = arrow.storage_type
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
-    if pa.types.is_struct(arrow) and not _is_opaque(field):
+    if pa.types.is_struct(arrow) and not is_opaque(field):
         inner = [arrow.field(index) for index in range(arrow.num_fields)]
         return DrillType(
             "STRUCT",
@@ -114,7 +114,7 @@ def _drill_type(
     if pa.types.is_map(arrow):
         parts = [pa.field("key", arrow.key_type), pa.field("value", arrow.item_type)]
         return DrillType("MAP", parts=tuple(_drill_type(part, path, {}, None) for part in parts))
-    if pa.types.is_nested(arrow) and not _is_opaque(field):
+    if pa.types.is_nested(arrow) and not is_opaque(field):
         return DrillType("ARRAY", parts=(_drill_type(arrow.field(0), path, {}, None),))
     return _leaf_type(field, arrow, path, properties, leaves)
 
@@ -122,7 +122,7 @@ def _drill_type(
 def _leaf_type(
     field: ArrowField, arrow: pa.DataType, path: ColumnPath, properties: dict[str, str], leaves: list[ArrowLeaf] | None
 ) -> DrillType:
-    text = "VARCHAR" if _is_opaque(field) else _leaf_name(arrow)
+    text = "VARCHAR" if is_opaque(field) else _leaf_name(arrow)
     zoned = pa.types.is_timestamp(arrow) and arrow.tz is not None
     if zoned:
         properties[property_name(TIME_ZONE, path)] = "UTC"
@@ -130,7 +130,7 @@ def _leaf_type(
     if logical:
         properties[property_name(LOGICAL_TYPE, path)] = logical.decode()
     if leaves is not None:
-        leaves.append(ArrowLeaf(path, minor_type(text), zoned, _is_opaque(field)))
+        leaves.append(ArrowLeaf(path, minor_type(text), zoned, is_opaque(field)))
     return parse_type(text)
 
 
@@ -144,8 +144,15 @@ def _leaf_name(arrow: pa.DataType) -> str:
     return PLAIN_TYPES.get(arrow, "VARBINARY")
 
 
-def _is_opaque(field: ArrowField) -> bool:
+def is_opaque(field: ArrowField) -> bool:
+    """Whether the column of ``field`` is marked :data:`OPAQUE`."""
     return OPAQUE.items() <= (field.metadata or {}).items()
+
+
+def rows_without_columns(rows: int) -> pa.RecordBatch:
+    """Returns a batch of ``rows`` rows without columns; Arrow's own batch without columns has no rows."""
+    nothing: Any = pa.array([{}] * rows, pa.struct([]))
+    return pa.RecordBatch.from_struct_array(nothing)
 
 
 def arrow_schema(schema: TupleSchema) -> pa.Schema:

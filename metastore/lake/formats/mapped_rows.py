@@ -6,7 +6,6 @@ column.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
@@ -14,7 +13,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from metastore.lake.formats.arrow_schema import rows_without_columns
 from metastore.lake.formats.casts import cast_to_nearest
+from metastore.model.statistics import nearest_double
 
 _ROWS: Final = 16_384
 
@@ -46,7 +47,7 @@ def _fitting(value: Any, type_: Any, text: Callable[[Any], str]) -> Any:
     if pa.types.is_null(type_):
         return None
     if pa.types.is_floating(type_) and isinstance(value, int | Decimal) and not isinstance(value, bool):
-        return _nearest(value)  # Arrow refuses decimals, and integers that a double does not hold exactly
+        return nearest_double(value)  # Arrow refuses decimals, and integers that a double does not hold exactly
     if pa.types.is_decimal(type_) and isinstance(value, int | float) and not isinstance(value, bool):
         return Decimal(str(value))
     if pa.types.is_string(type_) and not isinstance(value, str):
@@ -54,18 +55,10 @@ def _fitting(value: Any, type_: Any, text: Callable[[Any], str]) -> Any:
     return value
 
 
-def _nearest(value: int | Decimal) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
 def as_asked(columns: Mapping[str, Any], rows: int, schema: pa.Schema) -> pa.RecordBatch:
     """Returns ``columns`` in the order and types of ``schema``, with nulls for missing ones."""
     if not len(schema):
-        counted: Any = pa.array([{}] * rows, pa.struct([]))
-        return pa.RecordBatch.from_struct_array(counted)
+        return rows_without_columns(rows)
     arrays: Sequence[Any] = [
         _in_type(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
         for field in schema

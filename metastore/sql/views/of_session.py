@@ -31,10 +31,6 @@ from metastore.sql.views.refresh import LEFT_BEHIND_AFTER, RefreshResult, refres
 from metastore.sql.views.text import DEFAULT_DIALECT
 
 
-def _info(name: TableInfo | str) -> TableInfo:
-    return name if isinstance(name, TableInfo) else TableInfo.parse(name)
-
-
 def _as_definition(query: str | Definition) -> Definition:
     return query if isinstance(query, Definition) else Definition(query)
 
@@ -70,7 +66,7 @@ class DefinedViews(Views):
         when the name is taken.
         """
         now_ms = self._session.metastore.clock.now_ms()
-        unit = define_view(names_of(self._session), _info(name), _as_definition(query), now_ms)
+        unit = define_view(names_of(self._session), TableInfo.of(name), _as_definition(query), now_ms)
         return self.create(unit, replace=replace, if_not_exists=if_not_exists)
 
     def in_dialect(self, name: TableInfo | str, dialect: str) -> Translation:
@@ -119,7 +115,7 @@ class DefinedViews(Views):
 
         Raises NotFoundError without such a file, FormatError, and as :meth:`define`.
         """
-        source = self._session.source(_info(name))
+        source = self._session.source(TableInfo.of(name))
         path = path_of(source.location)
         limit = ReadLimits(self._session.metastore.settings.limits).limit_of("view_file")
         return self.define(source.table, definition_of(read_file(path, source.options, limit), path), replace=replace)
@@ -190,12 +186,12 @@ class RefreshedViews(MaterializedViews):
         is taken.
         """
         now_ms = self._session.metastore.clock.now_ms()
-        unit = define_materialized_view(names_of(self._session), _info(name), _as_definition(query), now_ms)
+        unit = define_materialized_view(names_of(self._session), TableInfo.of(name), _as_definition(query), now_ms)
         return self.create(unit, replace=replace, if_not_exists=if_not_exists)
 
     def refresh(self, name: TableInfo | str, mode: str | None = None) -> RefreshResult:
         """Bring the rows of ``name`` up to date; see :func:`metastore.sql.views.refresh.refresh`."""
-        info = _info(name)
+        info = TableInfo.of(name)
         with operation(
             "refresh", namespace=self._session.metastore.settings.iceberg.base_location, writes=[str(info)]
         ) as running:
@@ -213,7 +209,7 @@ class RefreshedViews(MaterializedViews):
         :func:`metastore.sql.views.refresh.remove_unneeded`.
         """
         if name is not None:
-            return remove_unneeded(self._session, _info(name), keep_for=keep_for)
+            return remove_unneeded(self._session, TableInfo.of(name), keep_for=keep_for)
         read = self._session.tables.read().metadata_types(MetadataType.TABLE)
         rows = read.columns("storagePlugin", "workspace", "tableName").to_arrow().to_pylist()
         views = views_with_folders(TableInfo(*row.values()) for row in rows) | {unit.info for unit in self.list()}

@@ -112,7 +112,7 @@ def refresh(
     OutcomeUnknownError, the previous rows are still served.
     """
     began, step_done = clock(), on_step or (lambda _: None)
-    info = TableInfo.parse(view) if isinstance(view, str) else view
+    info = TableInfo.of(view)
     run = _Refresh(session, session.metastore.materialized_views.get(info))
     step_done("listed")
     decision = run.decide(mode)

@@ -14,7 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.lake.formats.arrow_schema import OPAQUE
+from metastore.lake.formats.arrow_schema import OPAQUE, is_opaque, rows_without_columns
 from metastore.lake.formats.avro.avro_header import PlainHeader, fastavro, require_whole
 from metastore.lake.formats.avro.avro_schema import PRIMITIVES
 from metastore.lake.formats.avro.avro_unions import converter, member_name, members
@@ -49,7 +49,7 @@ def open_avro(source: Source, _opening: Opening) -> FileData:
         found = records(source)
         while rows := list(islice(found, _ROWS)):
             columns = [pa.array([_arrow_value(row[field.name], field) for row in rows], field.type) for field in wanted]
-            yield pa.RecordBatch.from_arrays(columns, schema=wanted) if columns else _empty_columns(len(rows))
+            yield pa.RecordBatch.from_arrays(columns, schema=wanted) if columns else rows_without_columns(len(rows))
 
     return FileData(schema, batches)
 
@@ -92,11 +92,6 @@ def _decode_records(reader: Any) -> Iterator[Mapping[str, Any]]:
 def _reader(source: Source) -> Any:
     # Records in a union of several records carry their names; otherwise they could not be distinguished.
     return fastavro().block_reader(PlainHeader(source()), return_record_name=True, return_record_name_override=True)
-
-
-def _empty_columns(rows: int) -> pa.RecordBatch:
-    nothing: Any = pa.array([{}] * rows, pa.struct([]))
-    return pa.RecordBatch.from_struct_array(nothing)
 
 
 def _collect_names(schema: Any, names: dict[str, Any]) -> None:
@@ -166,7 +161,7 @@ def _complex(name: str, avro: Mapping[str, Any], names: Mapping[str, Any], aroun
 def _readable(field: Any) -> Any:
     """Returns ``field`` without the parts that are not read: lists, maps and recursive types become nulls."""
     type_ = field.type
-    if field.metadata and OPAQUE.items() <= field.metadata.items():
+    if is_opaque(field):
         return pa.field(field.name, pa.null())
     if pa.types.is_struct(type_):
         inner = [_readable(type_.field(index)) for index in range(type_.num_fields)]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.lake.formats.arrow_schema import OPAQUE, ArrowField, ArrowLeaf, tuple_schema
+from metastore.lake.formats.arrow_schema import ArrowField, ArrowLeaf, is_opaque, tuple_schema
 from metastore.lake.formats.parquet.leaf_measures import leaf_array
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import minor_type, parse_type
@@ -54,7 +54,7 @@ _PLACES: Final = {KEY: 0, VALUE: 1}
 
 def _holds_several_kinds(field: ArrowField) -> bool:
     """Whether some part of a field has values of several types."""
-    if OPAQUE.items() <= (field.metadata or {}).items():
+    if is_opaque(field):
         return True
     type_ = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     if pa.types.is_map(type_):

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from metastore.errors import FormatError
-from metastore.lake.formats.arrow_schema import arrow_schema
+from metastore.lake.formats.arrow_schema import arrow_schema, rows_without_columns
 from metastore.lake.formats.file_format import FileData, FileFormat, Opening, Source
 from metastore.lake.formats.text.text_options import TextOptions
 from metastore.lake.formats.text.text_patterns import moment_pattern
@@ -220,12 +220,6 @@ class _DelimitedFile:
         elif pa.types.is_integer(type_) or pa.types.is_decimal(type_):
             values = pc.replace_substring_regex(values, pattern=r"^\+(\d|\.)", replacement=r"\1")
         return pc.cast(values, type_)
-
-
-def rows_without_columns(rows: int) -> pa.RecordBatch:
-    """Returns a batch of ``rows`` rows without columns; Arrow's own batch without columns has no rows."""
-    nothing: Any = pa.array([{}] * rows, pa.struct([]))
-    return pa.RecordBatch.from_struct_array(nothing)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

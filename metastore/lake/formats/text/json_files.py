@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import json as pj
 
 from metastore.errors import FormatError
-from metastore.lake.formats.arrow_schema import OPAQUE, arrow_schema
+from metastore.lake.formats.arrow_schema import OPAQUE, arrow_schema, is_opaque
 from metastore.lake.formats.file_format import FileData, FileFormat, Names, Opening, Source
 from metastore.lake.formats.mapped_rows import as_asked, rows_of_mappings
 
@@ -254,9 +254,9 @@ def _number_type(one: Any, other: Any) -> Any:
 
 def _join_fields(left: Any, right: Any) -> Any:
     """Returns the field that holds the values of both."""
-    if _is_opaque(left) or pa.types.is_null(right.type) or left.equals(right):
+    if is_opaque(left) or pa.types.is_null(right.type) or left.equals(right):
         return left
-    if _is_opaque(right) or pa.types.is_null(left.type):
+    if is_opaque(right) or pa.types.is_null(left.type):
         return right
     one, other = left.type, right.type
     if (number := _number_type(one, other)) is not None:
@@ -271,13 +271,9 @@ def _join_fields(left: Any, right: Any) -> Any:
     return pa.field(left.name, pa.string(), metadata=OPAQUE)
 
 
-def _is_opaque(field: Any) -> bool:
-    return OPAQUE.items() <= (field.metadata or {}).items()
-
-
 def _readable(field: Any) -> Any:
     """Returns ``field`` without the parts that are not read: lists and columns of several kinds become nulls."""
-    if _is_opaque(field) or pa.types.is_list(field.type) or pa.types.is_map(field.type):
+    if is_opaque(field) or pa.types.is_list(field.type) or pa.types.is_map(field.type):
         return pa.field(field.name, pa.null())
     if pa.types.is_struct(field.type):
         inner = [_readable(field.type.field(index)) for index in range(field.type.num_fields)]

@@ -35,6 +35,7 @@ from pyiceberg.types import (
 )
 
 from metastore.errors import FormatError
+from metastore.lake.formats.arrow_schema import rows_without_columns
 from metastore.lake.formats.casts import cast_to_nearest
 from metastore.lake.formats.map_arrays import map_array
 
@@ -75,7 +76,7 @@ class Projection:
                 found = None if source is None else batch.column(source.name)
                 arrays.append(self._field(source, found, field, arrow.type, batch.num_rows))
             if not arrays:  # without columns, Arrow does not have the number of rows
-                return pa.RecordBatch.from_struct_array(_arrow.array([{}] * batch.num_rows, pa.struct([])))
+                return rows_without_columns(batch.num_rows)
             return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
         except (pa.ArrowException, ResolveError) as error:
             raise FormatError(f"its columns do not fit those of the table: {error}") from error
