@@ -52,8 +52,6 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 
-_DRAWN: Final = (segments_as_bars, counts_as_bars, snapshots_as_nodes)
-
 Facts = Callable[[Session, Query], Any]
 """Returns the facts of one page. Raises MetastoreError."""
 

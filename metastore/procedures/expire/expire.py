@@ -83,7 +83,7 @@ from metastore.procedures.files.quarantine import (
     unswept,
 )
 from metastore.procedures.framework.declaration import Integer, procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 
 _COUNTS: Final = {
     "deleted_data_files_count": (FileKind.DATA,),
@@ -100,17 +100,16 @@ _SNAPSHOTS_AN_UPDATE: Final = 100
 A REST server gets all in one update, since it builds the metadata anew with each.
 """
 
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+_RESULT: Final = columns(
     **dict.fromkeys(_COUNTS, pa.int64()),
-    "deleted_bytes": pa.int64(),
-    "expired_snapshots_count": pa.int64(),
-    "failed_files_count": pa.int64(),
-    "message": pa.string(),
-    "files": pa.list_(FILE_ROW),
-    "kept_files": pa.list_(pa.string()),
-    "put_off_files_count": pa.int64(),
-}
-_RESULT: Final = pa.schema(_RESULT_COLUMNS)
+    deleted_bytes=pa.int64(),
+    expired_snapshots_count=pa.int64(),
+    failed_files_count=pa.int64(),
+    message=pa.string(),
+    files=pa.list_(FILE_ROW),
+    kept_files=pa.list_(pa.string()),
+    put_off_files_count=pa.int64(),
+)
 
 
 @procedure(result=_RESULT)

@@ -36,20 +36,20 @@ from metastore.procedures.files.guards import bound_ms, require_foreign, require
 from metastore.procedures.files.inventory import metadata_files, version_of
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 
 _AT_ONCE: Final = 500
 
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "metadata_file": pa.string(),
-    "file_size_in_bytes": pa.int64(),
-    "deleted": pa.bool_(),
-    "error": pa.string(),
-    "put_off": pa.string(),
-}
+_RESULT: Final = columns(
+    metadata_file=pa.string(),
+    file_size_in_bytes=pa.int64(),
+    deleted=pa.bool_(),
+    error=pa.string(),
+    put_off=pa.string(),
+)
 
 
-@procedure(result=pa.schema(_RESULT_COLUMNS))
+@procedure(result=_RESULT)
 def remove_old_metadata(
     context: CallContext,
     *,

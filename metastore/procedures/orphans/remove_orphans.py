@@ -53,7 +53,7 @@ from metastore.procedures.files.quarantine import (
     unswept,
 )
 from metastore.procedures.framework.declaration import Integer, procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.orphans.file_list import ListedLocations, metadata_beside
 from metastore.procedures.orphans.orphans import (
     PrefixMismatch,
@@ -72,14 +72,13 @@ _LOOKS: Final = 10
 _ORPHAN_LIST: Final = re.compile(rf"/orphans-[^/]*{re.escape(SUFFIX)}$")
 _VERSION_FILE: Final = re.compile(r"v\d+(\.gz)?\.metadata\.json(\.gz)?")
 
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "orphan_file_location": pa.string(),
-    "file_size_in_bytes": pa.int64(),
-    "deleted": pa.bool_(),
-    "error": pa.string(),
-    "put_off": pa.string(),
-}
-_RESULT: Final = pa.schema(_RESULT_COLUMNS)
+_RESULT: Final = columns(
+    orphan_file_location=pa.string(),
+    file_size_in_bytes=pa.int64(),
+    deleted=pa.bool_(),
+    error=pa.string(),
+    put_off=pa.string(),
+)
 
 
 @procedure(result=_RESULT)

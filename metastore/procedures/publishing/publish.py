@@ -45,7 +45,7 @@ from metastore.lake.iceberg.manifests.manifests import decoded_manifest
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.framework.declaration import Integer, procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.publishing.agreement import require_agreement
 from metastore.procedures.publishing.columns import Faults, PublishedColumns, grow_columns, with_directories, with_ids
 from metastore.procedures.publishing.creation import commit_first, staged_table
@@ -73,18 +73,17 @@ from metastore.sources.naming import resolve
 ENTRIES_A_MANIFEST: Final = 2_000
 _VERSIONS: Final = (2, 3)
 
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "table": pa.string(),
-    "published_as": pa.string(),
-    "outcome": pa.string(),
-    "snapshot_id": pa.int64(),
-    "files": pa.int64(),
-    "added_files": pa.int64(),
-    "removed_files": pa.int64(),
-    "written_manifests": pa.int64(),
-    "message": pa.string(),
-}
-RESULT: Final = pa.schema(_RESULT_COLUMNS)
+RESULT: Final = columns(
+    table=pa.string(),
+    published_as=pa.string(),
+    outcome=pa.string(),
+    snapshot_id=pa.int64(),
+    files=pa.int64(),
+    added_files=pa.int64(),
+    removed_files=pa.int64(),
+    written_manifests=pa.int64(),
+    message=pa.string(),
+)
 """``outcome`` is ``created``, ``changed``, ``unchanged``, or, of a dry run, ``can be published`` or ``refused``."""
 
 

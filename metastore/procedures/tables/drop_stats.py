@@ -28,20 +28,20 @@ from metastore.procedures.files.due_deletions import DROP_STATS, delete_due
 from metastore.procedures.files.guards import require_gc
 from metastore.procedures.files.proof import Proof
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 
 _NEEDED: Final = "kept: another table needs it, or it belongs to the metastore"
 
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "statistics_file": pa.string(),
-    "file_size_in_bytes": pa.int64(),
-    "deleted": pa.bool_(),
-    "error": pa.string(),
-    "put_off": pa.string(),
-}
+_RESULT: Final = columns(
+    statistics_file=pa.string(),
+    file_size_in_bytes=pa.int64(),
+    deleted=pa.bool_(),
+    error=pa.string(),
+    put_off=pa.string(),
+)
 
 
-@procedure(result=pa.schema(_RESULT_COLUMNS))
+@procedure(result=_RESULT)
 def drop_stats(
     context: CallContext,
     *,

@@ -42,10 +42,10 @@ from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
 from metastore.lake.stores.new_files import write_alone
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.tables.attached_statistics import attach
 
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {"partition_statistics_file": pa.string(), "snapshot_id": pa.int64()}
+_RESULT: Final = columns(partition_statistics_file=pa.string(), snapshot_id=pa.int64())
 _COUNTS: Final[Mapping[str, IcebergType]] = {
     "data_record_count": LongType(),
     "data_file_count": IntegerType(),
@@ -62,7 +62,7 @@ _REQUIRED_COUNTS: Final = 3
 _UUID_BYTES: Final = 16
 
 
-@procedure(result=pa.schema(_RESULT_COLUMNS))
+@procedure(result=_RESULT)
 def compute_partition_stats(
     context: CallContext, *, schema: str, table_name: str, snapshot_id: int | None = None
 ) -> list[Mapping[str, Any]]:

@@ -31,7 +31,7 @@ from metastore.lake.iceberg.snapshots.sweep import FileKind
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.files.inventory import FILE_ROW
 from metastore.procedures.framework.declaration import Integer, procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 
 _COUNTS: Final = (
     "rewritten_manifests_count",
@@ -39,12 +39,11 @@ _COUNTS: Final = (
     "kept_manifests_count",
     "processed_entries_count",
 )
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
+_RESULT: Final = columns(
     **dict.fromkeys(_COUNTS, pa.int64()),
-    "message": pa.string(),
-    "files": pa.list_(FILE_ROW),
-}
-_RESULT: Final = pa.schema(_RESULT_COLUMNS)
+    message=pa.string(),
+    files=pa.list_(FILE_ROW),
+)
 _DRY: Final = "dry run: nothing was changed; the files stay for as long as older snapshots do"
 
 

@@ -19,7 +19,7 @@ from metastore.lake.iceberg.rows.row_mode_values import require_row_mode_value
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.procedures.files.guards import require_foreign, require_unpublished
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.redaction import redact_value
 
 _RESERVED: Final = frozenset(
@@ -53,11 +53,11 @@ _OF_TRINO: Final[Mapping[str, str]] = {
 }
 """Trino's names for properties of Iceberg; stored under these names, they would have no effect."""
 
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "key": pa.string(),
-    "previous_value": pa.string(),
-    "value": pa.string(),
-}
+_RESULT: Final = columns(
+    key=pa.string(),
+    previous_value=pa.string(),
+    value=pa.string(),
+)
 
 
 def require_settable(key: str) -> None:
@@ -68,7 +68,7 @@ def require_settable(key: str) -> None:
         raise InvalidRequestError(f"{key!r} is Trino's name, and would have no effect: set {_OF_TRINO[key]}")
 
 
-@procedure(result=pa.schema(_RESULT_COLUMNS))
+@procedure(result=_RESULT)
 def set_table_property(
     context: CallContext,
     *,

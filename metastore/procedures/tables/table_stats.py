@@ -33,18 +33,18 @@ from metastore.model.sketches.hashing import distinct_first, domain_of, hashes_o
 from metastore.model.sketches.theta import TABLE_SIZE, Theta, ThetaBuilder
 from metastore.procedures.files.guards import require_written_version
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.tables.attached_statistics import attach
 
 _FILES_A_CHUNK: Final = 16
 _CREATED_BY: Final = "drill metastore for data lakes"
 
 _COLUMN: Final = pa.struct([("column", pa.string()), ("ndv", pa.int64())])
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "statistics_file": pa.string(),
-    "snapshot_id": pa.int64(),
-    "columns": pa.list_(_COLUMN),
-}
+_RESULT: Final = columns(
+    statistics_file=pa.string(),
+    snapshot_id=pa.int64(),
+    columns=pa.list_(_COLUMN),
+)
 _SKETCH_COLUMNS: Final[dict[str, pa.DataType]] = {"field_id": pa.int32(), "sketch": pa.binary()}
 _SKETCHES: Final = pa.schema(_SKETCH_COLUMNS)
 
@@ -59,7 +59,7 @@ class SketchChunk:
     files: Sequence[FileScanTask]
 
 
-@procedure(result=pa.schema(_RESULT_COLUMNS))
+@procedure(result=_RESULT)
 def compute_table_stats(
     context: CallContext,
     *,
