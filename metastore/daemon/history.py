@@ -25,9 +25,12 @@ _MOST_VERSIONS: Final = 60
 _KEPT_VERSIONS: Final = 20
 """Each run makes a version of the component. Above the first number of versions, all but the second number expire."""
 
-_MOST_UNWRITTEN: Final = 64
 _LONGEST_UNWRITTEN_MS: Final = 5_000
-"""Runs that are not written yet are known to this process only. One that dies then has them made again, harmlessly."""
+_MOST_WRITING: Final = 20
+"""A write takes the longer, the more runs the day has: the next one waits this many times as long as the last took.
+
+Runs that are not written yet are known to this process only. One that dies then has them made again, harmlessly.
+"""
 
 Key = tuple[str, str]
 """A table and an action, by their names."""
@@ -42,6 +45,7 @@ class History:
         self._keep = keep
         self._last: dict[Key, LastRun] = {}
         self._unwritten: list[RunUnit] = []
+        self._patience_ms = _LONGEST_UNWRITTEN_MS
         self._forgotten = ""
         self.trouble: str | None = None
         """Why the newest run could not be written; None when it was."""
@@ -69,8 +73,7 @@ class History:
         """Keep ``run``. Runs are written together, since a commit for each would be most of the work of a pass."""
         last_runs([run], self._last)
         self._unwritten.append(run)
-        waited_ms = self._now_ms() - (self._unwritten[0].started or 0)
-        if len(self._unwritten) >= _MOST_UNWRITTEN or waited_ms >= _LONGEST_UNWRITTEN_MS:
+        if self._now_ms() - (self._unwritten[0].started or 0) >= self._patience_ms:
             self.write()
 
     def write(self) -> None:
@@ -78,6 +81,7 @@ class History:
         runs, self._unwritten = self._unwritten, []
         if not runs:
             return
+        began_ms = self._now_ms()
         try:
             self._runs.add(runs)
             self.trouble = None
@@ -87,6 +91,7 @@ class History:
             _log.error(
                 "%d runs up to %s on %s could not be recorded: %s", len(runs), runs[-1].action, runs[-1].table, error
             )
+        self._patience_ms = max(_LONGEST_UNWRITTEN_MS, _MOST_WRITING * (self._now_ms() - began_ms))
 
     def forget(self) -> None:
         """Remove days that are older than ``keep``, at most once a day. Raises what :meth:`load` raises."""

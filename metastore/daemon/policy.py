@@ -79,16 +79,24 @@ class TableName:
 
 def effective(settings: PolicySettings, table: TableName) -> Mapping[str, LayerValue]:
     """Returns every value that applies to ``table``, by ``action.field``, with the key and file that set it."""
-    merged: dict[str, LayerValue] = {}
-    for layer in _layers(settings, table):
-        merged.update(layer)
+    merged = _merged(settings, table)
     return {f"{action}.{name}": merged[f"{action}.{name}"] for action, fields in FIELDS.items() for name in fields}
 
 
 def policies(settings: PolicySettings, table: TableName) -> list[ActionPolicy]:
     """Returns the policy of every action for ``table``, enabled or not."""
-    values = {name: given.value for name, given in effective(settings, table).items()}
-    return [_policy(action, values) for action in Action]
+    merged = _merged(settings, table)
+    return [
+        _policy(action, {name: merged[f"{action.value}.{name}"].value for name in FIELDS[action.value]})
+        for action in Action
+    ]
+
+
+def _merged(settings: PolicySettings, table: TableName) -> dict[str, LayerValue]:
+    merged: dict[str, LayerValue] = {}
+    for layer in _layers(settings, table):
+        merged.update(layer)
+    return merged
 
 
 def _layers(settings: PolicySettings, table: TableName) -> Iterator[Layer]:
@@ -101,8 +109,7 @@ def _layers(settings: PolicySettings, table: TableName) -> Iterator[Layer]:
     yield settings.tables.get(str(table), {})
 
 
-def _policy(action: Action, values: Mapping[str, Any]) -> ActionPolicy:
-    own = {name.removeprefix(f"{action}."): value for name, value in values.items() if name.startswith(f"{action}.")}
+def _policy(action: Action, own: dict[str, Any]) -> ActionPolicy:
     budget = Budget(own.pop("budget.files"), own.pop("budget.bytes"), own.pop("budget.seconds"))
     enabled, schedule, quiet = own.pop("enabled"), own.pop("schedule"), own.pop("quiet")
     return ActionPolicy(action, bool(enabled), schedule, quiet or timedelta(), budget, own)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from itertools import groupby
+from functools import cached_property
+from itertools import chain, groupby
 from queue import SimpleQueue
 from typing import Final
 
@@ -31,14 +32,15 @@ class Turn:
     table: TableName
     decisions: Sequence[Decision]
 
-    @property
+    @cached_property
     def is_long(self) -> bool:
         """Whether one of the actions may take long."""
         return any(each.situation.is_long for each in self.decisions)
 
-    def has(self, action: Action) -> bool:
-        """Whether ``action`` is due."""
-        return any(each.situation.policy.action is action for each in self.decisions)
+    @cached_property
+    def actions(self) -> frozenset[Action]:
+        """The actions that are due."""
+        return frozenset(each.situation.policy.action for each in self.decisions)
 
 
 def turns(decisions: Sequence[Decision]) -> list[Turn]:
@@ -49,12 +51,20 @@ def turns(decisions: Sequence[Decision]) -> list[Turn]:
 def next_turn(waiting: Sequence[Turn], under_way: Sequence[Turn], free: int) -> Turn | None:
     """Returns the turn that one of ``free`` workers begins now: the first that may, long ones last for the last worker.
 
-    None if no worker is free, or if each turn must wait for one that is ``under_way``.
+    None if no worker is free, or if each turn must wait for one that is ``under_way``. Of many turns that wait, only
+    those up to the answer are looked at.
     """
-    analyzes = any(turn.has(Action.ANALYZE) for turn in (*waiting, *under_way) if not turn.is_long)
-    ready = [turn for turn in waiting if not (analyzes and turn.has(Action.REFRESH))] if free else []
-    short = ready if free > 1 else [turn for turn in ready if not turn.is_long]
-    return next(iter(short or ready), None)
+    ready = (turn for turn in waiting if not _waits_for_analyses(turn, waiting, under_way))
+    first = next(ready, None) if free else None
+    if first is None or free > 1 or not first.is_long:
+        return first
+    return next((turn for turn in ready if not turn.is_long), first)
+
+
+def _waits_for_analyses(turn: Turn, waiting: Sequence[Turn], under_way: Sequence[Turn]) -> bool:
+    if Action.REFRESH not in turn.actions:
+        return False
+    return any(Action.ANALYZE in each.actions and not each.is_long for each in chain(under_way, waiting))
 
 
 class Workers:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from metastore.components.runs import Runs
 from metastore.daemon.decide import LastRun
 from metastore.daemon.history import History, day_of, last_runs
 from metastore.daemon.policy import Action, TableName
@@ -63,6 +64,30 @@ def test_what_a_clock_that_was_ahead_wrote_down_counts_for_nothing(make_site: Ca
     assert history.last(TABLE, Action.EXPIRE_SNAPSHOTS) == LastRun(now - 5)
     site.later(minutes=-59)
     assert history.last(TABLE, Action.EXPIRE_SNAPSHOTS) == LastRun(now - 5)
+
+
+def test_writing_takes_a_twentieth_of_the_time(make_site: Callable[..., Any]) -> None:
+    """It takes longer with each run of the day: then more runs are written together, and the last ones at the end."""
+    site = make_site()
+
+    class SlowRuns(Runs):
+        """Each write takes two seconds."""
+
+        def add(self, runs: Sequence[RunUnit]) -> int:
+            site.later(seconds=2)
+            return super().add(runs)
+
+    kept = site.session.metastore.runs
+    history = History(SlowRuns(kept.definition, kept.backing), lambda: site.now_ms, timedelta(days=90))
+    began = site.now_ms
+    for number in range(200):
+        history.remember(run_at(site.now_ms, "done" if number else "failed"))
+        site.later(seconds=1)
+    writes = len(kept.metadata.history())
+    assert 200 / 42 - 1 <= writes <= 200 / 40 + 2
+    assert site.now_ms - began == 200_000 + 2_000 * writes
+    history.write()
+    assert len(kept.since("")) == 200
 
 
 def test_old_days_go_and_versions_do_not_pile_up(make_site: Callable[..., Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -43,3 +44,22 @@ def test_a_view_is_refreshed_after_tables_are_analyzed() -> None:
     assert next_turn([view, table], [], 2) is table
     assert next_turn([view], [table], 1) is None
     assert next_turn([view], [], 2) is next_turn([view], [long], 1) is next_turn([view, long], [], 1) is view
+
+
+class CountedTurns(list[Turn]):
+    """Turns that count how often one of them is looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Turn]:
+        for each in super().__iter__():
+            self.looks += 1
+            yield each
+
+
+def test_ten_thousand_tables_that_wait_cost_no_more_than_one() -> None:
+    """All turns of a pass are looked at once: it would otherwise take the square of its tables."""
+    waiting = CountedTurns(turn(number) for number in range(10_000))
+    while (begun := next_turn(waiting, [], 1)) is not None and len(waiting) > 9_000:
+        waiting.remove(begun)
+    assert waiting.looks <= 1_001
