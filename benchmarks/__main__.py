@@ -46,6 +46,7 @@ from benchmarks.measuring import Pace, Series, Verdict
 from benchmarks.plots import plot
 from benchmarks.results import Results, machine_facts, show, write_readme
 from benchmarks.stores import Stores
+from demos.s3.process import s3_server
 
 SIZES: Final = (1_000, 10_000, 100_000)
 QUICK_SIZES: Final = (1_000,)
@@ -176,6 +177,11 @@ def _maintenance(run: Run, folder: str) -> Measured:
     return _judged(maintenance.run(folder, run.tables, run.say), maintenance.verdicts)
 
 
+def _maintenance_on_s3(run: Run, folder: str) -> Measured:
+    with s3_server() as server:
+        return _judged(maintenance.run(folder, run.tables, run.say, server), maintenance.verdicts)
+
+
 def _migrate(run: Run, folder: str) -> Measured:
     return _judged(migrate.run(folder, run.migrated_files, run.pace, run.say), migrate.verdicts)
 
@@ -210,6 +216,7 @@ ALONE: Final[Mapping[str, Callable[[Run, str], Measured]]] = {
     "deletes": _deletes,
     "expire_files": _expire,
     "maintenance": _maintenance,
+    "maintenance_on_s3": _maintenance_on_s3,
     "migrate": _migrate,
     "publish": _publish,
     "console": _console,

@@ -24,18 +24,23 @@ DUCKDB_ON_ARROW: Final = "DuckDB over Arrow's dataset"
 NAMESPACE: Final = "benchmark"
 
 
+def client_properties(server: S3Server) -> dict[str, str]:
+    """Return Iceberg's properties of a catalog whose tables are on the server."""
+    return {
+        "s3.endpoint": server.endpoint,
+        "s3.region": REGION,
+        "s3.access-key-id": ACCESS_KEY,
+        "s3.secret-access-key": SECRET_KEY,
+    }
+
+
 def sql_catalog(server: S3Server, bucket: str, folder: str) -> SqlCatalog:
     """Return a catalog in ``folder`` whose tables are in ``bucket``."""
     catalog = SqlCatalog(
         "peer",
         uri=f"sqlite:///{os.path.join(folder, 'peer.db')}",
         warehouse=f"s3://{bucket}/peer",
-        **{
-            "s3.endpoint": server.endpoint,
-            "s3.region": REGION,
-            "s3.access-key-id": ACCESS_KEY,
-            "s3.secret-access-key": SECRET_KEY,
-        },
+        **client_properties(server),
     )
     catalog.create_namespace(NAMESPACE)
     return catalog

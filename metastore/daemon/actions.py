@@ -112,7 +112,8 @@ class Actions:
         name = called if policy.action in WORKSPACE_ACTIONS else f"{table.catalog}.{called}"
         before = Facts()
         try:
-            guard.before_change()
+            if policy.action in WORKSPACE_ACTIONS:
+                guard.before_change()
             pointer = None if table in self._changed else table.pointer
             seen = None if policy.action in WORKSPACE_ACTIONS else self._load(table, pointer)
             before = Facts() if seen is None else Facts.of(seen)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +36,21 @@ def statements(catalog: Any) -> Iterator[Counter[str]]:
     sqlalchemy.event.remove(catalog.engine, "before_cursor_execute", count)
 
 
+@contextmanager
+def opened_files() -> Iterator[Counter[str]]:
+    """How often this process opens each file."""
+    opened: Counter[str] = Counter()
+    counts = True
+
+    def count(event: str, arguments: tuple[Any, ...]) -> None:
+        if counts and event == "open":
+            opened[str(arguments[0])] += 1
+
+    sys.addaudithook(count)  # stays for ever, so it is told when to end
+    yield opened
+    counts = False
+
+
 def test_statements_a_table_do_not_grow_with_the_tables(make_site: Callable[..., Any]) -> None:
     """Neither where each table has files to delete, nor in the pass after that, which asks for no table at all."""
     site = make_site(**EXPIRE)
@@ -55,6 +72,22 @@ def test_statements_a_table_do_not_grow_with_the_tables(make_site: Callable[...,
     (few, few_again), (many, many_again) = counted.values()
     assert many <= 1.1 * few
     assert few_again == many_again <= 8
+
+
+def test_two_workers_read_what_tables_reach_once(make_site: Callable[..., Any]) -> None:
+    """Both need to know all tables for their first deletion: the second one waits for what the first one reads.
+
+    Manifests of tables without work are opened once, and nobody asks for the lease where nothing changes.
+    """
+    site = make_site({"workers": 2}, **EXPIRE)
+    for number in range(40):
+        site.table(f"t{number}", commits=2 if number < 6 else 1)
+    site.later(days=1)
+    with opened_files() as opened:
+        assert Counter(run.status for run in site.daemon().once()) == {"done": 6, "nothing": 34}
+    idle = {path: times for path, times in opened.items() if re.search(r"/t([6-9]|\d\d)/.*\.avro$", path)}
+    assert len(idle) == 68
+    assert set(idle.values()) == {1}
 
 
 def test_a_table_that_takes_a_file_in_after_the_last_pass_keeps_it(make_site: Callable[..., Any]) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -40,6 +41,7 @@ from metastore.procedures.files.candidates import Candidates
 from metastore.procedures.files.inventory import Inventory, MetadataChunk, contents
 from metastore.procedures.files.kept_folders import KeptFolders, kept_files, workspaces
 from metastore.procedures.files.known_tables import (
+    CatalogListing,
     Unknown,
     claimed_folders,
     inline_manifests,
@@ -187,28 +189,49 @@ class Proof:
     def _strike_known(
         self, candidates: Candidates, inner: _InnerFolders, needed: Counter[str], unknown: list[Unknown]
     ) -> None:
-        reach, target = self._catalogs.reach, self._target
-        own: TableKey = (target.catalog_name, target.schema_name, target.name)
+        reach = self._catalogs.reach
         for look in range(_LOOKS):
-            listed = listing(self._catalogs, target if self._of_target_too else None)
-            failed = [each for each in listed.unknown if self._of_target_too or each.name != str(target)]
-            sought = candidates.sought(claimed=bool(inner.roots))
-            changed = reach.find_outdated(listed.pointers, listed.catalogs)
-            near = reach.near(sought).difference(changed)
-            pointers = {key: listed.pointers[key] for key in (*changed, *near) if key in listed.pointers}
-            read = [key for key, pointer in pointers.items() if key in changed or pointer != self._seen.get(key)]
-            read = [key for key in read if self._of_target_too or key != own]
-            for done, key in enumerate(read, 1):
-                struck = self._strike_table(candidates, key, pointers[key], inner, sought)
-                if isinstance(struck, Unknown):
-                    failed.append(struck)
-                elif struck:
-                    needed[".".join(key)] += struck
-                if self._progress is not None:
-                    self._progress(done, len(read))
-            if failed or len(read) <= _FEW or look == _LOOKS - 1:
+            listed, changed = self._list_tables()
+            with reach.reading_many() if len(changed) > _FEW else nullcontext(False) as waited:
+                if waited:
+                    listed, changed = self._list_tables()
+                failed, read = self._strike_listed(candidates, listed, changed, inner, needed)
+            if failed or read <= _FEW or look == _LOOKS - 1:
                 unknown += failed
                 return
+
+    def _list_tables(self) -> tuple[CatalogListing, list[TableKey]]:
+        """Returns all tables, and those that changed since they were last read."""
+        listed = listing(self._catalogs, self._target if self._of_target_too else None)
+        return listed, self._catalogs.reach.find_outdated(listed.pointers, listed.catalogs)
+
+    def _strike_listed(
+        self,
+        candidates: Candidates,
+        listed: CatalogListing,
+        changed: Sequence[TableKey],
+        inner: _InnerFolders,
+        needed: Counter[str],
+    ) -> tuple[list[Unknown], int]:
+        """Strike what tables need that changed or have files near. Returns what is unknown, and how many were read."""
+        target = self._target
+        own: TableKey = (target.catalog_name, target.schema_name, target.name)
+        failed = [each for each in listed.unknown if self._of_target_too or each.name != str(target)]
+        sought = candidates.sought(claimed=bool(inner.roots))
+        near = self._catalogs.reach.near(sought).difference(changed)
+        pointers = {key: listed.pointers[key] for key in (*changed, *near) if key in listed.pointers}
+        unread = set(changed)
+        read = [key for key, pointer in pointers.items() if key in unread or pointer != self._seen.get(key)]
+        read = [key for key in read if self._of_target_too or key != own]
+        for done, key in enumerate(read, 1):
+            struck = self._strike_table(candidates, key, pointers[key], inner, sought)
+            if isinstance(struck, Unknown):
+                failed.append(struck)
+            elif struck:
+                needed[".".join(key)] += struck
+            if self._progress is not None:
+                self._progress(done, len(read))
+        return failed, len(read)
 
     def _strike_table(
         self, candidates: Candidates, key: TableKey, pointer: Pointer, inner: _InnerFolders, sought: Sought

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -102,6 +103,7 @@ class ReachIndex:
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._lock = threading.Lock()
+        self._reading = threading.Lock()
         self._links = FolderLinks()
         self._files: OrderedDict[str, Reach] = OrderedDict()
         self._tables: OrderedDict[TableKey, TableReach] = OrderedDict()
@@ -110,6 +112,17 @@ class ReachIndex:
         self._claimed: dict[str, tuple[TableKey, ...]] = {}
         self._local: dict[str, tuple[TableKey, ...]] = {}
         self._claimed_local: dict[str, tuple[TableKey, ...]] = {}
+
+    @contextmanager
+    def reading_many(self) -> Iterator[bool]:
+        """Within, no other thread reads many tables. Yields whether one did until now: then most of them are known."""
+        waited = not self._reading.acquire(blocking=False)
+        if waited:
+            self._reading.acquire()
+        try:
+            yield waited
+        finally:
+            self._reading.release()
 
     def file(self, location: str) -> Reach | None:
         """Return the reach of a manifest; None if it must be read."""
