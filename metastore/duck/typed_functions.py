@@ -10,6 +10,7 @@ function                   is
 ``approx_distinct(x)``     ``approx_count_distinct``
 ``parse_json(text)``       the text's value as a VARIANT; ``try_parse_json``: NULL for what is no JSON
 ``current_schema()``       what USE has chosen, or NULL; ``current_catalog()``, ``current_database()`` as well
+others                     DuckDB's function of another name, where it means the same
 =========================  ==================================================================================
 """
 
@@ -35,21 +36,59 @@ MACROS: Final = (
     _OUTER.format("explode", "l", "col"),
     _OUTER.format("posexplode", "l", "pos, col"),
     _OUTER.format("entries", "m", "key, value"),
+    "nan() AS 'NaN'::DOUBLE",
+    "infinity() AS 'Infinity'::DOUBLE",
+    "is_nan(x) AS isnan(x)",
+    "is_finite(x) AS isfinite(x)",
+    "is_infinite(x) AS isinf(x)",
+    "truncate(x) AS trunc(x)",
+    "rand() AS random()",
+    "bitwise_and(x, y) AS x & y",
+    "bitwise_or(x, y) AS x | y",
+    "bitwise_xor(x, y) AS xor(x, y)",
+    "sequence(x, y) AS generate_series(x, y, if(x <= y, 1, -1)), (x, y, z) AS generate_series(x, y, z)",
+    "array_join(l, s) AS array_to_string(l, s)",
+    "approx_percentile(x, p) AS approx_quantile(x, p)",
+    "percentile_approx(x, p) AS approx_quantile(x, p)",
+    "collect_list(x) AS coalesce(list(x) FILTER (x IS NOT NULL), [])",
+    "collect_set(x) AS coalesce(list(DISTINCT x) FILTER (x IS NOT NULL), [])",
+    "nvl(x, y) AS coalesce(x, y)",
+    "nvl2(x, y, z) AS CASE WHEN x IS NOT NULL THEN y ELSE z END",
+    "regexp_like(s, p) AS regexp_matches(s, p)",
+    "locate(p, s) AS strpos(s, p)",
+    "levenshtein_distance(x, y) AS levenshtein(x, y)",
+    "to_unixtime(t) AS epoch(t)",
+    "to_date(x) AS CAST(x AS DATE)",
+    "from_iso8601_date(x) AS CAST(x AS DATE)",
+    "from_iso8601_timestamp(x) AS CAST(x AS TIMESTAMPTZ)",
+    "add_months(d, n) AS CAST(CAST(d AS DATE) + to_months(n) AS DATE)",
+    "day_of_week(d) AS isodow(d)",
+    "day_of_year(d) AS dayofyear(d)",
+    "week_of_year(d) AS weekofyear(d)",
+    "year_of_week(d) AS isoyear(d)",
+    "last_day_of_month(d) AS last_day(d)",
+    "json_parse(x) AS CAST(x AS JSON)",
+    "json_format(x) AS CAST(x AS VARCHAR)",
+    "json_extract_scalar(x, p) AS if(json_type(x, p) IN ('OBJECT', 'ARRAY'), NULL, json_extract_string(x, p))",
+    "get_json_object(x, p) AS json_extract_string(x, p)",
 )
 
-_CALLED: Final = re.compile(
-    r"\b(approx_distinct|(try_)?parse_json|(pos)?explode(_outer)?|entries(_outer)?|current_(schema|catalog|database))\b",
-    re.IGNORECASE,
-)
+_OF_SESSION: Final = ("current_schema", "current_catalog", "current_database")
+NAMES: Final = frozenset(each.partition("(")[0] for each in MACROS) | frozenset(_OF_SESSION)
+"""The functions that are defined here, for SHOW FUNCTIONS."""
+
+_CALLED: Final = re.compile(rf"\b({'|'.join(sorted(NAMES))})\b", re.IGNORECASE)
 
 
 def define_typed(query: str, engine: Any, current: Sequence[str] = ()) -> None:
-    """Create the macros in the DuckDB connection ``engine``, if ``query`` may call one of them.
+    """Create the macros in the DuckDB connection ``engine`` that ``query`` may call.
 
     ``current`` is what USE has chosen: nothing, a catalog, or a catalog and a schema.
     """
-    if _CALLED.search(query):
-        catalog, schema = (text_constant(part) if part else "NULL::VARCHAR" for part in (*current, "", "")[:2])
-        of_session = (("schema", schema), ("catalog", catalog), ("database", schema))
-        for definition in (*MACROS, *(f"current_{name}() AS {value}" for name, value in of_session)):
+    called = {each.lower() for each in _CALLED.findall(query)}
+    called |= {each.removesuffix("_outer") for each in called}
+    catalog, schema = (text_constant(part) if part else "NULL::VARCHAR" for part in (*current, "", "")[:2])
+    of_session = (f"{name}() AS {catalog if name == 'current_catalog' else schema}" for name in _OF_SESSION)
+    for definition in (*MACROS, *of_session):
+        if definition.partition("(")[0] in called:
             engine.execute(f"CREATE OR REPLACE MACRO {definition}")

@@ -135,7 +135,13 @@ class Cursor:
 
     def __init__(self, statement: Statement, start: int = 0) -> None:
         self.statement = statement
+        self.notes: list[str] = []
+        """What was read and cannot be kept as it was written, for the answer of the statement."""
         self._next = start
+
+    def with_notes(self, answer: str) -> str:
+        """Returns ``answer`` with the notes, each once."""
+        return "; ".join((answer, *dict.fromkeys(self.notes)))
 
     @property
     def token(self) -> Token | None:

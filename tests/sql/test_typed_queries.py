@@ -1,8 +1,10 @@
-"""Queries as users of Hive, Spark and Trino type them: LATERAL VIEW, table_changes, TABLE, current_schema."""
+"""Queries as users of Hive, Spark and Trino type them: LATERAL VIEW, table_changes, functions, literals."""
 
 from __future__ import annotations
 
 import re
+from datetime import date, datetime, timezone
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from support.lake_table import Lake
 
 from metastore.errors import InvalidRequestError, MetastoreError
 
+utc = partial(datetime, tzinfo=timezone.utc)
 ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT id, e FROM t LATERAL VIEW explode(l) x AS e", [(1, 5), (1, 6)]),
     ("SELECT id, x.e FROM lake.db.t\nLATERAL VIEW OUTER explode(l) x AS e", [(1, 5), (1, 6), (2, None), (3, None)]),
@@ -30,6 +33,38 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT id, explode(l) FROM t", [(1, 5), (1, 6)]),
     ("SELECT id, explode_outer(l) FROM t WHERE id > 1", [(2, None), (3, None)]),
     ("SELECT approx_distinct(id) FROM t", [(3,)]),
+    ("SELECT is_nan(nan()), is_infinite(-infinity()), is_finite(1e0)", [(True, True, True)]),
+    (
+        "SELECT sequence(1, 3), sequence(3, 1), sequence(1, 9, 4), truncate(-1.7)",
+        [([1, 2, 3], [3, 2, 1], [1, 5, 9], -1)],
+    ),
+    (
+        "SELECT bitwise_and(6, 3), bitwise_or(6, 3), bitwise_xor(6, 3), nvl(NULL, 7), nvl2(NULL, 1, 2)",
+        [(2, 7, 5, 7, 2)],
+    ),
+    ("SELECT collect_list(l[1]), array_join([1, NULL, 2], '-') FROM t", [([5], "1-2")]),
+    ("SELECT regexp_like('abc', 'b.'), locate('c', 'abc'), levenshtein_distance('abc', 'adc')", [(True, 3, 1)]),
+    ("SELECT to_unixtime(TIMESTAMP '1970-01-01 00:00:01.5'), day_of_week(DATE '2024-01-07')", [(1.5, 7)]),
+    (
+        "SELECT to_date('2024-01-31'), add_months(DATE '2024-01-31', 1), last_day_of_month(DATE '2024-02-01')",
+        [(date(2024, 1, 31), date(2024, 2, 29), date(2024, 2, 29))],
+    ),
+    (
+        """SELECT json_extract_scalar('{"a": {"b": 1}}', '$.a'), json_extract_scalar('{"a": {"b": 1}}', '$.a.b'),
+        get_json_object('{"a": {"b": 1}}', '$.a')""",
+        [(None, "1", '{"b":1}')],
+    ),
+    ("SELECT X'00ff' AS b FROM t WHERE id = 1 AND x'ab' > X'01'", [(b"\x00\xff",)]),
+    ("SELECT TIMESTAMP '2024-03-10 03:30:00 America/New_York'", [(utc(2024, 3, 10, 7, 30),)]),
+    ("SELECT TIMESTAMP '2024-03-10 03:30:00.25+02:00'", [(utc(2024, 3, 10, 1, 30, 0, 250000),)]),
+    (
+        "SELECT timestamp '2024-03-10 03:30 -08', TIMESTAMP '2024-03-10T03:30:00+2'",
+        [(utc(2024, 3, 10, 11, 30), utc(2024, 3, 10, 1, 30))],
+    ),
+    (
+        "SELECT id FROM t WHERE id = 1 AND TIMESTAMP '2024-03-10 03:30:00+02:00' = TIMESTAMP '2024-03-10 01:30:00 UTC'",
+        [(1,)],
+    ),
     ("TABLE lake.db.t", [(1, [5, 6], [("a", 7)]), (2, [], []), (3, None, None)]),
     ("SELECT current_catalog(), current_schema(), current_database()", [("lake", "db", "db")]),
     ("SELECT current_schema", [("db",)]),
@@ -68,6 +103,16 @@ def test_a_query_has_these_rows(filled: Lake, query: str, expected: list[tuple[A
         ),
         ("SELECT 1 FROM t LATERAL VIEW OUTER explode(l) x AS e JOIN u ON true", "column 59: unknown table u"),
         ("SELECT 1 FROM t LATERAL VIEW explode l", "column 38: ( is expected"),
+        (
+            "SELECT TIMESTAMP '2024-03-10 03:30:00 Foo/Bar'",
+            "column 18: 2024-03-10 03:30:00 Foo/Bar is no time: 'No time",
+        ),
+        ("SELECT TIMESTAMP '0001-01-01 00:00:00+14:00'", "column 18: 0001-01-01 00:00:00+14:00 is no time: date value"),
+        (
+            "SELECT TIMESTAMP '2024-03-10 25:30:00+02', nope FROM t",
+            "column 18: 2024-03-10 25:30:00+02 is no time: hour",
+        ),
+        ("SELECT TIMESTAMP '2024-03-10 23:30:00+02', nope FROM t", "column 44: there is no column nope"),
     ],
 )
 def test_errors_have_their_places(filled: Lake, query: str, message: str) -> None:

@@ -183,3 +183,22 @@ def test_a_refused_statement_leaves_nothing(session: Session, tmp_path: Path, st
     assert message in str(refused.value)
     assert loaded(session).metadata_location == before
     assert {path for path in (tmp_path / "lake").rglob("*") if path.is_file()} == files
+
+
+def test_types_that_iceberg_lacks_are_kept_as_wider_ones_and_said(session: Session) -> None:
+    """As Trino and Spark keep them: lengths of texts and short numbers, nested and in ALTER TABLE, too."""
+    made = session.sql(
+        "CREATE TABLE lake.db.w (c CHAR(3), v VARCHAR(4), s SMALLINT, y TINYINT, l ARRAY<STRING(4)>, t TIME(6), x TEXT)"
+    ).to_pylist()
+    assert made[0]["summary"] == (
+        "lake.db.w: is created; CHAR(3) is kept as VARCHAR of any length; VARCHAR(4) is kept as VARCHAR of any length; "
+        "SMALLINT is kept as INT; TINYINT is kept as INT; STRING(4) is kept as VARCHAR of any length"
+    )
+    changed = session.sql("ALTER TABLE lake.db.w ADD COLUMN z CHARACTER(2)").to_pylist()
+    assert changed[0]["summary"] == "lake.db.w: column z is added; CHARACTER(2) is kept as VARCHAR of any length"
+    columns = session.catalogs.open("lake").load_table("db.w").schema().fields
+    assert [str(field.field_type) for field in columns] == [
+        *("string", "string", "int", "int", "list<string>", "time", "string", "string")
+    ]
+    with pytest.raises(InvalidRequestError, match=r"column 33: times of day .* TIME\(6\)"):
+        session.sql("CREATE TABLE lake.db.no (t TIME(3))")

@@ -44,7 +44,6 @@ _PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
     "FLOAT": FloatType,
     "DOUBLE": DoubleType,
     "DATE": DateType,
-    "TIME": TimeType,
     "TIMESTAMPTZ": TimestamptzType,
     "TIMESTAMP_NS": TimestampNanoType,
     "TIMESTAMPTZ_NS": TimestamptzNanoType,
@@ -56,6 +55,16 @@ _PLAIN: Final[Mapping[str, type[PrimitiveType]]] = {
     "UUID": UUIDType,
     "VARIANT": VariantType,
 }
+_WIDER: Final[Mapping[str, type[PrimitiveType]]] = {
+    "TINYINT": IntegerType,
+    "BYTE": IntegerType,
+    "SMALLINT": IntegerType,
+    "SHORT": IntegerType,
+    "CHAR": StringType,
+    "CHARACTER": StringType,
+    "TEXT": StringType,
+}
+"""Types that Iceberg lacks, and what every engine keeps instead."""
 _MICROSECONDS: Final = 6
 _NANOSECONDS: Final = 9
 VERSION_OF_NANOSECONDS: Final = 3
@@ -79,8 +88,10 @@ def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
         cursor.advance()  # the tokenizer makes one word of it
         return DoubleType()
     word = cursor.name("a type").text.upper()
-    if word in _PLAIN:
-        return _PLAIN[word]()
+    if word in _PLAIN or word in _WIDER:
+        return _plain(cursor, word)
+    if word == "TIME":
+        return _time(cursor)
     if word == "TIMESTAMP":
         return _timestamp(cursor)
     if word == "DECIMAL":
@@ -101,8 +112,30 @@ def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
     if word in ("ARRAY", "MAP", "ROW", "STRUCT"):
         return _read_nested_type(cursor, word, depth)
     raise cursor.statement.error(
-        f"{word} is no type of an Iceberg column; there are {', '.join(sorted(_PLAIN))}", token
+        f"{word} is no type of an Iceberg column; there are {', '.join(sorted((*_PLAIN, 'TIME')))}", token
     )
+
+
+def _plain(cursor: Cursor, word: str) -> PrimitiveType:
+    """Read the length of a text. Iceberg has no lengths and no short numbers: a note of ``cursor`` says so."""
+    kind = (_PLAIN.get(word) or _WIDER[word])()
+    written = word
+    if isinstance(kind, StringType) and cursor.accept(TokenType.L_PAREN):
+        written = f"{word}({_number(cursor)})"
+        cursor.expect(TokenType.R_PAREN, ")")
+    if written != word or (word in _WIDER and word != "TEXT"):
+        stored = "VARCHAR of any length" if isinstance(kind, StringType) else "INT"
+        cursor.notes.append(f"{written} is kept as {stored}")
+    return kind
+
+
+def _time(cursor: Cursor) -> PrimitiveType:
+    if cursor.accept(TokenType.L_PAREN):
+        token = cursor.token
+        if _number(cursor) != _MICROSECONDS:
+            raise cursor.statement.error("times of day of Iceberg tables have microseconds: TIME(6)", token)
+        cursor.expect(TokenType.R_PAREN, ")")
+    return TimeType()
 
 
 def _timestamp(cursor: Cursor) -> IcebergType:

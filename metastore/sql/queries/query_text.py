@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, SqlglotError
 
+from metastore.duck.duckdb_sql import DuckDbSql
 from metastore.duck.queries import Failure
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
@@ -27,6 +27,7 @@ from metastore.sql.queries.lateral_views import lateral_views
 from metastore.sql.queries.table_changes import table_changes
 from metastore.sql.queries.version_clauses import RequestedVersion, version_clauses
 from metastore.sql.queries.written_values import in_duckdb_values
+from metastore.sql.queries.zoned_literals import zoned_literals
 from metastore.sql.statement import Statement
 from metastore.sql.views.text import ctes_seen_from
 
@@ -80,6 +81,8 @@ class QueryText:
                 text = _replace_text(text, token.start, token.end + 1, double_quoted(token.text))
         changes = list(table_changes(statement))
         for start, end, new in [*lateral_views(statement), *((start, end, name) for start, end, name, _ in changes)]:
+            text = _replace_text(text, start, end, new)
+        for start, end, new in zoned_literals(statement):
             text = _replace_text(text, start, end, new)
         text = in_duckdb_values(statement, text)
         try:
@@ -156,7 +159,7 @@ def _hint(line: str, column: int) -> str:
 
 def _tree(statement: Statement, text: str) -> exp.Expr:
     try:
-        trees = [tree for tree in sqlglot.parse(text, read=DuckDB) if tree is not None]
+        trees = [tree for tree in sqlglot.parse(text, read=DuckDbSql) if tree is not None]
     except ParseError as error:  # DuckDB would understand it
         first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
         marked = first.get("highlight") or " "

@@ -101,7 +101,7 @@ def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
         actions.append(_Action.read(cursor))
     cursor.end()
     changed = _commit(table, actions, target.settings.iceberg.commit.timeout)
-    summary = "; ".join(action.summary for action in actions)
+    summary = cursor.with_notes("; ".join(action.summary for action in actions))
     return _answer(changed, f"{table}: {summary if changed else 'nothing to change'}")
 
 

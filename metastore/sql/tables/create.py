@@ -151,14 +151,14 @@ class _Creation:
                 self._place.commit(self._replaced, require_unchanged(self._replaced), updates)
             except CommitFailedException as error:
                 raise self._conflict_error() from error
-            return answer_row(True, f"{self._place}: is replaced")
+            return answer_row(True, self._cursor.with_notes(f"{self._place}: is replaced"))
         source, arguments = self._place.source, self._arguments(schema)
         with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
             try:
                 source.catalog.create_table(self._place.identifier, **arguments)
             except _REFUSED as error:
                 raise self._translate_error(error) from error
-        return answer_row(True, f"{self._place}: is created")
+        return answer_row(True, self._cursor.with_notes(f"{self._place}: is created"))
 
     def explain(self, query: Statement | None, token: Token | None) -> pa.Table:
         """Returns the lines of EXPLAIN: where ``query`` runs, the new table, and what is fetched from each table."""

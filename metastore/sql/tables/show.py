@@ -25,6 +25,7 @@ from sqlglot import TokenType
 
 from metastore.components.information_schema import InformationSchema
 from metastore.components.information_schema.relations import NAME
+from metastore.duck import typed_functions
 from metastore.duck.queries import Duck
 from metastore.errors import NotFoundError
 from metastore.ground.suggestions import did_you_mean
@@ -50,7 +51,8 @@ def show_schemas(target: StatementTarget, statement: Statement) -> pa.Table:
         names = _texts(InformationSchema(target.metastore).schemata(["SCHEMA_NAME"]))
     else:
         with statement.at(catalog[0].token):
-            names = [f"{_join_names(catalog)}.{each}" for each in target.catalogs.schemas(_join_names(catalog))]
+            below = _matching(target.catalogs.schemas(_join_names(catalog)), pattern)
+        return pa.table({"SCHEMA_NAME": pa.array([f"{_join_names(catalog)}.{each}" for each in below], pa.string())})
     return pa.table({"SCHEMA_NAME": pa.array(_matching(names, pattern), pa.string())})
 
 
@@ -101,7 +103,7 @@ def show_functions(_target: StatementTarget, statement: Statement) -> pa.Table:
         names = _texts(
             duck.run("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type <> 'pragma'")
         )
-    return pa.table({"FUNCTION_NAME": pa.array(_matching(names, pattern), pa.string())})
+    return pa.table({"FUNCTION_NAME": pa.array(_matching({*names, *typed_functions.NAMES}, pattern), pa.string())})
 
 
 def describe(target: StatementTarget, statement: Statement) -> pa.Table:

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 
+from metastore.duck.duckdb_sql import DuckDbSql
 from metastore.duck.queries import Duck
 from metastore.duck.query_plans import why_not_alone
 from metastore.engines.engine import Engine
@@ -148,7 +148,7 @@ def _changing(prepared: PreparedQuery, addressed: list[int]) -> list[int]:
     """
     if len(addressed) < 2:
         return addressed
-    tree = sqlglot.parse_one(prepared.text, read=DuckDB)
+    tree = sqlglot.parse_one(prepared.text, read=DuckDbSql)
     aliases = {column.table for column in tree.find_all(exp.Column) if column.name == FILE}
     tables = [table for table in tree.find_all(exp.Table) if table.find_ancestor(exp.Select) is tree]
     # Tables are views in schemas of their numbers (metastore.duck.queries).

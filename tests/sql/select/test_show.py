@@ -22,6 +22,7 @@ def test_catalogs_and_schemas(lake: Lake) -> None:
     assert listed(lake, "SHOW SCHEMAS LIKE 'dfs.%'") == ["dfs.root", "dfs.shop", "dfs.tmp"]
     assert listed(lake, "show databases from LAKE") == ["LAKE.default"]
     assert listed(lake, "SHOW SCHEMAS IN metastore") == ["metastore.components"]
+    assert listed(lake, "SHOW SCHEMAS FROM metastore LIKE 'comp%'") == ["metastore.components"]
 
 
 def test_tables(lake: Lake) -> None:
