@@ -121,7 +121,7 @@ SCRIPTS = {
             "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)"
         ),
         "MERGE INTO {t} t USING {t} s ON t.id = s.id + 1 WHEN MATCHED THEN DELETE",
-        "MERGE INTO {t} t USING (VALUES (1,'x'),(1,'y')) AS s(id, v) ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'z'",
+        "MERGE INTO {t} t USING (VALUES (1,'x'),(1,'y')) s(id, v) ON t.id = s.id WHEN MATCHED THEN UPDATE SET v='z'",
         "SELECT * FROM {t} ORDER BY id",
     ),
     "nested": (
