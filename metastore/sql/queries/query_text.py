@@ -74,6 +74,8 @@ class QueryText:
         tokens = statement.tokens
         text = statement.text if text is None else text
         clauses = list(version_clauses(statement))
+        for start, end, new in zoned_literals(statement):
+            text = _replace_text(text, start, end, new)
         for first, last, _ in clauses:
             text = _replace_text(text, tokens[first].start, tokens[last].end + 1, "")
         for token in reversed(tokens):
@@ -81,8 +83,6 @@ class QueryText:
                 text = _replace_text(text, token.start, token.end + 1, double_quoted(token.text))
         changes = list(table_changes(statement))
         for start, end, new in [*lateral_views(statement), *((start, end, name) for start, end, name, _ in changes)]:
-            text = _replace_text(text, start, end, new)
-        for start, end, new in zoned_literals(statement):
             text = _replace_text(text, start, end, new)
         text = in_duckdb_values(statement, text)
         try:
