@@ -79,20 +79,20 @@ class TableName:
 
 def effective(settings: PolicySettings, table: TableName) -> Mapping[str, LayerValue]:
     """Returns every value that applies to ``table``, by ``action.field``, with the key and file that set it."""
-    merged = _merged(settings, table)
+    merged = _values_by_key(settings, table)
     return {f"{action}.{name}": merged[f"{action}.{name}"] for action, fields in FIELDS.items() for name in fields}
 
 
 def policies(settings: PolicySettings, table: TableName) -> list[ActionPolicy]:
     """Returns the policy of every action for ``table``, enabled or not."""
-    merged = _merged(settings, table)
+    merged = _values_by_key(settings, table)
     return [
         _policy(action, {name: merged[f"{action.value}.{name}"].value for name in FIELDS[action.value]})
         for action in Action
     ]
 
 
-def _merged(settings: PolicySettings, table: TableName) -> dict[str, LayerValue]:
+def _values_by_key(settings: PolicySettings, table: TableName) -> dict[str, LayerValue]:
     merged: dict[str, LayerValue] = {}
     for layer in _layers(settings, table):
         merged.update(layer)
