@@ -89,7 +89,7 @@ def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
         return DoubleType()
     word = cursor.name("a type").text.upper()
     if word in _PLAIN or word in _WIDER:
-        return _short_type(cursor, word)
+        return _simple_type(cursor, word)
     if word == "TIME":
         return _time(cursor)
     if word == "TIMESTAMP":
@@ -116,7 +116,7 @@ def column_type(cursor: Cursor, depth: int = 0) -> IcebergType:
     )
 
 
-def _short_type(cursor: Cursor, word: str) -> PrimitiveType:
+def _simple_type(cursor: Cursor, word: str) -> PrimitiveType:
     """Read the length of a text. Iceberg has no lengths and no short numbers: a note of ``cursor`` says so."""
     kind = (_PLAIN.get(word) or _WIDER[word])()
     written = word
