@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from metastore.duck.floats_as_doubles import combining_floats_as_doubles
 from metastore.duck.mixed_kinds import guard_division, of_one_kind
 from metastore.duck.nested_values import choosing_plain
 from metastore.duck.spark_casts import cast_as_spark
@@ -327,13 +328,13 @@ def _call_by_name(node: exp.Anonymous) -> exp.Expr:
 
 FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.TsOrDsToDate: _day,
-    exp.Coalesce: of_one_kind("coalesce()"),
-    exp.Greatest: choosing_plain(of_one_kind("greatest()")),
-    exp.Least: choosing_plain(of_one_kind("least()")),
+    exp.Coalesce: combining_floats_as_doubles(of_one_kind("coalesce()")),
+    exp.Greatest: combining_floats_as_doubles(choosing_plain(of_one_kind("greatest()"))),
+    exp.Least: combining_floats_as_doubles(choosing_plain(of_one_kind("least()"))),
     **dict.fromkeys((exp.Max, exp.Min), choosing_plain()),
     exp.Nullif: of_one_kind("nullif()"),
-    exp.If: of_one_kind("if()"),
-    exp.Nvl2: of_one_kind("nvl2()"),
+    exp.If: combining_floats_as_doubles(of_one_kind("if()")),
+    exp.Nvl2: combining_floats_as_doubles(of_one_kind("nvl2()")),
     exp.Substring: _substring,
     exp.Left: _first_or_last,
     exp.Right: _first_or_last,

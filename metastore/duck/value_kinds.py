@@ -6,7 +6,7 @@ DuckDB asks here. The kind of a column is known if it was marked (:func:`mark`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -34,6 +34,21 @@ _NEVER_TEXTS: Final = (
     *(exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.WeekOfYear),
     *(exp.Hour, exp.Minute, exp.Second, exp.Extract, exp.DateDiff, exp.TimestampTrunc, exp.RowNumber, exp.StrPosition),
 )
+
+_KEEPING_NUMBERS: Final = (exp.Neg, exp.Abs, exp.Round, exp.Max, exp.Min, exp.First, exp.Last, exp.AnyValue, exp.Window)
+"""What returns a number of the kind that it gets."""
+
+_BY_CLASS: Final[Mapping[type[exp.Expr], exp.DType]] = {
+    exp.Null: DType.NULL,
+    exp.Boolean: DType.BOOLEAN,
+    exp.HexString: DType.BINARY,
+    **dict.fromkeys((exp.Struct, exp.Tuple), DType.STRUCT),
+    exp.Array: DType.ARRAY,
+    **dict.fromkeys((exp.TsOrDsToDate, exp.CurrentDate, exp.DateTrunc), DType.DATE),
+    **dict.fromkeys((exp.TsOrDsAdd, exp.AddMonths, exp.LastDay), DType.DATE),
+    **dict.fromkeys(_MADE_TEXTS, DType.TEXT),
+}
+"""What is of one kind, whatever it is made of."""
 
 _OF_ARROW: Final = (
     (pa.types.is_boolean, DType.BOOLEAN),
@@ -65,28 +80,15 @@ def kind_of(node: exp.Expr) -> exp.DType | None:
     if node.meta.get(_KIND) is not None:
         marked: exp.DType = node.meta[_KIND]
         return marked
-    if isinstance(node, exp.Neg):
-        return kind_of(node.this)
-    if isinstance(node, exp.Null):
-        return DType.NULL
-    if isinstance(node, exp.Boolean):
-        return DType.BOOLEAN
-    if isinstance(node, exp.HexString):
-        return DType.BINARY
+    if isinstance(node, _KEEPING_NUMBERS):
+        kind = kind_of(node.this)
+        return kind if kind in WHOLE | FRACTIONS else None
     if isinstance(node, exp.Cast):
         named: exp.DType = node.to.this
         return named
-    if isinstance(node, (exp.Struct, exp.Tuple)):
-        return DType.STRUCT
-    if isinstance(node, exp.Array):
-        return DType.ARRAY
-    if isinstance(node, (exp.TsOrDsToDate, exp.CurrentDate, exp.DateTrunc, exp.TsOrDsAdd, exp.AddMonths, exp.LastDay)):
-        return DType.DATE
-    if isinstance(node, _MADE_TEXTS):
-        return DType.TEXT
     if isinstance(node, exp.Literal):
         return _kind_of_literal(node)
-    return None
+    return _BY_CLASS.get(type(node))
 
 
 def compared_values(node: exp.Expr) -> list[exp.Expr]:
@@ -94,6 +96,17 @@ def compared_values(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Between):
         return [node.this, node.args["low"], node.args["high"]]
     return [node.this, *node.expressions] if isinstance(node, exp.In) else [node.this, node.expression]
+
+
+def combined_values(node: exp.Expr) -> list[exp.Expr]:
+    """Returns the values of which arithmetic, CASE or a function such as ``coalesce`` makes one."""
+    if isinstance(node, exp.Case):
+        results = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
+    elif isinstance(node, (exp.If, exp.Nvl2)):
+        results = [node.args["true"], node.args.get("false")]
+    else:
+        results = [node.this, *([node.expression] if isinstance(node, exp.Binary) else node.expressions)]
+    return [each for each in results if each is not None]
 
 
 def is_never_text(node: exp.Expr) -> bool:
@@ -117,6 +130,11 @@ def mark(node: exp.Expr, type_: pa.DataType) -> None:
         found = DType.TIMESTAMPTZ if type_.tz is not None else DType.TIMESTAMPNTZ
     if found is not None:
         node.meta[_KIND] = found
+
+
+def mark_kind(node: exp.Expr, kind: exp.DType) -> None:
+    """Mark ``node`` with its kind."""
+    node.meta[_KIND] = kind
 
 
 def mark_as(node: exp.Expr, original: exp.Expr) -> None:

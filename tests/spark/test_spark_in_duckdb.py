@@ -16,6 +16,7 @@ from support.engine_values import comparable
 from metastore.config.settings import Settings
 from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
 from metastore.duck.spark_texts import define_what
+from metastore.duck.value_kinds import mark_columns
 from metastore.errors import InvalidRequestError, MetastoreError
 from metastore.session import connect
 from metastore.spark import connect as connect_on_spark
@@ -131,6 +132,51 @@ def test_duckdb_gives_sparks_values(spark: SparkSession) -> None:
             found = engine.sql(SparkInDuckDb().generate(query)).to_arrow_table()["c"].to_pylist()
             if [comparable(v) for v in found] != [comparable(v) for v in expected[f"c{n}"]]:
                 wrong[one] = (found, expected[f"c{n}"])
+    assert wrong == {}
+
+
+NUMBERS: dict[str, Any] = {
+    "id": pa.array(range(4), pa.int64()),
+    "f": pa.array([0.1, 16777216.0, -3.3, None], pa.float32()),
+    "g": pa.array([0.7, 1.0, None, 2.5], pa.float32()),
+    "d": pa.array([0.1, 1e10, 2.2, None]),
+    "i": pa.array([1, 16777217, -3, 4], pa.int32()),
+    "n": pa.array([Decimal("0.10"), Decimal("1.55"), Decimal("-3.30"), Decimal("7.01")], pa.decimal128(9, 2)),
+}
+OPERATIONS = [
+    *("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "{a} % {b}", "({a} + {b}) * f", "-{a} + ({b} + 1)"),
+    *(
+        "greatest({a}, {b})",
+        "least({a}, {b}, NULL)",
+        "coalesce({a}, {b})",
+        "if(id > 1, {a}, {b})",
+        "nvl2(id, {a}, {b})",
+    ),
+    *("CASE WHEN id = 0 THEN {a} WHEN id = 1 THEN {b} END", "{a} + {b} > 0.8", "{a} = {b}", "{a} * {b} IN (0.01, 7)"),
+    *("abs({a}) + round({b})", "max({a}) OVER () - {b}"),
+]
+
+
+def test_numbers_of_two_kinds_are_combined_as_in_spark(spark: SparkSession) -> None:
+    """FLOAT becomes DOUBLE beside any other number, and stays FLOAT beside FLOAT; values and types are Spark's."""
+    table = pa.table(NUMBERS)
+    pairs = [(a, b) for a in ("f", "g") for b in ("g", "f", "d", "i", "n", "0.1", "1", "1e0", "CAST(i AS BIGINT)")]
+    both_ways = [*pairs, *((b, a) for a, b in pairs)]
+    asked = list(dict.fromkeys(one.format(a=a, b=b) for a, b in both_ways for one in OPERATIONS))
+    spark.createDataFrame(table).createOrReplaceTempView("numbers_of_kinds")
+    said = ", ".join(f"{one} AS c{n}" for n, one in enumerate(asked))
+    expected = spark.sql(f"SELECT {said} FROM numbers_of_kinds ORDER BY id").toArrow()
+    wrong = {}
+    with duckdb.connect() as engine:
+        engine.register("numbers_of_kinds", table)
+        define_what("spark_", engine)
+        for n, one in enumerate(asked):
+            query = parse_query(f"SELECT {one} AS c FROM numbers_of_kinds ORDER BY id")
+            mark_columns(query, [table.schema])
+            found = engine.sql(SparkInDuckDb().generate(in_duckdbs_words(query))).to_arrow_table()["c"]
+            theirs = expected[f"c{n}"]
+            if found.to_pylist() != theirs.to_pylist() or found.type != theirs.type:
+                wrong[one] = (found.to_pylist(), theirs.to_pylist(), found.type, theirs.type)
     assert wrong == {}
 
 
