@@ -36,6 +36,9 @@ DOORS: Final = {
 }
 """Each door, and the ids after its write; before it they are ``OLD``."""
 
+CLUSTER: Final = "local-cluster[2,1,1024]"
+"""Two executors, each a process."""
+
 WRITES: Final = """
 import os, pathlib, signal, threading
 from metastore.spark import SparkEngine, connect, merge, register_source
@@ -170,7 +173,8 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_nothing(run_driver: Driv
 def test_a_driver_that_is_killed_leaves_the_rows_of_before_or_of_after(site: Path, door: str, moment: str) -> None:
     """Killed with all its processes: when a task has begun a file, or when the commit is seen. The next write works."""
     program = f"import sys; sys.path.insert(0, {str(Path(metastore.__file__).parents[1])!r})\n{WRITES}\nwrite({door!r})"
-    given = {"ROOT": str(site), "ROWS": str(ROWS), "SETTING": "spark.master", "CHOSEN": "local[2]"}
+    master = CLUSTER if door == "appended" else "local[2]"
+    given = {"ROOT": str(site), "ROWS": str(ROWS), "SETTING": "spark.master", "CHOSEN": master}
     with connect(site / "site.conf") as ms, (site / "log").open("wb") as log:
         driver = subprocess.Popen(
             [sys.executable, "-c", program],
