@@ -113,7 +113,6 @@ class PartitionWriter:
             null_value_counts=stored.bounds.null_value_counts,
             lower_bounds=stored.bounds.lower_bounds,
             upper_bounds=stored.bounds.upper_bounds,
-            spec_id=self.state.spec.spec_id,
         )
 
     @cached_property

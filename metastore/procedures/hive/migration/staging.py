@@ -169,7 +169,7 @@ def data_files(survey: Survey, fragments: pa.Table, layout: Layout) -> Iterator[
     for batch in fragments.sort_by("number").to_batches(_MANIFEST_FILES):
         for row in batch.drop_columns(["error", "shape", "schema"]).to_pylist():
             file = survey.files[row["number"]]
-            yield DataFile.from_args(
+            made = DataFile.from_args(
                 content=DataFileContent.DATA,
                 file_path=file.location,
                 file_format=IcebergFormat(str(file.format)),
@@ -184,8 +184,9 @@ def data_files(survey: Survey, fragments: pa.Table, layout: Layout) -> Iterator[
                 lower_bounds=_without_none(ids, row["lower"]),
                 upper_bounds=_without_none(ids, row["upper"]),
                 split_offsets=row["splits"] or None,
-                spec_id=layout.spec.spec_id,
             )
+            made.spec_id = layout.spec.spec_id
+            yield made
 
 
 def _without_none(ids: Sequence[int], values: Sequence[Any]) -> dict[int, Any]:
