@@ -12,8 +12,9 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import lru_cache
 from textwrap import shorten
 from typing import Any, Final
 
@@ -70,6 +71,11 @@ _SECONDS: Final = {"connect_timeout", "timeout"}
 
 _QUERY: Final = re.compile(r"(https?://[^\s?]+)\?\S*")
 _LONGEST_TEXT: Final = 600
+
+_OF_CLIENTS: Final = ("s3.", "gcs.", "adls.", "client.", "fs.")
+_OUTSIDE: Final = ("AWS_", "GOOGLE_", "AZURE_")
+"""Beginnings of the properties, and of the variables of the environment, by which a client is made."""
+_MOST_OPEN: Final = 64
 
 PAGE: Final = 1_000
 """Entries in a page of a listing, as stores send them."""
@@ -173,7 +179,9 @@ class Bucket:
 
 
 class Buckets:
-    """The buckets of FileIO ``properties``, each created on first use; threads may share it.
+    """The buckets of FileIO ``properties``, each opened on first use; threads may share it.
+
+    Those of the same properties share their clients.
 
     ``configured_by`` names the configuration keys in errors. A forked process starts without buckets, because a
     client's connections and threads do not survive a fork.
@@ -198,9 +206,25 @@ class Buckets:
 
     def _make_bucket(self, place: StoreLocation) -> Bucket:
         try:
-            return Bucket(_store(place, self.properties, 5), _store(place, self.properties, 0))
+            used = {name: value for name, value in self.properties.items() if name.startswith(_OF_CLIENTS)}
+            outside = {name: value for name, value in os.environ.items() if name.startswith(_OUTSIDE)}
+            return _open_bucket(
+                replace(place, key=""), frozenset(used.items()), frozenset(outside.items()), os.getpid()
+            )
         except (BaseError, ValueError, TypeError, OSError) as error:
             raise ConfigError(f"{self.configured_by} do not open {place.root}: {_short_reason(error)}") from None
+
+
+@lru_cache(maxsize=_MOST_OPEN)
+def _open_bucket(
+    place: StoreLocation, properties: frozenset[tuple[str, str]], _outside: frozenset[tuple[str, str]], _process: int
+) -> Bucket:
+    """Return the bucket of these properties that is open, or open it.
+
+    A client takes 10 ms of a core to make, and a first request its handshakes: tables of one bucket share both.
+    """
+    known = dict(properties)
+    return Bucket(_store(place, known, 5), _store(place, known, 0))
 
 
 def plain_tag(tag: str | None) -> str | None:
