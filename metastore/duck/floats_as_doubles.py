@@ -25,6 +25,7 @@ from metastore.duck.value_kinds import (
 from metastore.duck.words import phrase
 from metastore.ground.quoting import text_constant
 
+_DOUBLE: Final = "CAST(:it AS DOUBLE)"
 _OF_UNKNOWN: Final = (
     f"CAST(CASE WHEN typeof(:it) = 'VARCHAR' THEN error({text_constant(MIXED)}) ELSE :it END AS DOUBLE)"
 )
@@ -38,7 +39,7 @@ def with_floats_as_doubles(say: Callable[[Any], exp.Expr]) -> Callable[[Any], ex
         if not kinds <= WHOLE | FRACTIONS | {DType.NULL, None}:
             return say(node)
         if DType.FLOAT in kinds:
-            return say(_replace_values(node, DType.FLOAT, "CAST(:it AS DOUBLE)"))
+            return say(_replace_values(node, DType.FLOAT, _DOUBLE))
         if None not in kinds or DType.DOUBLE in kinds:
             return say(node)
         tests = [
@@ -62,25 +63,62 @@ def combining_floats_as_doubles(say: Callable[[Any], exp.Expr]) -> Callable[[Any
 
     def translate(node: exp.Expr) -> exp.Expr:
         kinds = {kind_of(value) for value in combined_values(node)} - {DType.NULL}
-        kind = _kind_of_all(kinds, divided=isinstance(node, exp.Div))
+        kind = _kind_of_all(kinds, is_quotient=isinstance(node, exp.Div))
         if kind is not None:
             mark_kind(node, kind)
         if kind is DType.DOUBLE and DType.FLOAT in kinds:
-            return say(_replace_values(node, DType.FLOAT, "CAST(:it AS DOUBLE)", combined_values))
+            return say(_replace_values(node, DType.FLOAT, _DOUBLE, combined_values))
         return say(node)
 
     return translate
 
 
-def _kind_of_all(kinds: set[exp.DType | None], *, divided: bool) -> exp.DType | None:
+def null_if_equal(say: Callable[[Any], exp.Expr]) -> Callable[[exp.Nullif], exp.Expr]:
+    """Returns ``say``, the translation of ``nullif``: a FLOAT is compared as DOUBLE with another number, and stays."""
+
+    def translate(node: exp.Nullif) -> exp.Expr:
+        kinds = {kind_of(node.this), kind_of(node.expression)}
+        if DType.FLOAT not in kinds or len(kinds) == 1 or not kinds <= WHOLE | FRACTIONS:
+            return say(node)
+        equal = exp.EQ(this=node.this.copy(), expression=node.expression.copy())
+        return phrase(
+            "CASE WHEN :equal THEN NULL ELSE :it END",
+            equal=_replace_values(equal, DType.FLOAT, _DOUBLE),
+            it=node.this.copy(),
+        )
+
+    return translate
+
+
+def uniting_floats_as_doubles(say: Callable[[Any], exp.Expr]) -> Callable[[Any], exp.Expr]:
+    """Returns ``say``, the translation of UNION and its like, with FLOAT as DOUBLE in a column with another number."""
+
+    def translate(node: exp.SetOperation) -> exp.Expr:
+        made = node.copy()
+        sides = [side.selects for side in (made.this.unnest(), made.expression.unnest()) if isinstance(side, exp.Query)]
+        floats: list[exp.Expr] = []
+        for items in zip(*sides, strict=False):
+            values = [item.unalias() for item in items]
+            if _kind_of_all({kind_of(value) for value in values} - {DType.NULL}, is_quotient=False) is DType.DOUBLE:
+                floats += (value for value in values if kind_of(value) is DType.FLOAT)
+        for value in floats:
+            double = phrase(_DOUBLE, it=value.copy())
+            is_named = isinstance(value.parent, exp.Alias)
+            value.replace(double if is_named else exp.alias_(double, value.output_name, quoted=True))
+        return say(made if floats else node)
+
+    return translate
+
+
+def _kind_of_all(kinds: set[exp.DType | None], *, is_quotient: bool) -> exp.DType | None:
     """Returns the kind that numbers of ``kinds`` get together; None if one is not known, or no number."""
     if not kinds or not kinds <= WHOLE | FRACTIONS:
         return None
-    if kinds == {DType.FLOAT} and not divided:
+    if kinds == {DType.FLOAT} and not is_quotient:
         return DType.FLOAT
     if not kinds.isdisjoint((DType.FLOAT, DType.DOUBLE)):
         return DType.DOUBLE
-    if divided:
+    if is_quotient:
         return None  # of decimals, by their digits
     return DType.BIGINT if kinds <= WHOLE else DType.DECIMAL
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from metastore.duck.floats_as_doubles import combining_floats_as_doubles
+from metastore.duck.floats_as_doubles import combining_floats_as_doubles, null_if_equal
 from metastore.duck.mixed_kinds import guard_division, of_one_kind
 from metastore.duck.nested_values import choosing_plain
 from metastore.duck.spark_casts import cast_as_spark
@@ -332,7 +332,7 @@ FUNCTION_WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Greatest: combining_floats_as_doubles(choosing_plain(of_one_kind("greatest()"))),
     exp.Least: combining_floats_as_doubles(choosing_plain(of_one_kind("least()"))),
     **dict.fromkeys((exp.Max, exp.Min), choosing_plain()),
-    exp.Nullif: of_one_kind("nullif()"),
+    exp.Nullif: null_if_equal(of_one_kind("nullif()")),
     exp.If: combining_floats_as_doubles(of_one_kind("if()")),
     exp.Nvl2: combining_floats_as_doubles(of_one_kind("nvl2()")),
     exp.Substring: _substring,

@@ -19,7 +19,11 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from metastore.duck.fine_times import cast_of_constant, with_nanoseconds
-from metastore.duck.floats_as_doubles import combining_floats_as_doubles, with_floats_as_doubles
+from metastore.duck.floats_as_doubles import (
+    combining_floats_as_doubles,
+    uniting_floats_as_doubles,
+    with_floats_as_doubles,
+)
 from metastore.duck.mixed_kinds import (
     SYMBOLS,
     between,
@@ -126,6 +130,6 @@ _WORDS: Final[Mapping[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Case: combining_floats_as_doubles(translate_case),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), combining_floats_as_doubles(check_arithmetic)),
     **dict.fromkeys((exp.Div, exp.Mod), combining_floats_as_doubles(guard_division)),
-    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), check_set_operation),
+    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), uniting_floats_as_doubles(check_set_operation)),
     exp.Group: _grouping,
 }

@@ -46,9 +46,11 @@ def opened_files() -> Iterator[Counter[str]]:
         if counts and event == "open":
             opened[str(arguments[0])] += 1
 
-    sys.addaudithook(count)  # stays for ever, so it is told when to end
-    yield opened
-    counts = False
+    sys.addaudithook(count)  # no hook can be removed
+    try:
+        yield opened
+    finally:
+        counts = False
 
 
 def test_statements_a_table_do_not_grow_with_the_tables(make_site: Callable[..., Any]) -> None:

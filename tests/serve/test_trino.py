@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from obstore.store import S3Store
-from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
-from services.trino import TrinoServer
+from services.s3 import S3Server
+from services.trino import TrinoServer, in_json
 
 from metastore.config import Settings
 from metastore.daemon.publications import renew
@@ -64,7 +64,7 @@ class Published:
         with duckdb.connect() as engine:
             engine.execute("SET TimeZone = 'UTC'")
             rows = engine.sql(f"SELECT {columns} FROM {files} WHERE {where} ORDER BY 1").fetchall()
-        return [[_in_json(value) for value in row] for row in rows]
+        return [[in_json(value) for value in row] for row in rows]
 
     def planned(self, where: str) -> int:
         """Files that Trino reads for a condition, by the reports that it posts."""
@@ -75,10 +75,6 @@ class Published:
         # It plans for the estimate of the query, too.
         [found] = {int(each["result-data-files"]["value"]) for each in metrics}
         return found
-
-
-def _in_json(value: Any) -> Any:
-    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
 
 
 def sales(day: int, **more: Any) -> pa.Table:
@@ -131,20 +127,12 @@ def published(
         made.publish()
         server = opened.enter_context(RestServer(settings.serve, session.catalogs, renew=partial(renew, session)))
         caplog.set_level("INFO", "metastore.serve.handlers")
-        properties = {
+        rest = {
             "iceberg.catalog.type": "rest",
             "iceberg.rest-catalog.uri": server.url,
             "iceberg.rest-catalog.warehouse": "lake",
-            "fs.native-s3.enabled": "true",
-            "s3.endpoint": s3_server.endpoint,
-            "s3.region": "us-east-1",
-            "s3.aws-access-key": ACCESS_KEY,
-            "s3.aws-secret-key": SECRET_KEY,
-            "s3.path-style-access": "true",
         }
-        listed = ", ".join(f"\"{name}\" = '{value}'" for name, value in properties.items())
-        trino.rows(f"CREATE CATALOG {catalog} USING iceberg WITH ({listed})")
-        opened.callback(trino.rows, f"DROP CATALOG {catalog}")
+        opened.enter_context(trino.catalog(catalog, s3_server, rest))
         yield made
 
 

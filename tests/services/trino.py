@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ import pytest
 from services.maven import PLUGIN
 from services.processes import free_port, serving
 from services.programs import installed
+from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 RELEASE: Final = "476"
 JAVA: Final = "25.0.2.1"
@@ -49,6 +51,22 @@ class TrinoServer:
             raise RuntimeError(answer["error"]["message"])
         return rows
 
+    @contextmanager
+    def catalog(self, name: str, s3: S3Server, properties: Mapping[str, str]) -> Iterator[None]:
+        """Within, Trino has the Iceberg catalog ``name`` of these properties, with data on an S3 server."""
+        on_s3 = {
+            "fs.native-s3.enabled": "true",
+            "s3.endpoint": s3.endpoint,
+            "s3.region": "us-east-1",
+            "s3.aws-access-key": ACCESS_KEY,
+            "s3.aws-secret-key": SECRET_KEY,
+            "s3.path-style-access": "true",
+        }
+        listed = ", ".join(f"\"{key}\" = '{value}'" for key, value in {**properties, **on_s3}.items())
+        self.rows(f"CREATE CATALOG {name} USING iceberg WITH ({listed})")
+        yield
+        self.rows(f"DROP CATALOG {name}")
+
     def is_ready(self) -> bool:
         """Whether it answers queries."""
         found: bool = self._read(f"{self.endpoint}/v1/info")["starting"]
@@ -58,6 +76,11 @@ class TrinoServer:
         headers = {"X-Trino-User": "tests", "X-Trino-Time-Zone": "UTC"}
         with urlopen(Request(url, body, headers)) as answer:  # noqa: S310 - loopback
             return json.load(answer)
+
+
+def in_json(value: Any) -> Any:
+    """A value as Trino's JSON has it."""
+    return value if value is None or isinstance(value, (bool, int, float, list)) else str(value)
 
 
 @pytest.fixture(scope="session")

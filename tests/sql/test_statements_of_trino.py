@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from services.s3 import ACCESS_KEY, SECRET_KEY, S3Server
-from services.trino import TrinoServer
+from services.s3 import S3Server
+from services.trino import TrinoServer, in_json
 
 from metastore.config import Settings
 from metastore.errors import MetastoreError
@@ -56,20 +56,12 @@ def shared(
         "iceberg.jdbc-catalog.connection-user": name,
         "iceberg.jdbc-catalog.connection-password": password,
         "iceberg.jdbc-catalog.default-warehouse-dir": f"s3://{bucket}/lake",
-        "fs.native-s3.enabled": "true",
-        "s3.endpoint": s3_server.endpoint,
-        "s3.region": "us-east-1",
-        "s3.aws-access-key": ACCESS_KEY,
-        "s3.aws-secret-key": SECRET_KEY,
-        "s3.path-style-access": "true",
     }
     with ExitStack() as opened:
         session = opened.enter_context(connect(Settings.from_mapping({"drill.metastore": given}, environ={})))
         session.sql("CREATE SCHEMA lake.ours")
-        listed = ", ".join(f"\"{key}\" = '{value}'" for key, value in properties.items())
-        trino.rows(f"CREATE CATALOG {catalog} USING iceberg WITH ({listed})")
+        opened.enter_context(trino.catalog(catalog, s3_server, properties))
         trino.rows(f"CREATE SCHEMA {catalog}.theirs")
-        opened.callback(trino.rows, f"DROP CATALOG {catalog}")
         yield Shared(session, trino, catalog)
 
 
@@ -286,8 +278,3 @@ def test_a_statement_does_what_trino_does(shared: Shared, subject: str) -> None:
     for question in ("DESCRIBE {}", "SELECT * FROM {}"):
         rows = [shared.trino.rows(question.format(f"{shared.catalog}.{each}.{name}")) for each in ("ours", "theirs")]
         assert sorted(map(str, rows[0])) == sorted(map(str, rows[1]))
-
-
-def in_json(value: Any) -> Any:
-    """A value as Trino's JSON has it."""
-    return value if value is None or isinstance(value, (bool, int, float, list)) else str(value)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.lake_table import Lake
 
+from metastore.duck.typed_functions import NAMES
 from metastore.errors import InvalidRequestError, MetastoreError
 
 utc = partial(datetime, tzinfo=timezone.utc)
@@ -57,6 +58,24 @@ ROWS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT X'00ff' AS b FROM t WHERE id = 1 AND x'ab' > X'01'", [(b"\x00\xff",)]),
     ("SELECT TIMESTAMP '2024-03-10 03:30:00 America/New_York'", [(utc(2024, 3, 10, 7, 30),)]),
     ("SELECT TIMESTAMP '2024-03-10 03:30:00.25+02:00'", [(utc(2024, 3, 10, 1, 30, 0, 250000),)]),
+    (
+        """SELECT TIMESTAMP '1880-01-01 00:00 Europe/Berlin', TIMESTAMP '2024-03-10 03:30:00.2EST',
+        TIMESTAMP '2024-03-10 03:30EST'""",
+        [(utc(1879, 12, 31, 23, 6, 32), utc(2024, 3, 10, 8, 30, 0, 200000), utc(2024, 3, 10, 8, 30))],
+    ),
+    (
+        "SELECT rand() < 1, approx_percentile(id, 0.5), percentile_approx(id, 0.5), collect_set(l[1]) FROM t",
+        [(True, 2, 2, [5])],
+    ),
+    (
+        "SELECT day_of_year(DATE '2024-02-01'), week_of_year(DATE '2024-12-30'), year_of_week(DATE '2024-12-30')",
+        [(32, 1, 2025)],
+    ),
+    (
+        """SELECT from_iso8601_date('2024-02-01'), from_iso8601_timestamp('2024-02-01T02:30:00Z'),
+        json_format(json_parse('{"a": 1}')), infinity()""",
+        [(date(2024, 2, 1), utc(2024, 2, 1, 2, 30), '{"a": 1}', float("inf"))],
+    ),
     (
         "SELECT timestamp '2024-03-10 03:30 -08', TIMESTAMP '2024-03-10T03:30:00+2'",
         [(utc(2024, 3, 10, 11, 30), utc(2024, 3, 10, 1, 30))],
@@ -173,3 +192,13 @@ def test_explain_analyze_runs_queries_only(filled: Lake) -> None:
     with pytest.raises(InvalidRequestError, match="EXPLAIN ANALYZE runs a query"):
         filled.sql("EXPLAIN ANALYZE DELETE FROM t")
     assert filled.session.sql("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 3}]
+
+
+OF_OTHERS = {"entries", "entries_outer", "posexplode_outer", "parse_json", "try_parse_json"}
+"""LATERAL VIEW calls the first three; the others are tested with variants."""
+
+
+def test_every_function_of_another_name_is_called_here() -> None:
+    """So each is one that DuckDB accepts."""
+    asked = " ".join(query for query, _ in ROWS)
+    assert {name for name in NAMES if not re.search(rf"\b{name}\b", asked)} == OF_OTHERS

@@ -185,7 +185,7 @@ def test_a_refused_statement_leaves_nothing(session: Session, tmp_path: Path, st
     assert {path for path in (tmp_path / "lake").rglob("*") if path.is_file()} == files
 
 
-def test_types_that_iceberg_lacks_are_kept_as_wider_ones_and_said(session: Session) -> None:
+def test_types_that_iceberg_lacks_become_wider_ones_which_the_answer_names(session: Session) -> None:
     """As Trino and Spark keep them: lengths of texts and short numbers, nested and in ALTER TABLE, too."""
     made = session.sql(
         "CREATE TABLE lake.db.w (c CHAR(3), v VARCHAR(4), s SMALLINT, y TINYINT, l ARRAY<STRING(4)>, t TIME(6), x TEXT)"

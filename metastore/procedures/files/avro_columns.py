@@ -24,7 +24,7 @@ DATA_FILE: Final = 2
 """Field ID of the struct ``data_file`` in a manifest entry."""
 
 
-def columns(location: str, content: bytes, fields: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+def read_columns(location: str, content: bytes, fields: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
     """Yields for each record of the Avro file the values of ``fields`` (IDs), in that order; None for a missing field.
 
     Fields of the struct ``data_file`` count as fields of the record. Raises FormatError, which names ``location``, if

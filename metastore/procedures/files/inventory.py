@@ -29,7 +29,7 @@ from metastore.lake.stores.bounded_reading import ReadLimits, whole
 from metastore.lake.stores.local_folders import with_link_target
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.spelling import Spelling
-from metastore.procedures.files.avro_columns import columns
+from metastore.procedures.files.avro_columns import read_columns
 
 FILE_ROW: Final = pa.struct([("location", pa.string()), ("kind", pa.string()), ("bytes", pa.int64())])
 """The type of one file in the rows of a dry run."""
@@ -74,7 +74,7 @@ def read_lists(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
     found: dict[str, TableFile] = {}
     for file, content in contents(chunk):
         found[file.location] = TableFile(file.location, FileKind.MANIFEST_LIST, len(content))
-        for path, size, spec, kind in columns(file.location, content, _LIST_FIELDS):
+        for path, size, spec, kind in read_columns(file.location, content, _LIST_FIELDS):
             if path not in found:
                 delete = kind == ManifestContent.DELETES
                 found[path] = TableFile(path, FileKind.DELETE_MANIFEST if delete else FileKind.MANIFEST, size, spec)
@@ -85,7 +85,7 @@ def read_manifests(chunk: MetadataChunk) -> Iterator[pa.RecordBatch]:
     """The task: yields the live files that the manifests of the chunk name, each once."""
     found: dict[str, TableFile] = {}
     for file, content in contents(chunk):
-        for status, kind, path, size in columns(file.location, content, _ENTRY_FIELDS):
+        for status, kind, path, size in read_columns(file.location, content, _ENTRY_FIELDS):
             if status != ManifestEntryStatus.DELETED:
                 found[path] = TableFile(path, _CONTENTS[DataFileContent(kind or 0)], size, file.spec)
     yield _batch(found.values())

@@ -36,7 +36,7 @@ from metastore.lake.stores.local import local_path
 from metastore.lake.stores.local_folders import with_link_target
 from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.spelling import Place, Spelling, is_inside
-from metastore.procedures.files.avro_columns import columns
+from metastore.procedures.files.avro_columns import read_columns
 from metastore.procedures.files.candidates import Candidates
 from metastore.procedures.files.inventory import Inventory, MetadataChunk, contents
 from metastore.procedures.files.kept_folders import KeptFolders, kept_files, workspaces
@@ -355,7 +355,7 @@ def reached_in(chunk: MetadataChunk, *, spelling: Spelling, folders: Collection[
     rows: list[tuple[str, list[str] | None, list[str] | None, str | None]] = []
     for manifest, content in contents(chunk):
         named = NamedFolders(spelling)
-        for status, location in columns(manifest.location, content, _ENTRY_FIELDS):
+        for status, location in read_columns(manifest.location, content, _ENTRY_FIELDS):
             if status == ManifestEntryStatus.DELETED:
                 continue
             named.add(location)

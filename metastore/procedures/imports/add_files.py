@@ -43,7 +43,13 @@ from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
+from metastore.procedures.framework.model import (
+    CallContext,
+    Plan,
+    TableImportDistributedProcedure,
+    columns,
+    tasks_at_once,
+)
 from metastore.procedures.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.procedures.imports.duplicates import DuplicateFile
 from metastore.procedures.imports.import_listing import ImportedFile, RecursiveDirectory, files_at, list_files, matching
@@ -61,14 +67,14 @@ _ENTRIES_A_MANIFEST: Final = 10_000
 _SHOWN: Final = 3
 
 
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "added_files_count": pa.int64(),
-    "changed_partition_count": pa.int64(),
-    "added_records_count": pa.int64(),
-    "added_bytes": pa.int64(),
-    "skipped_files_count": pa.int64(),
-    "message": pa.string(),
-}
+_RESULT: Final = columns(
+    added_files_count=pa.int64(),
+    changed_partition_count=pa.int64(),
+    added_records_count=pa.int64(),
+    added_bytes=pa.int64(),
+    skipped_files_count=pa.int64(),
+    message=pa.string(),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +177,7 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
         rows = context.duplicates.without_known(rows, itemgetter("location"), table, context.call.engine)
     if not rows:
         message = "nothing was added: the table has all files already"
-        return {**dict.fromkeys(_RESULT_COLUMNS, 0), "skipped_files_count": plan.found, "message": message}
+        return {**dict.fromkeys(_RESULT.names, 0), "skipped_files_count": plan.found, "message": message}
     shape: Target = plan.chunks[0].target
     if shape.schema.schema_id != metadata.current_schema_id or shape.spec.spec_id != metadata.default_spec_id:
         raise ProcedureError(
@@ -292,7 +298,7 @@ add_files: Final = AddFiles(
         Argument("recursive_directory", required=False, default=RecursiveDirectory.FAIL.value),
         Argument("parallelism", "INTEGER", required=False),
     ),
-    result=pa.schema(_RESULT_COLUMNS),
+    result=_RESULT,
     description="Adds existing data files to a table without copying them.",
 )
 """The procedure ``system.add_files``."""

@@ -32,20 +32,19 @@ from metastore.lake.stores.trees import Folder, files_in
 from metastore.procedures.files.guards import require_foreign
 from metastore.procedures.files.inventory import version_of
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 
 _NOT_OURS: Final = "its catalog is the metastore itself"
 
-_REGISTERED_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "current_snapshot_id": pa.int64(),
-    "total_records_count": pa.int64(),
-    "total_data_files_count": pa.int64(),
-    "metadata_location": pa.string(),
-}
-_UNREGISTERED_COLUMNS: Final[dict[str, pa.DataType]] = {"table_uuid": pa.string(), "metadata_location": pa.string()}
+_REGISTERED: Final = columns(
+    current_snapshot_id=pa.int64(),
+    total_records_count=pa.int64(),
+    total_data_files_count=pa.int64(),
+    metadata_location=pa.string(),
+)
 
 
-@procedure(result=pa.schema(_REGISTERED_COLUMNS))
+@procedure(result=_REGISTERED)
 def register_table(
     context: CallContext,
     *,
@@ -82,7 +81,7 @@ def register_table(
     return _result_row(target.load().metadata, location)
 
 
-@procedure(result=pa.schema(_UNREGISTERED_COLUMNS))
+@procedure(result=columns(table_uuid=pa.string(), metadata_location=pa.string()))
 def unregister_table(
     context: CallContext,
     *,

@@ -32,10 +32,10 @@ from metastore.lake.iceberg.columns.schemas import PATH_ID
 from metastore.lake.stores.bounded_reading import Limit, ReadLimits, gunzip, whole
 from metastore.lake.stores.files import flush
 from metastore.lake.stores.new_files import NewFiles
-from metastore.procedures.files.avro_columns import columns
+from metastore.procedures.files.avro_columns import read_columns
 from metastore.procedures.files.known_tables import PATH_PROPERTIES
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.tables.avro_rewriting import Fields, rewritten
 from metastore.procedures.tables.location_prefixes import Prefixes
 
@@ -44,15 +44,15 @@ _SNAPSHOT_OF_MANIFEST, _SEQUENCE_OF_MANIFEST = 503, 515
 _STATUS, _SNAPSHOT, _SEQUENCE, _CONTENT, _PATH, _FORMAT, _SIZE = 0, 1, 4, 134, 100, 101, 104
 _LOWER, _UPPER, _SPLITS, _REFERENCED = 125, 128, 132, 143
 
-_RESULT_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "latest_version": pa.string(),
-    "file_list_location": pa.string(),
-    "rewritten_manifest_file_paths_count": pa.int64(),
-    "rewritten_delete_file_paths_count": pa.int64(),
-}
+_RESULT: Final = columns(
+    latest_version=pa.string(),
+    file_list_location=pa.string(),
+    rewritten_manifest_file_paths_count=pa.int64(),
+    rewritten_delete_file_paths_count=pa.int64(),
+)
 
 
-@procedure(result=pa.schema(_RESULT_COLUMNS))
+@procedure(result=_RESULT)
 def rewrite_table_path(  # noqa: PLR0913 - the arguments of the call
     context: CallContext,
     *,
@@ -199,7 +199,7 @@ class _Rewrite:
     def _list(self, location: str) -> None:
         content = self._standing(location)
         asked = (_MANIFEST_PATH, _CONTENT_OF_MANIFEST, _SNAPSHOT_OF_MANIFEST, _SEQUENCE_OF_MANIFEST)
-        for path, kind, *inherited in list(columns(location, content, asked)):
+        for path, kind, *inherited in list(read_columns(location, content, asked)):
             if path not in self.manifests:
                 self.manifests[path] = self._manifest(path, *inherited, holds_deletes=kind == ManifestContent.DELETES)
 

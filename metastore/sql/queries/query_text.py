@@ -74,7 +74,7 @@ class QueryText:
         tokens = statement.tokens
         text = statement.text if text is None else text
         clauses = list(version_clauses(statement))
-        for start, end, new in zoned_literals(statement):
+        for start, end, new in reversed([*zoned_literals(statement)]):
             text = _replace_text(text, start, end, new)
         for first, last, _ in clauses:
             text = _replace_text(text, tokens[first].start, tokens[last].end + 1, "")

@@ -1,8 +1,8 @@
 """Times that name a zone, ``TIMESTAMP '2024-03-10 03:30:00 Europe/Berlin'``, as the moments that they are.
 
-Place in the flow: a query is changed here before DuckDB parses it. DuckDB forgets the zone without a word; in Trino, in
-Spark and in the SQL standard such a literal is a moment. It is written in UTC, in no more characters than before, so
-places in the text stay. A time in UTC stays as it is: timestamps without a zone are in UTC.
+Place in the flow: a query is changed here before DuckDB parses it. DuckDB drops the zone silently; in Trino, in
+Spark and in the SQL standard such a literal is a moment. It is written in UTC, in no more characters than before where
+that is possible, so that places in the text stay. A time in UTC stays as it is: timestamps without a zone are in UTC.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ZONED: Final = re.compile(
     r"((?P<sign>[+-])(?P<hours>\d{1,2})(:?(?P<minutes>\d{2}))?|(?P<name>[A-Za-z][\w/+-]+))",
     re.ASCII,
 )
-_UTC: Final = frozenset(("UTC", "GMT", "Z", "ETC/UTC", "UT"))
+_UTC: Final = frozenset(("UTC", "GMT", "ETC/UTC", "UT"))
 
 
 def zoned_literals(statement: Statement) -> Iterator[tuple[int, int, str]]:
@@ -37,7 +37,11 @@ def zoned_literals(statement: Statement) -> Iterator[tuple[int, int, str]]:
         found = _ZONED.fullmatch(token.text.strip())
         if found is not None and (found["name"] or "").upper() not in _UTC:
             moment = _moment(statement, token, found)
-            shown = moment.isoformat(" ", "minutes" if found["seconds"] is None else "auto")[: found.end("time")]
+            shown = moment.isoformat(" ")
+            if found["name"] is None:  # as many digits as before: only then is there room for the rest
+                shown = shown[: found.end("time")]
+            elif moment.microsecond:
+                shown = shown.rstrip("0")
             yield before.start, token.end + 1, f"TIMESTAMPTZ'{shown}Z'"
 
 

@@ -17,7 +17,7 @@ from support.catalog_lake import Lake
 from support.snapshots import current, ints
 
 from metastore.procedures.expire.expire import expire_snapshots
-from metastore.procedures.files.avro_columns import columns
+from metastore.procedures.files.avro_columns import read_columns
 from metastore.procedures.orphans.remove_orphans import remove_orphan_files
 
 PRICES = ["0.00", "-0.01", "1.28", "9999999.99", "-9999999.99"]
@@ -43,7 +43,7 @@ def test_paths_and_sizes_beside_a_decimal_partition(priced: Table) -> None:
     assert manifest.content == ManifestContent.DATA
     files = [entry.data_file for entry in manifest.fetch_manifest_entry(priced.io)]
     with priced.io.new_input(manifest.manifest_path).open() as stream:
-        found = list(columns(manifest.manifest_path, stream.read(), (100, 104, 103)))
+        found = list(read_columns(manifest.manifest_path, stream.read(), (100, 104, 103)))
     assert found == [(file.file_path, file.file_size_in_bytes, file.record_count) for file in files]
 
 
