@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -161,6 +162,12 @@ def test_leadership_moves_and_nothing_runs_twice(make_site: Callable[..., Any]) 
         assert paused.refresh().metadata_location == before
         assert sorted(paused.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
         assert reached(paused) <= standing(paused)
+
+        # A run that its daemon has not written yet is made again after the daemon's death.
+        recorded = ("lake.shop.paused", "done", three.processes[second].pid)
+        deadline = time.monotonic() + 120
+        while recorded not in history(site.session):
+            assert time.monotonic() < deadline, "the run was never written"
 
         killed = shown(site, "killed", commits=3)
         assert three.heard("dying after its commit")[0] == second

@@ -8,7 +8,7 @@ from metastore.lake.stores.locations import StoreLocation
 from metastore.lake.stores.objects.object_store_client import Bucket, Buckets
 from metastore.lake.stores.objects.object_store_io import ObjectFileIO
 
-OWN = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "r", "s3.access-key-id": "k", "s3.secret-access-key": "s"}
+OWN = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "r", "s3.access-key-id": "k", "s3.secret-access-key": "s3cret-of-one"}
 
 
 def opened(properties: dict[str, str], location: str = "s3://lake/db/t") -> Bucket:
@@ -26,8 +26,8 @@ def test_tables_of_one_bucket_share_its_client() -> None:
 def test_other_keys_and_places_have_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Credentials of one table are never used for another's."""
     first = opened(OWN)
-    assert opened({**OWN, "s3.secret-access-key": "other"}) is not first
-    assert opened({**OWN, "s3.session-token": "t"}) is not first
+    assert opened({**OWN, "s3.secret-access-key": "s3cret-of-another"}) is not first
+    assert opened({**OWN, "s3.session-token": "t0ken-of-one"}) is not first
     assert opened({**OWN, "client.region": "elsewhere"}) is not first
     assert opened({**OWN, "s3.connect-timeout": "3"}) is not first
     assert opened(OWN, "s3://another/t") is not first
