@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 import metastore.cli.init_app  # imported first, so that `init` comes first in the help
+from metastore.cli.command import TableArgument
 from metastore.cli.command import app as app
 from metastore.cli.command import command as command
 from metastore.cli.invocation import Invocation
@@ -30,7 +31,6 @@ class Level(str, Enum):
     ROW_GROUP = "row_group"
 
 
-TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="plugin.workspace.table, or a path.")]
 At = Annotated[
     str | None, typer.Option("--at", metavar="VERSION", help="As of a version, or a time such as 2026-11-20T18:00Z.")
 ]

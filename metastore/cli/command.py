@@ -72,6 +72,7 @@ EngineOption = Annotated[
     EngineChoice | None,
     typer.Option("--engine", help="Engine for long work; by default as configured.", rich_help_panel=_GLOBAL),
 ]
+TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="plugin.workspace.table, or a path.")]
 Command = TypeVar("Command", bound=Callable[..., object])
 
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from metastore.cli.app import TableArgument
-from metastore.cli.command import command
+from metastore.cli.command import TableArgument, command
 from metastore.cli.invocation import Invocation
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="catalog.schema.table, in a configured catalog.")]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -50,12 +52,6 @@ LAYERS = (
 A package inside of a room stands apart where the room has layers of its own: ``lake.stores`` is below ``lake.formats``.
 """
 
-ROOMS = {
-    "metastore",
-    *(f"metastore.{piece.partition('.')[0]}" for pieces in LAYERS for piece in pieces if "." in piece),
-}
-"""The packages whose modules stand in different layers."""
-
 DOORS = {
     "pyspark": {"spark"},
     "py4j": {"spark"},
@@ -71,9 +67,10 @@ DOORS = {
 
 @dataclass(frozen=True)
 class Import:
-    """One import in the tree: the piece it stands in, where, and the dotted name it asks for."""
+    """One import in the tree: the piece and the module it stands in, where, and the dotted name it asks for."""
 
     piece: str
+    module: str
     place: str
     name: str
 
@@ -84,14 +81,19 @@ def piece_of(parts: Sequence[str]) -> str:
     return inner if any(inner in pieces for pieces in LAYERS) else parts[0]
 
 
-def imports_of(package: Path) -> Iterator[Import]:
+@cache
+def imports_of(package: Path) -> list[Import]:
     """Every import in every module below ``package``, which is the package ``metastore``."""
+    imports = []
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
         parents = ("metastore", *inside.parts[:-1])
+        module = ".".join(parents if path.stem == "__init__" else (*parents, path.stem))
         for node in ast.walk(ast.parse(path.read_text())):
             for name in _names(node, parents, package):
-                yield Import(piece_of(inside.with_suffix("").parts), f"{inside}:{getattr(node, 'lineno', 0)}", name)
+                place = f"{inside}:{getattr(node, 'lineno', 0)}"
+                imports.append(Import(piece_of(inside.with_suffix("").parts), module, place, name))
+    return imports
 
 
 def _names(node: ast.AST, parents: tuple[str, ...], package: Path) -> Iterator[str]:
@@ -101,8 +103,9 @@ def _names(node: ast.AST, parents: tuple[str, ...], package: Path) -> Iterator[s
         case ast.ImportFrom(module=module, names=names, level=level):
             start = parents[: len(parents) - level + 1] if level else ()
             source = ".".join((*start, *([module] if module else ())))
-            if source in ROOMS:  # `from metastore import x` means the module x, or a name of the front door
-                inside = package.joinpath(*source.split(".")[1:])
+            inside = package.joinpath(*source.split(".")[1:])
+            if source.partition(".")[0] == "metastore" and inside.is_dir():
+                # `from metastore.cli import x` means the module x, or a name of the package
                 yield from (f"{source}.{a.name}" if _is_piece(inside, a.name) else source for a in names)
             else:
                 yield source
@@ -137,9 +140,39 @@ def violations(package: Path) -> list[str]:
     return found
 
 
+def cycle(package: Path) -> list[str]:
+    """Modules that import each other in a ring; the first of them stands at the end again. Empty without any."""
+    imports: dict[str, set[str]] = {}
+    for each in imports_of(package):
+        if each.module != each.name:
+            imports.setdefault(each.module, set()).add(each.name)
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
 def test_nothing_imports_upwards() -> None:
     """Every import in the package goes down the table."""
     assert violations(PACKAGE) == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Within a piece too, which the table says nothing about."""
+    assert cycle(PACKAGE) == []
+
+
+BACK = ("from metastore.model.a import x", "from metastore.model import a", "from . import a")
+
+
+@pytest.mark.parametrize("back", BACK)
+def test_a_cycle_within_a_piece_is_found(tmp_path: Path, back: str) -> None:
+    """However the way back is written, and over any number of modules."""
+    modules = {"a": "from metastore.model import b", "b": "def f():\n    import metastore.model.c", "c": back}
+    _tree(tmp_path, {f"model/{name}.py": source for name, source in modules.items()})
+    assert set(cycle(tmp_path)) == {"metastore.model.a", "metastore.model.b", "metastore.model.c"}
+    assert violations(tmp_path) == []
 
 
 def test_every_piece_of_the_package_stands_in_the_table() -> None:
