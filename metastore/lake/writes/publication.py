@@ -13,6 +13,7 @@ from functools import partial
 
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import (
@@ -41,17 +42,22 @@ def publish_change(
     table: Table,
     now_ms: int,
     new: Sequence[DataFile],
-    gone: Sequence[LiveFile],
+    gone: Sequence[LiveFile] = (),
     head: Head = MAIN,
+    *,
+    updates: Sequence[TableUpdate] = (),
+    requirements: Sequence[TableRequirement] = (),
 ) -> int:
     """Commit ``head`` of ``table`` with the files ``new`` and without ``gone``; returns the id of the snapshot.
 
+    ``updates`` are part of the commit, and ``requirements`` must hold, too.
     Raises CommitFailedException if another writer was faster and StorageError if the commit was refused, both with
     nothing changed; OutcomeUnknownError if the outcome is unknown.
     """
     made = NewSnapshot(table, now_ms, head.branch)
     with made.taken_back_unless_published():
-        made.publish(target, _manifests(made, new, gone), _summary(made, new, gone, head.notes))
+        summary = _summary(made, new, gone, head.notes)
+        made.publish(target, _manifests(made, new, gone), summary, updates, requirements)
     return made.id
 
 
@@ -76,6 +82,14 @@ def publish_creation(
     return made.id
 
 
+def require_same_columns(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
+    """Returns the requirements that columns and partitioning are those of ``metadata``."""
+    return (
+        AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
+        AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
+    )
+
+
 def require_unchanged(table: Table) -> tuple[TableRequirement, ...]:
     """Returns the requirements that the columns, partitioning, order and rows of ``table`` are as they were loaded."""
     metadata = table.metadata
@@ -84,8 +98,7 @@ def require_unchanged(table: Table) -> tuple[TableRequirement, ...]:
         AssertTableUUID(uuid=metadata.table_uuid),
         AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=snapshot),
         AssertLastAssignedFieldId(last_assigned_field_id=metadata.last_column_id),
-        AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
-        AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
+        *require_same_columns(metadata),
         AssertDefaultSortOrderId(default_sort_order_id=metadata.default_sort_order_id),
     )
 

@@ -18,41 +18,44 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import MappedField, NameMapping, parse_mapping_from_json
-from pyiceberg.table.snapshots import Operation
-from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId, SetPropertiesUpdate
+from pyiceberg.table.update import SetPropertiesUpdate
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.iceberg.manifests.manifests import added_entry
 from metastore.lake.iceberg.snapshots.contention import until_won
-from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
-from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
+from metastore.lake.writes.publication import publish_change, require_same_columns
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
-from metastore.procedures.framework.model import CallContext, Plan, TableImportDistributedProcedure, tasks_at_once
+from metastore.procedures.framework.model import (
+    CallContext,
+    Plan,
+    TableImportDistributedProcedure,
+    columns,
+    tasks_at_once,
+)
 from metastore.procedures.hive.metrics import FRAGMENT, read_metrics
 from metastore.procedures.hive.migration.layout import Layout, layout_of, leaf_ids_of
 from metastore.procedures.hive.migration.migrate import Migration
 from metastore.procedures.hive.migration.reader_warnings import warnings_of
 from metastore.procedures.hive.migration.staging import data_files, matches_of, problems_of
 from metastore.procedures.hive.migration.survey import Survey
-from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
+from metastore.procedures.hive.service import hive_client, hive_properties
 from metastore.procedures.imports.duplicates import DuplicateFile
 from metastore.sources.directory_values import NULL_DIRECTORY
+from metastore.sources.hive.listing import NestedDirectories
 from metastore.sources.hive.partitions import has_values
 from metastore.sources.hive.tables import HiveTable
 from metastore.sources.hive.types import leaves_of
 
 _CHUNK_FILES: Final = 250
-_ENTRIES_A_MANIFEST: Final = 4_000
-_RESULT: Final[dict[str, Any]] = {
-    "added_files_count": pa.int64(),
-    "added_records_count": pa.int64(),
-    "skipped_files_count": pa.int64(),
-    "warnings": pa.list_(pa.string()),
-}
+_RESULT: Final = columns(
+    added_files_count=pa.int64(),
+    added_records_count=pa.int64(),
+    skipped_files_count=pa.int64(),
+    warnings=pa.list_(pa.string()),
+)
 
 
 @dataclass
@@ -80,7 +83,7 @@ class AddFilesFromHive(TableImportDistributedProcedure[AddCall]):
             client=hive_client(call),
             database=arguments["source_schema"],
             name=arguments["source_table"],
-            nested=nested_of(arguments["recursive_directory"]),
+            nested=NestedDirectories.parse(arguments["recursive_directory"]),
             properties=hive_properties(call),
         )
         at_once = tasks_at_once(arguments["parallelism"])
@@ -156,25 +159,14 @@ def _append(context: AddCall, survey: Survey, table: Table, read: pa.Table) -> M
         "skipped_files_count": len(survey.files) - len(files),
         "warnings": warnings_of(survey, read),
     }
-    if not files:
-        return result
-    new = NewSnapshot(table, context.context.now_ms())
-    entries = [added_entry(file, new.id) for file in files]
-    with new.taken_back_unless_published():
-        made = [
-            new.write_manifest(entries[start : start + _ENTRIES_A_MANIFEST], layout.spec.spec_id)
-            for start in range(0, len(entries), _ENTRIES_A_MANIFEST)
-        ]
-        standing = new.parent_manifests()
-        new.publish(
+    if files:
+        publish_change(
             context.target,
-            [*made, *standing],
-            summarize(Operation.APPEND, count_changes(files, ()), new.parent),
-            [SetPropertiesUpdate(updates={TableProperties.DEFAULT_NAME_MAPPING: layout.name_mapping})],
-            [
-                AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
-                AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
-            ],
+            table,
+            context.context.now_ms(),
+            files,
+            updates=[SetPropertiesUpdate(updates={TableProperties.DEFAULT_NAME_MAPPING: layout.name_mapping})],
+            requirements=require_same_columns(metadata),
         )
     return result
 
@@ -294,7 +286,7 @@ add_files_from_hive: Final = AddFilesFromHive(
         Argument("recursive_directory", required=False, default="fail"),
         Argument("parallelism", "INTEGER", required=False),
     ),
-    result=pa.schema(_RESULT),
+    result=_RESULT,
     description="Appends the files of a Hive table, or of some of its partitions, to an Iceberg table.",
 )
 """The procedure ``system.add_files_from_hive``."""

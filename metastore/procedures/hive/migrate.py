@@ -23,6 +23,7 @@ from metastore.procedures.framework.model import (
     DistributedProcedureType,
     Plan,
     Rows,
+    columns,
     tasks_at_once,
 )
 from metastore.procedures.hive.int96 import rewriter
@@ -33,7 +34,8 @@ from metastore.procedures.hive.migration.layout import NAME_MAPPING
 from metastore.procedures.hive.migration.migrate import Migration, MigrationOutcome, complete, finish_again
 from metastore.procedures.hive.migration.survey import Survey
 from metastore.procedures.hive.new_properties import new_properties
-from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
+from metastore.procedures.hive.service import hive_client, hive_properties
+from metastore.sources.hive.listing import NestedDirectories
 from metastore.sources.hive.tables import HiveTable
 
 _CHUNK_FILES: Final = 250
@@ -42,17 +44,17 @@ _WAVE: Final = 16
 
 _OWN_PROPERTIES: Final = (BACKUP_PROPERTY, NAME_MAPPING)
 _VERSION_OF_REWRITING: Final = 2
-_RESULT: Final[dict[str, Any]] = {
-    "status": pa.string(),
-    "files": pa.int64(),
-    "bytes": pa.int64(),
-    "records": pa.int64(),
-    "partitions": pa.int64(),
-    "formats": pa.map_(pa.string(), pa.int64()),
-    "obstacles": pa.list_(pa.string()),
-    "warnings": pa.list_(pa.string()),
-    "metadata_location": pa.string(),
-}
+_RESULT: Final = columns(
+    status=pa.string(),
+    files=pa.int64(),
+    bytes=pa.int64(),
+    records=pa.int64(),
+    partitions=pa.int64(),
+    formats=pa.map_(pa.string(), pa.int64()),
+    obstacles=pa.list_(pa.string()),
+    warnings=pa.list_(pa.string()),
+    metadata_location=pa.string(),
+)
 
 
 @dataclass
@@ -100,7 +102,7 @@ class Migrate(DistributedProcedure[MigrateCall]):
             client=hive_client(call),
             database=arguments["schema_name"],
             name=arguments["table_name"],
-            nested=nested_of(arguments["recursive_directory"]),
+            nested=NestedDirectories.parse(arguments["recursive_directory"]),
             block_others=arguments["block_other_engines"],
             dry_run=arguments["dry_run"],
             rewrite=rewriter(name, properties, call.engine) if arguments["rewrite_int96"] else None,
@@ -191,7 +193,7 @@ migrate: Final = Migrate(
         Argument("ignore_missing_files", "BOOLEAN", required=False, default=True),
         Argument("parallelism", "INTEGER", required=False),
     ),
-    result=pa.schema(_RESULT),
+    result=_RESULT,
     description="Turns a Hive table of Parquet, ORC or Avro files into an Iceberg table, in place.",
 )
 """The procedure ``system.migrate``."""

@@ -8,17 +8,17 @@ import pyarrow as pa
 
 from metastore.errors import InvalidRequestError
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.hive.service import hive_client, hive_properties
 from metastore.sources.hive.listing import HiveStore
 from metastore.sources.hive.partition_sync import SyncMode, create_empty, synchronize
 from metastore.sources.hive.tables import HiveTable
 
-_SYNCED: Final[dict[str, Any]] = {"added": pa.list_(pa.string()), "dropped": pa.list_(pa.string())}
-_CREATED: Final[dict[str, Any]] = {"location": pa.string()}
+_SYNCED: Final = columns(added=pa.list_(pa.string()), dropped=pa.list_(pa.string()))
+_CREATED: Final = columns(location=pa.string())
 
 
-@procedure(result=pa.schema(_SYNCED))
+@procedure(result=_SYNCED)
 def sync_partition_metadata(
     context: CallContext,
     *,
@@ -40,7 +40,7 @@ def sync_partition_metadata(
     return {"added": list(done.added), "dropped": list(done.dropped)}
 
 
-@procedure(result=pa.schema(_CREATED))
+@procedure(result=_CREATED)
 def create_empty_partition(
     context: CallContext,
     *,

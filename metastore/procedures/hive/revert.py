@@ -7,20 +7,20 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.hive.migration.revert import Reversion, revert
 from metastore.procedures.hive.service import hive_client, hive_properties
 
-_RESULT: Final[dict[str, Any]] = {
-    "status": pa.string(),
-    "recreated": pa.bool_(),
-    "partitions": pa.int64(),
-    "removed_files": pa.int64(),
-    "discarded_snapshots": pa.int64(),
-}
+_RESULT: Final = columns(
+    status=pa.string(),
+    recreated=pa.bool_(),
+    partitions=pa.int64(),
+    removed_files=pa.int64(),
+    discarded_snapshots=pa.int64(),
+)
 
 
-@procedure(result=pa.schema(_RESULT))
+@procedure(result=_RESULT)
 def revert_migration(
     context: CallContext,
     *,

@@ -8,7 +8,6 @@ from typing import Final
 from metastore.errors import ConfigError, InvalidRequestError
 from metastore.procedures.framework.model import CallContext
 from metastore.sources.hive.client import LOCK_POLLS, HiveClient
-from metastore.sources.hive.listing import NestedDirectories
 
 
 def hive_client(context: CallContext) -> HiveClient:
@@ -62,11 +61,3 @@ def hive_properties(context: CallContext) -> Mapping[str, str]:
             f"catalog {context.catalog} is not on a Hive Metastore (type = hive, with its uri); {known}"
         )
     return {**settings.properties, **context.settings.limits.properties}
-
-
-def nested_of(text: str) -> NestedDirectories:
-    """Parse ``recursive_directory``. Raises InvalidRequestError unless it is true, false or fail."""
-    try:
-        return NestedDirectories(text.lower())
-    except ValueError:
-        raise InvalidRequestError(f"recursive_directory is 'true', 'false' or 'fail', not {text!r}") from None

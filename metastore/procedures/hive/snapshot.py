@@ -24,6 +24,7 @@ from metastore.procedures.framework.model import (
     DistributedProcedureType,
     Plan,
     Rows,
+    columns,
     tasks_at_once,
 )
 from metastore.procedures.hive.metrics import FRAGMENT, read_metrics
@@ -34,17 +35,17 @@ from metastore.procedures.hive.migration.staging import NewIcebergTable, StagedM
 from metastore.procedures.hive.migration.survey import Survey
 from metastore.procedures.hive.migration.switch import remove_files
 from metastore.procedures.hive.new_properties import NewVersion, new_properties
-from metastore.procedures.hive.service import hive_client, hive_properties, nested_of
-from metastore.sources.hive.listing import HiveStore, plain_location
+from metastore.procedures.hive.service import hive_client, hive_properties
+from metastore.sources.hive.listing import HiveStore, NestedDirectories, plain_location
 
 _CHUNK_FILES: Final = 250
 _PROPERTIES: Final = {"gc.enabled": "false", "snapshot": "true"}
-_RESULT: Final[dict[str, Any]] = {
-    "imported_files_count": pa.int64(),
-    "imported_records_count": pa.int64(),
-    "metadata_location": pa.string(),
-    "warnings": pa.list_(pa.string()),
-}
+_RESULT: Final = columns(
+    imported_files_count=pa.int64(),
+    imported_records_count=pa.int64(),
+    metadata_location=pa.string(),
+    warnings=pa.list_(pa.string()),
+)
 
 
 @dataclass(kw_only=True)
@@ -76,7 +77,7 @@ class SnapshotTable(DistributedProcedure[SnapshotCall]):
             client=hive_client(call),
             database=arguments["source_schema"],
             name=arguments["source_table"],
-            nested=nested_of(arguments["recursive_directory"]),
+            nested=NestedDirectories.parse(arguments["recursive_directory"]),
             properties=hive_properties(call),
             ignore_missing=arguments["ignore_missing_files"],
         )
@@ -172,7 +173,7 @@ snapshot_table: Final = SnapshotTable(
         Argument("ignore_missing_files", "BOOLEAN", required=False, default=True),
         Argument("parallelism", "INTEGER", required=False),
     ),
-    result=pa.schema(_RESULT),
+    result=_RESULT,
     description="Makes an Iceberg table over the files of a Hive table, which stays as it is.",
 )
 """The procedure ``system.snapshot_table``."""

@@ -8,25 +8,25 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.hive.migration.verify import verify
 from metastore.procedures.hive.service import hive_properties
 
-_RESULT: Final[dict[str, Any]] = {
-    "column": pa.string(),
-    "ok": pa.bool_(),
-    "hive_rows": pa.int64(),
-    "iceberg_rows": pa.int64(),
-    "hive_nulls": pa.int64(),
-    "iceberg_nulls": pa.int64(),
-    "min": pa.string(),
-    "max": pa.string(),
-    "problem": pa.string(),
-    "warning": pa.string(),
-}
+_RESULT: Final = columns(
+    column=pa.string(),
+    ok=pa.bool_(),
+    hive_rows=pa.int64(),
+    iceberg_rows=pa.int64(),
+    hive_nulls=pa.int64(),
+    iceberg_nulls=pa.int64(),
+    min=pa.string(),
+    max=pa.string(),
+    problem=pa.string(),
+    warning=pa.string(),
+)
 
 
-@procedure(result=pa.schema(_RESULT))
+@procedure(result=_RESULT)
 def verify_migration(
     context: CallContext,
     *,

@@ -22,25 +22,16 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import parse_mapping_from_json
-from pyiceberg.table.snapshots import Operation
-from pyiceberg.table.update import (
-    AssertCurrentSchemaId,
-    AssertDefaultSpecId,
-    SetPropertiesUpdate,
-    TableRequirement,
-    TableUpdate,
-)
+from pyiceberg.table.update import SetPropertiesUpdate, TableUpdate
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
 from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
-from metastore.lake.iceberg.manifests.manifests import added_entry
 from metastore.lake.iceberg.manifests.metrics_plan import metrics_plan
 from metastore.lake.iceberg.manifests.partition_key import partition_key
 from metastore.lake.iceberg.snapshots.contention import until_won
-from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
-from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
+from metastore.lake.writes.publication import publish_change, require_same_columns
 from metastore.procedures.files.guards import require_foreign, require_written_version
 from metastore.procedures.framework.arguments import Argument
 from metastore.procedures.framework.model import (
@@ -52,7 +43,7 @@ from metastore.procedures.framework.model import (
 )
 from metastore.procedures.hive.migration.reader_differences import KNOWN, UNREAD
 from metastore.procedures.imports.duplicates import DuplicateFile
-from metastore.procedures.imports.import_listing import ImportedFile, RecursiveDirectory, files_at, list_files, matching
+from metastore.procedures.imports.import_listing import ImportedFile, files_at, list_files, matching
 from metastore.procedures.imports.import_metrics import (
     FRAGMENT,
     READERS,
@@ -61,9 +52,9 @@ from metastore.procedures.imports.import_metrics import (
     Target,
     read_metrics,
 )
+from metastore.sources.hive.listing import NestedDirectories
 
 _FILES_A_CHUNK: Final = 200
-_ENTRIES_A_MANIFEST: Final = 10_000
 _SHOWN: Final = 3
 
 
@@ -88,7 +79,7 @@ class _Import:
     format: str
     partition_filter: Mapping[str, str] | None
     duplicates: DuplicateFile
-    recursive: RecursiveDirectory
+    recursive: NestedDirectories
     at_once: int | None
 
 
@@ -119,7 +110,7 @@ class AddFiles(TableImportDistributedProcedure[_Import]):
             format=_format(arguments["format"]),
             partition_filter=arguments["partition_filter"],
             duplicates=DuplicateFile.parse(arguments["duplicate_file"]),
-            recursive=_recursive(arguments["recursive_directory"]),
+            recursive=NestedDirectories.parse(arguments["recursive_directory"]),
             at_once=tasks_at_once(arguments["parallelism"]),
         )
 
@@ -184,18 +175,15 @@ def _append(context: _Import, table: Table, plan: _ImportPlan, rows: Sequence[Ma
             f"schema or partitioning of {context.target} changed while footers were read; nothing was added, call again"
         )
     files_added = [_data_file(row, shape, context.format) for row in rows]
-    new = NewSnapshot(table, context.call.now_ms())
-    entries = [added_entry(file, new.id) for file in files_added]
     partitions = {partition_key(file.spec_id, file.partition) for file in files_added}
-    with new.taken_back_unless_published():
-        made = [
-            new.write_manifest(entries[start : start + _ENTRIES_A_MANIFEST], shape.spec.spec_id)
-            for start in range(0, len(entries), _ENTRIES_A_MANIFEST)
-        ]
-        standing = new.parent_manifests()
-        updates, requirements = _beside(metadata, by_name=any(row["by_name"] for row in rows))
-        summary = summarize(Operation.APPEND, count_changes(files_added, ()), new.parent)
-        new.publish(context.target, [*made, *standing], summary, updates, requirements)
+    publish_change(
+        context.target,
+        table,
+        context.call.now_ms(),
+        files_added,
+        updates=_name_mapping(metadata) if any(row["by_name"] for row in rows) else (),
+        requirements=require_same_columns(metadata),
+    )
     return {
         "added_files_count": len(files_added),
         "changed_partition_count": len(partitions) if shape.spec.fields else None,
@@ -213,17 +201,12 @@ def _message(format_: str, rows: Iterable[Mapping[str, Any]]) -> str:
     return "; ".join([UNREAD[format_], *warnings] if format_ in UNREAD else warnings)
 
 
-def _beside(metadata: TableMetadata, *, by_name: bool) -> tuple[list[TableUpdate], list[TableRequirement]]:
-    """Returns the name mapping to set, if any, and the requirement that schema and spec are those of the footers."""
-    requirements: list[TableRequirement] = [
-        AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
-        AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
-    ]
+def _name_mapping(metadata: TableMetadata) -> list[TableUpdate]:
+    """Returns the update that sets the name mapping, unless the table has one."""
     name = TableProperties.DEFAULT_NAME_MAPPING
-    if not by_name or name in metadata.properties:
-        return [], requirements
-    mapping = metadata.schema().name_mapping.model_dump_json()
-    return [SetPropertiesUpdate(updates={name: mapping})], requirements
+    if name in metadata.properties:
+        return []
+    return [SetPropertiesUpdate(updates={name: metadata.schema().name_mapping.model_dump_json()})]
 
 
 def _data_file(row: Mapping[str, Any], shape: Target, format_: str) -> DataFile:
@@ -276,14 +259,6 @@ def _format(text: str) -> str:
     return text.upper()
 
 
-def _recursive(text: str) -> RecursiveDirectory:
-    try:
-        return RecursiveDirectory(text.upper())
-    except ValueError as error:
-        known = ", ".join(str(each.value) for each in RecursiveDirectory)
-        raise InvalidRequestError(f"recursive_directory is one of {known}, not {text!r}") from error
-
-
 add_files: Final = AddFiles(
     "system",
     "add_files",
@@ -295,7 +270,7 @@ add_files: Final = AddFiles(
         Argument("format", required=False, default="PARQUET"),
         Argument("partition_filter", "MAP(VARCHAR, VARCHAR)", required=False),
         Argument("duplicate_file", required=False, default=DuplicateFile.ERROR.value),
-        Argument("recursive_directory", required=False, default=RecursiveDirectory.FAIL.value),
+        Argument("recursive_directory", required=False, default=NestedDirectories.REFUSE.value),
         Argument("parallelism", "INTEGER", required=False),
     ),
     result=_RESULT,

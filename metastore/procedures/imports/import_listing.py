@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 from urllib.parse import unquote
 
@@ -21,16 +20,9 @@ from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.trees import Folder, StoredFile, stored_files
 from metastore.sources.directories import column_of
 from metastore.sources.directory_values import NULL_DIRECTORY
+from metastore.sources.hive.listing import NestedDirectories
 
 _DECODED_BY_SOME: Final = ("%", "?", "#")
-
-
-class RecursiveDirectory(str, Enum):
-    """What happens to folders that are not partitions."""
-
-    FAIL = "FAIL"
-    FALSE = "FALSE"
-    TRUE = "TRUE"
 
 
 @dataclass(frozen=True)
@@ -42,7 +34,7 @@ class ImportedFile:
     keys: tuple[tuple[str, str | None], ...] = ()
 
 
-def list_files(location: str, io: FileIO, engine: EngineFor, recursive: RecursiveDirectory) -> list[ImportedFile]:
+def list_files(location: str, io: FileIO, engine: EngineFor, recursive: NestedDirectories) -> list[ImportedFile]:
     """Returns the data files below ``location``, sorted. Empty and hidden files are skipped.
 
     Raises NotFoundError if there is no file, and InvalidRequestError if there are folders that the call must decide
@@ -75,7 +67,7 @@ def matching(files: Sequence[ImportedFile], values: Mapping[str, str] | None, ta
     return found
 
 
-def _below(root: str, files: Sequence[StoredFile], recursive: RecursiveDirectory) -> Iterator[ImportedFile]:
+def _below(root: str, files: Sequence[StoredFile], recursive: NestedDirectories) -> Iterator[ImportedFile]:
     start = _start(root, files)
     for file in files:
         relative = file.location[start:].lstrip("/")
@@ -83,9 +75,9 @@ def _below(root: str, files: Sequence[StoredFile], recursive: RecursiveDirectory
         if not file.size or any(name.startswith("_") and "=" not in name for name in relative.split("/")):
             continue
         if any("=" not in name for name in folders):
-            if recursive is RecursiveDirectory.FALSE:
+            if recursive is NestedDirectories.IGNORE:
                 continue
-            if recursive is RecursiveDirectory.FAIL:
+            if recursive is NestedDirectories.REFUSE:
                 raise InvalidRequestError(
                     f"Found a sub-directory that is no partition: {posixpath.dirname(file.location)}; set "
                     "recursive_directory to true to add the files below such folders, or to false to leave them out"

@@ -21,22 +21,21 @@ from metastore.errors import MetastoreError
 from metastore.lake.iceberg.manifests.manifest_reader import read_list
 from metastore.procedures.files.guards import PUBLISHED
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.publishing.difference import changed_segments
 from metastore.procedures.publishing.published_table import VERSION, live, segments_of
 from metastore.procedures.publishing.stored_table import StoredTable
 from metastore.sources.naming import resolve
 
-_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "published_as": pa.string(),
-    "table": pa.string(),
-    "state": pa.string(),
-    "published_at": pa.timestamp("ms", "UTC"),
-    "files": pa.int64(),
-    "changed_segments": pa.int64(),
-    "message": pa.string(),
-}
-RESULT: Final = pa.schema(_COLUMNS)
+RESULT: Final = columns(
+    published_as=pa.string(),
+    table=pa.string(),
+    state=pa.string(),
+    published_at=pa.timestamp("ms", "UTC"),
+    files=pa.int64(),
+    changed_segments=pa.int64(),
+    message=pa.string(),
+)
 """``state`` is ``current``, ``behind``, ``foreign`` or ``unknown``."""
 
 

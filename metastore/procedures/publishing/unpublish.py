@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import NoSuchTableError
@@ -12,10 +12,10 @@ from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
 from metastore.lake.iceberg.catalogs.catalog_errors import failures_of
 from metastore.procedures.files.guards import PUBLISHED
 from metastore.procedures.framework.declaration import procedure
-from metastore.procedures.framework.model import CallContext
+from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.publishing.publish import target_named
 
-_RESULT = pa.schema({"table": pa.string(), "published_as": pa.string(), "metadata_location": pa.string()})
+_RESULT: Final = columns(table=pa.string(), published_as=pa.string(), metadata_location=pa.string())
 
 
 @procedure(result=_RESULT)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
-from metastore.errors import StorageError
+from metastore.errors import InvalidRequestError, StorageError
 from metastore.lake.stores.local import local_path, make_durable
 from metastore.lake.stores.locations import is_local
 
@@ -40,6 +40,14 @@ class NestedDirectories(str, Enum):
     READ = "true"
     IGNORE = "false"
     REFUSE = "fail"
+
+    @classmethod
+    def parse(cls, text: str) -> NestedDirectories:
+        """Returns the argument ``recursive_directory``. Raises InvalidRequestError unless it is true, false or fail."""
+        try:
+            return cls(text.lower())
+        except ValueError:
+            raise InvalidRequestError(f"recursive_directory is 'true', 'false' or 'fail', not {text!r}") from None
 
 
 class DataFile(NamedTuple):

@@ -8,7 +8,12 @@ from metastore.lake.stores.locations import StoreLocation
 from metastore.lake.stores.objects.object_store_client import Bucket, Buckets
 from metastore.lake.stores.objects.object_store_io import ObjectFileIO
 
-OWN = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "r", "s3.access-key-id": "k", "s3.secret-access-key": "s3cret-of-one"}
+OWN = {
+    "s3.endpoint": "http://127.0.0.1:1",
+    "s3.region": "r",
+    "s3.access-key-id": "k",
+    "s3.secret-access-key": "s3cret-of-one",
+}
 
 
 def opened(properties: dict[str, str], location: str = "s3://lake/db/t") -> Bucket:
