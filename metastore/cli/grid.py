@@ -58,7 +58,8 @@ class Grid(Table):
         if room is None and (empty := [column for column in self.columns if self.row_count and not _has_value(column)]):
             self.columns = [column for column in self.columns if column not in empty]
             yield from self.__rich_console__(console, options)
-            yield Text(f"without a value: {', '.join(str(column.header) for column in empty)}", "dim")
+            told = Text(f"without a value: {', '.join(str(column.header) for column in empty)}", "dim")
+            yield Text("\n").join(told.wrap(console, options.max_width))
         elif room is not None:
             yield from super().__rich_console__(console, options.update(max_width=room))
         elif self.row_count:

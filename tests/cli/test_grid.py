@@ -83,6 +83,7 @@ def test_columns_without_values_go_first() -> None:
     narrow, wide = lines(rows, 80), lines(rows, 200)
     assert narrow[1].split() == list(names[:4])
     assert "".join(narrow).count("3,000") == 2
+    assert max(map(len, narrow)) <= 80
     folded = " ".join(line for line in narrow if "heading_" in line and "heading_0" not in line)
     assert folded == f"without a value: {', '.join(names[4:])}"
     assert wide[1].split() == list(names)
