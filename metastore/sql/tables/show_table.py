@@ -4,12 +4,12 @@
 
     SHOW CREATE TABLE catalog.schema.table
     SHOW COLUMNS {FROM | IN} name [LIKE 'pattern']
-    SHOW STATS FOR {catalog.schema.table | (query)}
+    SHOW STATS FOR {name | (query)}
     SHOW PARTITIONS catalog.schema.table
     SHOW TBLPROPERTIES catalog.schema.table [('key')]
 
-They read metadata and no data file, but SHOW STATS FOR a query, which runs it. SHOW COLUMNS takes any table or view, as
-DESCRIBE does. The others take Iceberg tables of catalogs.
+They read metadata and no data file, but SHOW STATS FOR a query, which runs it. SHOW COLUMNS and SHOW STATS take any
+table or view. The others take Iceberg tables of catalogs.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg.expressions import And, EqualTo
 from pyiceberg.table import Table
 from sqlglot import TokenType
 
+from metastore.components.information_schema import InformationSchema
 from metastore.errors import InvalidRequestError, StorageError
 from metastore.ground.quoting import double_quoted
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.inspection.column_statistics import STATISTICS, column_statistics
 from metastore.lake.inspection.partition_names import partition_names
+from metastore.model.identity import TableInfo
 from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.select import rows_of
@@ -61,8 +64,38 @@ def show_stats(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor.expect_word("FOR")
     if cursor.ahead(TokenType.L_PAREN):
         return _stats_of_query(target, statement)
-    table = _table(target, cursor, "INFORMATION_SCHEMA.COLUMNS has its statistics")
+    names = cursor.names("the name of a table")
+    with statement.at(names[0].token):
+        info = Relations(target).plugin_name([name.text for name in names])
+    if info is not None:
+        cursor.end()
+        with statement.at(names[0].token):
+            Relations(target).meaning(info)
+            return _stats_of_units(target, info)
+    table = _table(target, cursor, "name a table", names)
     return _from_manifests(table, lambda loaded: column_statistics(loaded, loaded.current_snapshot()))
+
+
+def _stats_of_units(target: StatementTarget, info: TableInfo) -> pa.Table:
+    """Returns what the last ANALYZE learned of the columns of a table of a storage plugin."""
+    known = InformationSchema(target.metastore)
+    named = And(EqualTo("TABLE_SCHEMA", f"{info.storage_plugin}.{info.workspace}"), EqualTo("TABLE_NAME", info.name))
+    tables = known.tables(["NUM_ROWS"], named).to_pylist()
+    if not tables:
+        raise InvalidRequestError(f"{info} was not analyzed yet; ANALYZE learns its statistics")
+    rows = tables[0]["NUM_ROWS"]
+    columns = known.columns(["COLUMN_NAME", "NDV", "NUM_NULLS", "MIN_VAL", "MAX_VAL"], named)
+    stats = [
+        {
+            "column_name": column["COLUMN_NAME"],
+            "distinct_values_count": column["NDV"],
+            "nulls_fraction": column["NUM_NULLS"] / rows if rows and column["NUM_NULLS"] is not None else None,
+            "low_value": column["MIN_VAL"],
+            "high_value": column["MAX_VAL"],
+        }
+        for column in columns.to_pylist()
+    ]
+    return pa.Table.from_pylist([*stats, {"row_count": rows}], pa.schema(STATISTICS))
 
 
 def _stats_of_query(target: StatementTarget, statement: Statement) -> pa.Table:

@@ -122,7 +122,7 @@ class Names:
                     f"views do not read the metastore's own tables, as {name.workspace}.{name.name}; SELECT does"
                 )
             known = self._every_name()
-            hint = did_you_mean(str(name), known) or ";"
+            hint = did_you_mean(str(name), known) or "."
             raise NotFoundError(f"unknown table or view {name}{hint} A table is known once it is analyzed")
         return found
 
