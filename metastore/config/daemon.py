@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
@@ -9,6 +10,7 @@ from typing import Final, Literal
 from metastore.config.section import Section
 
 LeaseKind = Literal["auto", "store", "catalog"]
+_URL: Final = re.compile(r"https?://[^/\s@]+/\S+")
 _KINDS: Final[dict[str, LeaseKind]] = {"auto": "auto", "store": "store", "catalog": "catalog"}
 
 
@@ -31,6 +33,7 @@ class DaemonSettings:
     - ``backoff``: wait after a failed run, doubled after each further failure up to ``longest_backoff``.
     - ``patience``: maximum delay of an action because the table has recent commits.
     - ``keep_runs``: older runs are removed from the history.
+    - ``events_queue``: URL of an SQS queue with events of S3; None: tables are looked at by their schedules only.
     """
 
     interval: timedelta = timedelta(minutes=1)
@@ -44,6 +47,7 @@ class DaemonSettings:
     endpoint: EndpointSettings = field(default_factory=EndpointSettings)
     answer_timeout: timedelta = timedelta(minutes=1)
     workers: int = 2
+    events_queue: str | None = None
 
 
 def daemon_settings(section: Section) -> DaemonSettings:
@@ -61,7 +65,17 @@ def daemon_settings(section: Section) -> DaemonSettings:
         endpoint=_endpoint(section.section("http")),
         answer_timeout=_above_zero(section, "answer_timeout"),
         workers=section.require("workers", section.whole("workers", least=1)),
+        events_queue=_queue(section.section("events")),
     )
+
+
+def _queue(section: Section) -> str | None:
+    url = section.optional_text("queue") or None
+    if url is not None and not _URL.fullmatch(url):
+        raise section.refusal(
+            "queue", "the URL of an SQS queue is expected: https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
+        )
+    return url
 
 
 def _endpoint(section: Section) -> EndpointSettings:

@@ -45,12 +45,16 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Situation:
-    """What is known of one action on one table: its ``last`` run, if any, and size and newest commit of the table."""
+    """What is known of one action on one table: its ``last`` run, if any, and size and newest commit of the table.
+
+    ``hints`` are the messages that name one of its files; with one, the action does not wait for its schedule.
+    """
 
     table: TableName
     policy: ActionPolicy
     last: LastRun | None = None
     facts: Facts = field(default_factory=Facts)
+    hints: frozenset[str] = frozenset()
 
     @property
     def gain(self) -> int:
@@ -120,6 +124,8 @@ def wait_after(failures: int, settings: DaemonSettings) -> timedelta:
 def _rank(decision: Decision, now_ms: int) -> tuple[int, int, int]:
     """Returns a key for the order of the work, which sorts the first to be done first."""
     situation = decision.situation
+    if situation.hints:
+        return -_MOST_DOUBLINGS, -situation.gain, decision.at_ms
     interval = max(1, Schedule(situation.policy.schedule).next_after(decision.at_ms) - decision.at_ms)
     overdue = (now_ms - decision.at_ms) / interval + (situation.last is None)
     return -int(math.log2(1 + overdue)), -situation.gain, decision.at_ms
@@ -129,6 +135,8 @@ def _time(situation: Situation, settings: DaemonSettings, now_ms: int, since_ms:
     policy, last = situation.policy, situation.last
     schedule = Schedule(policy.schedule)
     seed = f"{situation.table} {policy.action}"
+    if situation.hints and not (last is not None and last.failures):
+        return now_ms, "an event names one of its files"
     if last is None:
         if since_ms is None or schedule.is_interval:
             return min(now_ms, since_ms or now_ms), "never ran"

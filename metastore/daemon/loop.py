@@ -22,6 +22,7 @@ from metastore.config.policies import PolicySettings
 from metastore.config.policy_effects import applies
 from metastore.daemon.actions import ActionOutcome, Actions
 from metastore.daemon.decide import Decision, Situation, decide, due
+from metastore.daemon.events import EventHints, EventQueue
 from metastore.daemon.gain import Facts
 from metastore.daemon.history import History, day_of
 from metastore.daemon.inquiry import Inquiries
@@ -96,6 +97,8 @@ class Daemon:
         self._workers = Workers(self._settings.workers, self._carry_out)
         self._history = History(session.metastore.runs, self._now_ms, self._settings.keep_runs)
         self._history_known = False
+        queue = self._settings.events_queue
+        self._hints = EventHints(None if queue is None else EventQueue(queue), self.state.events)
 
     def run(self, between: Callable[[], object]) -> None:
         """Run until the process stops. ``between`` is called before every pass and may renew the session."""
@@ -184,6 +187,7 @@ class Daemon:
                 self._history.load()
                 self._history_known = True
             self._history.forget()
+            self._receive_hints()
             decisions = [each for each in self._due() if each.situation.table not in self._workers.busy]
             self.state.due = len(decisions) + self._workers.left
             self.state.current = replace(began, actions=self.state.due)
@@ -208,6 +212,15 @@ class Daemon:
         keys = ((each.situation.table, each.situation.policy.action) for each in decisions)
         return [done[key] for key in keys if key in done]
 
+    def _receive_hints(self) -> None:
+        """Take the messages of the queue, if there is one; without them, tables are looked at by their schedules."""
+        if (queue := self._hints.queue) is not None:
+            try:
+                for messages in self._inquiries.ask("the queue of events", queue.batches):
+                    self._hints.take(messages)
+            except Exception as error:  # noqa: BLE001 - a queue that does not answer delays its hints alone
+                self._trouble("no events are received: %s", error)
+
     def _has_lasted(self, began: Pass) -> bool:
         return self._around.monotonic() - began.began > self._settings.interval.total_seconds()
 
@@ -220,6 +233,7 @@ class Daemon:
                     self.state.current = replace(self.state.current, deferred=self.state.current.deferred + 1)
                 continue
             self._history.remember(run)
+            self._hints.settle(decision.situation, run.status)
             self.state.unwritten = self._history.trouble
             self.state.last_runs = self._history.runs_known
             self.state.count(run)
@@ -269,7 +283,9 @@ class Daemon:
     def _due(self) -> Sequence[Decision]:
         now_ms = self._now_ms()
         known: dict[TableName, Facts] = {}
-        situations = [self._with_facts(each, known, now_ms) for each in self._situations()]
+        found, storage = list(self._situations()), self._session.settings.storage
+        marked = self._hints.mark(found, storage, all_listed=not self.state.passed_over)
+        situations = [self._with_facts(each, known, now_ms) for each in marked]
         return due((each for each in situations if each is not None), self._settings, now_ms, self._since_ms)
 
     def _situations(self) -> Iterator[Situation]:

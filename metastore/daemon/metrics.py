@@ -113,4 +113,7 @@ class PrometheusMetrics:
             failures.add_metric([table, action], last.failures)
             if last.succeeded_ms is not None:
                 success.add_metric([table, action], last.succeeded_ms / 1000)
-        yield from (runs, seconds, failures, success)
+        events = core.CounterMetricFamily(f"{_PREFIX}events", "Objects that events named", labels=["outcome"])
+        for outcome, value in dict(state.events).items():
+            events.add_metric([outcome], value)
+        yield from (runs, seconds, failures, success, events)

@@ -28,6 +28,7 @@ from metastore.daemon.logs import message_of, unforeseen
 from metastore.daemon.loop import Daemon, Surroundings, check_schedules
 from metastore.daemon.state import State
 from metastore.errors import ConfigError
+from metastore.ground.optional import library
 from metastore.model.run_unit import RunUnit
 from metastore.session import Session
 
@@ -41,9 +42,11 @@ _ABANDONED: Final = 75
 
 
 def check(settings: Settings) -> None:
-    """Raise ConfigError for settings with which no daemon can run."""
+    """Raise ConfigError for settings with which no daemon can run, InvalidRequestError for a missing library."""
     check_schedules(settings.policies)
     require_protection(settings.daemon.endpoint)
+    if settings.daemon.events_queue is not None:
+        library("boto3", "aws")
 
 
 def run_once(session: Session, *, dry_run: bool, state: State | None = None) -> Sequence[RunUnit]:

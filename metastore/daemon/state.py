@@ -58,6 +58,7 @@ class State:
     - ``working``: the actions under way, with their starts in seconds of that clock, the longest under way first.
     - ``waiting``: by thread, what it waits for an answer of, and since when.
     - ``last_runs``: by table and action.
+    - ``events``: objects that events name, ``named`` of tables and ``ignored``; messages that are ``unreadable``.
     """
 
     token: int | None = None
@@ -81,6 +82,7 @@ class State:
     refusals: int = 0
     lease: LeaseView = field(default_factory=LeaseView)
     last_runs: Mapping[Key, LastRun] = field(default_factory=dict)
+    events: Counter[str] = field(default_factory=Counter)
     runs: Counter[tuple[str, str]] = field(default_factory=Counter)
     milliseconds: Counter[str] = field(default_factory=Counter)
     files_removed: int = 0

@@ -36,25 +36,29 @@ class Site:
     now_ms: int = field(default_factory=lambda: int(datetime.now(tz=timezone.utc).timestamp() * 1000))
     stopped: bool = False
     of_daemon: dict[str, Any] = field(default_factory=dict)
+    of_storage: dict[str, Any] = field(default_factory=dict)
     on_wait: Callable[[], object] = lambda: None
     opened: ExitStack = field(default_factory=ExitStack)
     _session: Session | None = None
 
     @property
+    def document(self) -> dict[str, Any]:
+        """What a file would say."""
+        lake = {"type": "sql", "uri": f"sqlite:///{self.folder}/lake.db", "warehouse": f"file://{self.folder}/lake"}
+        return {
+            "drill.metastore.iceberg.location": {"base_path": str(self.folder), "relative_path": "m"},
+            "drill.metastore.catalogs.lake": lake,
+            "drill.metastore.daemon": {"jitter": 0.0, **self.of_daemon},
+            "drill.metastore.policies": self.policies,
+            "drill.metastore.storage": self.of_storage,
+            "drill.metastore.storage.dfs.workspaces.a.location": str(self.folder / "a"),
+            "drill.metastore.storage.dfs.workspaces.w": {"location": str(self.folder / "data"), "writable": True},
+        }
+
+    @property
     def settings(self) -> Settings:
         """As a file would say it."""
-        lake = {"type": "sql", "uri": f"sqlite:///{self.folder}/lake.db", "warehouse": f"file://{self.folder}/lake"}
-        return Settings.from_mapping(
-            {
-                "drill.metastore.iceberg.location": {"base_path": str(self.folder), "relative_path": "m"},
-                "drill.metastore.catalogs.lake": lake,
-                "drill.metastore.daemon": {"jitter": 0.0, **self.of_daemon},
-                "drill.metastore.policies": self.policies,
-                "drill.metastore.storage.dfs.workspaces.a.location": str(self.folder / "a"),
-                "drill.metastore.storage.dfs.workspaces.w": {"location": str(self.folder / "data"), "writable": True},
-            },
-            environ={},
-        )
+        return Settings.from_mapping(self.document, environ={})
 
     @property
     def session(self) -> Session:

@@ -7,7 +7,7 @@ all of them on at once. Requests that do not wait for each other are one wave; t
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
@@ -25,6 +25,9 @@ class Seen:
 
     endpoint: str
     requests: list[str] = field(default_factory=list)
+    drops: Callable[[int], bool] = lambda _: False
+    """Whether the connection of the request of this number, from 1 on, ends without an answer."""
+
     waves: list[list[str]] = field(default_factory=list)
     """The same requests by waves: each wave was sent after the answers to the one before; empty without ``hold_s``."""
 
@@ -84,6 +87,9 @@ def counting(server: str, hold_s: float = 0) -> Iterator[Seen]:
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             waves.pass_on(f"{self.command} {self.path}")
+            if seen.drops(len(seen.requests)):
+                self.close_connection = True
+                return
             connection = HTTPConnection(server.rpartition("/")[2], timeout=60)
             connection.request(self.command, self.path, body, dict(self.headers))
             found = connection.getresponse()
