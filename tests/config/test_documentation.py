@@ -11,7 +11,7 @@ from metastore.config import load_text
 from metastore.config.loader import defaults
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs/guide/configuration.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
 OVERRIDE = (ROOT / "conf/drill-metastore-override.conf").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md"))]
 EXAMPLE = (ROOT / "conf/drill-metastore-distrib.conf.example").read_text(encoding="utf-8")

@@ -41,7 +41,7 @@ from metastore.sources.source_table import SourceTable
 
 MakeUnit = Callable[..., TableMetadataUnit]
 
-GUIDE = Path(__file__).parents[4] / "docs/guide/configuration.md"
+GUIDE = Path(__file__).parents[4] / "docs/reference/store-keys.md"
 KINDS = {".parquet": "data", ".avro": "manifests and lists", ".metadata.json": "versions", ".text": "hint"}
 
 READ_ELSEWHERE = """
