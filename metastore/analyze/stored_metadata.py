@@ -28,7 +28,7 @@ from metastore.lake.formats.names import PARQUET
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
 from metastore.model.elements import is_element
-from metastore.model.identity import TableInfo
+from metastore.model.identity import TableInfo, segment_identifier
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.statistics_json import read_holders, read_level
 from metastore.model.table_unit import TableMetadataUnit
@@ -135,15 +135,32 @@ class StoredMetadata:
         return sorted(known) if len(known) == len(files) else None
 
     def directories(self, keys: Collection[str]) -> set[Directories]:
-        """The directories that hold files of the top-level segments ``keys``; may include those above them.
+        """The directories that hold files of the top-level segments ``keys``.
 
         Opens files of segments only if the table has directories below directories.
         """
         if all(level == "dir0" for _, level in self._unit["partitionKeys"][0].as_py() or ()):
             return {() if key == DEFAULT_SEGMENT else (key,) for key in keys}
+        if not keys:
+            return set()
         of_keys = self._read_kinds(MetadataType.SEGMENT).filter(In(term="metadataKey", literals=set(keys)))
-        values = of_keys.columns("partitionValues").to_arrow()["partitionValues"].to_pylist() if keys else []
-        return {tuple(each or ()) for each in values}
+        values: list[Any] = of_keys.columns("partitionValues").to_arrow()["partitionValues"].to_pylist()
+        directories = {tuple(each or ()) for each in values}
+        above = {path[:depth] for path in directories for depth in range(1, len(path))} & directories
+        return directories - above | self._with_own_files(above)
+
+    def _with_own_files(self, directories: Collection[Directories]) -> set[Directories]:
+        """Those of ``directories`` that hold files themselves, and not only in directories below them."""
+        if not directories:
+            return set()
+        keys, identifiers = {path[0] for path in directories}, {segment_identifier(path) for path in directories}
+        of_keys = self._read_kinds(MetadataType.SEGMENT).filter(In(term="metadataKey", literals=keys))
+        rows = of_keys.filter(In(term="metadataIdentifier", literals=identifiers))
+        return {
+            tuple(row["partitionValues"])
+            for row in rows.columns("partitionValues", "location", "locations").to_arrow().to_pylist()
+            if any(path.rpartition("/")[0] == row["location"] for path in row["locations"])
+        }
 
     @cached_property
     def last_modified_ms(self) -> int:

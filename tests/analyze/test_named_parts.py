@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.lake_folder import Lake
 
@@ -49,6 +49,9 @@ def change(lake: Lake, step: dict[str, int | None]) -> list[str]:
     return [f"{lake.root}/{name}.parquet" for name in step]
 
 
+@example(  # a directory above others, without files of its own, when all others have gone
+    first={"k=1/b": 0, "p/q/a": 0}, steps=[{"a": None}, {"k=1/b": None}], level="ROW_GROUP", by_path=True
+)
 @settings(max_examples=15)
 @given(first=STEP, steps=st.lists(STEP, min_size=1, max_size=3), level=st.sampled_from(LEVELS), by_path=st.booleans())
 def test_a_part_ends_where_a_whole_run_does(
